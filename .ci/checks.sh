@@ -1,0 +1,102 @@
+# The steps of .ci/run and .ci/nightly. Sourced; each runs in a subshell with `set -e`, its output in a log.
+
+tools() {
+  command -v g++ >/dev/null || apt_try g++
+  command -v ccache >/dev/null || apt_try ccache
+  g++ --version
+  "$BASE_PYTHON" --version
+  make_venv "$VENV"
+}
+
+# A block of README.md, as a newcomer would paste it. Artefacts of a demo go to a folder of its own.
+readme() { bash -euo pipefail -c "$(readme_command "$1")"; }
+
+developer_tools() {
+  mapfile -t list < <(requirements dev)
+  pip install "${list[@]}"
+}
+
+# No weak symbol in a kernel object (a copy for a newer processor could be linked into an older one's path: docs/adr/0001), no symbol of
+# the BLAS outside. DW.ref.* is a pointer to the C++ runtime, not code.
+symbols() {
+  local objects library
+  mapfile -t objects < <(find build -path '*plm_kernels_*' -name '*.o' -not -path '*asan*' -not -path '*tsan*')
+  ((${#objects[@]} > 0)) || { echo "no kernel objects found"; return 1; }
+  if nm "${objects[@]}" 2>/dev/null | grep -E '^[0-9a-f]+ [WVu] ' | grep -v ' DW\.ref\.'; then
+    echo "kernel objects have weak symbols"
+    return 1
+  fi
+  library=$(python -c 'import plmcore, pathlib; print(pathlib.Path(plmcore.__file__).parent / "lib/libplmcore.so")')
+  if nm -D --defined-only "$library" | grep -iE ' _?(mkl|cblas|[sd]gemm|openblas)'; then
+    echo "libplmcore.so exports symbols of the BLAS"
+    return 1
+  fi
+  echo "${#objects[@]} kernel objects without weak symbols; $(nm -D --defined-only "$library" | wc -l) exported symbols, none of the BLAS"
+}
+
+# build_into NAME [CMake definitions]: the package with these options in build/ci/NAME, objects in build/ci/cmake-NAME. Uses the environment's tools.
+build_into() {
+  local name=$1; shift
+  local definitions=() d
+  for d in "$@"; do definitions+=(-C "cmake.define.$d"); done
+  rm -rf "${CI_DIR:?}/$name"
+  pip install -v --no-deps --no-build-isolation --target "$CI_DIR/$name" -C "build-dir=$CI_DIR/cmake-$name" "${definitions[@]}" .
+}
+build_wide() { build_into wide PLM_ISAS='v3;v3w' PLM_TEST_HOOKS=ON PLM_TESTS=ON; }
+build_asan() { build_into asan PLM_ISAS=v3 PLM_TESTS=ON PLM_SANITIZE=address,undefined CMAKE_BUILD_TYPE=RelWithDebInfo; }
+
+# Python is not built with the sanitizer, so its runtime is loaded first. Leaks of the interpreter are not ours.
+sanitized() {
+  ASAN_OPTIONS=detect_leaks=0:abort_on_error=0:allocator_may_return_null=1 UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1 "$@"
+}
+sanitized_pytest() {
+  local package=$1; shift
+  PYTHONPATH=$package PYTHONMALLOC=malloc LD_PRELOAD="$(g++ -print-file-name=libasan.so) $(g++ -print-file-name=libstdc++.so.6)" \
+    sanitized python -m pytest -q -p no:cacheprovider "$@"
+}
+
+wheel() {
+  rm -rf "$CI_DIR/dist" "$CI_DIR/repaired"
+  pip wheel --no-deps --no-build-isolation -w "$CI_DIR/dist" .
+  python -m auditwheel repair -w "$CI_DIR/repaired" "$CI_DIR"/dist/plmcore-*.whl
+  local file size
+  file=$(ls "$CI_DIR"/repaired/plmcore-*.whl)
+  size=$(stat -c %s "$file")
+  python - "$file" <<'PY'
+import sys, zipfile
+names = zipfile.ZipFile(sys.argv[1]).namelist()
+for part in ("dist-info/licenses/LICENSE", "licenses/mkl-static/", "licenses/nanobind/", "licenses/nlohmann-json/", "plmcore/include/plmcore/program.h", "plmcore/cmake/plmcore-config.cmake", "plmcore/py.typed", "plmcore/_core/__init__.pyi"):
+    assert any(part in n for n in names), f"the wheel lacks {part}"
+extra = [n for n in names if n.endswith((".so", ".a", ".o")) and not n.startswith(("plmcore/_core.", "plmcore/lib/libplmcore.so"))]
+assert not extra, f"the wheel has libraries that do not belong there: {extra}"
+PY
+  echo "$(basename "$file"): $((size / 1000)) kB (at most 15 MB)"
+  ((size <= 15000000))
+}
+
+# PATH holds nothing but the environment: no compiler, no CMake.
+wheel_test() {
+  make_venv "$CI_DIR/wheel-venv"
+  local bin=$CI_DIR/wheel-venv/bin
+  mapfile -t list < <(requirements test)
+  env -i HOME="$HOME" PIP_DISABLE_PIP_VERSION_CHECK=1 $(pip_settings) PATH="$bin" "$bin/python" -m pip install --only-binary :all: "$CI_DIR"/repaired/plmcore-*.whl "${list[@]}"
+  env -i HOME="$HOME" PATH="$bin" "$bin/python" -m pytest -q -p no:cacheprovider tests
+}
+# What tells pip where to find packages.
+pip_settings() { env | grep -E '^(PIP_|HTTPS?_PROXY|https?_proxy|SSL_CERT|REQUESTS_CA|no_proxy|NO_PROXY)' || true; }
+
+wheel_costs() {
+  rm -rf "$CI_DIR/downloads"
+  "$CI_DIR/wheel-venv/bin/python" -m pip download -q --only-binary :all: -d "$CI_DIR/downloads" "$CI_DIR"/repaired/plmcore-*.whl
+  local bytes
+  bytes=$(cat "$CI_DIR"/downloads/* | wc -c)
+  ls -l "$CI_DIR/downloads" | awk 'NR > 1 {print $5, $9}'
+  echo "a plain install downloads $((bytes / 1000)) kB (at most 50 MB)"
+  ((bytes <= 50000000))
+  "$CI_DIR/wheel-venv/bin/python" .ci/import_time.py
+}
+
+oracle() {
+  pip install torch==2.13.0  # exactly this: others bring gigabytes of CUDA
+  python -m pytest -q -m oracle tests
+}

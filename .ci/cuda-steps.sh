@@ -1,0 +1,25 @@
+# Shared by .ci/cuda and .ci/cuda-nightly: the emulated plug-in with a sanitizer, and tests against it.
+OUT=${OUT:-build}
+
+# build_emulated plain|address,undefined|thread
+build_emulated() {
+  local folder=$OUT/cuda-${1%%,*} sanitize=${1/plain/}
+  echo "== the emulated plug-in: $1"
+  cmake -S cuda -B "$folder" -G Ninja -DPLM_CUDA_EMU=ON -DPLM_SANITIZE="$sanitize" -DPython_EXECUTABLE="$(command -v python)" >"$folder.log" 2>&1 || { cat "$folder.log"; return 1; }
+  cmake --build "$folder" >"$folder.log" 2>&1 || { cat "$folder.log"; return 1; }
+}
+
+# test_emulated SANITIZER TESTS...: Python itself is not instrumented, so the sanitizer's library must come first.
+test_emulated() {
+  local kind=$1 folder=$OUT/cuda-${1%%,*} preload=() start=()
+  shift
+  echo "== tests: $kind"
+  library() { g++ -print-file-name="$1"; }
+  case $kind in
+    address*) preload=("$(library libasan.so)" "$(library libubsan.so)" "$(library libstdc++.so)") ;;
+    thread) preload=("$(library libtsan.so)" "$(library libstdc++.so)") start=(setarch -R) ;;  # TSan does not stand much randomisation of addresses
+  esac
+  PLMCORE_CUDA_PLUGIN=$PWD/$folder/emu/libplmcore_cuda_emu.so LD_PRELOAD="${preload[*]}" \
+    ASAN_OPTIONS=detect_leaks=0 TSAN_OPTIONS=halt_on_error=1 OPENBLAS_NUM_THREADS=1 PLMCORE_NUM_THREADS=1 \
+    "${start[@]}" python -m pytest -q -p no:cacheprovider "$@"
+}

@@ -1,0 +1,27 @@
+# The target plm_blas: matrix products from a PyPI build requirement, linked statically, symbols hidden.
+if(NOT PLM_BLAS)
+  if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+    set(PLM_BLAS mkl)
+  else()
+    set(PLM_BLAS openblas)
+  endif()
+endif()
+
+include(distribution)
+add_library(plm_blas INTERFACE)
+if(PLM_BLAS STREQUAL "mkl")
+  plm_distribution_dir(mkl-static libmkl_core.a mkl_lib)
+  plm_distribution_dir(mkl-include mkl.h mkl_include)
+  target_include_directories(plm_blas SYSTEM INTERFACE ${mkl_include})
+  target_link_libraries(plm_blas INTERFACE
+    -Wl,--start-group ${mkl_lib}/libmkl_intel_lp64.a ${mkl_lib}/libmkl_sequential.a ${mkl_lib}/libmkl_core.a -Wl,--end-group
+    pthread m dl)
+elseif(PLM_BLAS STREQUAL "openblas")
+  plm_distribution_dir(scipy-openblas32 cblas.h openblas_include)
+  plm_distribution_dir(scipy-openblas32 libscipy_openblas.so openblas_lib)
+  target_include_directories(plm_blas SYSTEM INTERFACE ${openblas_include})
+  target_link_libraries(plm_blas INTERFACE ${openblas_lib}/libscipy_openblas.so pthread m)
+else()
+  message(FATAL_ERROR "PLM_BLAS must be mkl or openblas, got '${PLM_BLAS}'")
+endif()
+message(STATUS "Matrix products: ${PLM_BLAS}")

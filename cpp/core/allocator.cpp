@@ -1,0 +1,173 @@
+#include "core/allocator.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "core/fork.h"
+#include "plmcore/error.h"
+
+namespace plmcore {
+
+namespace {
+constexpr size_t kAlign = 64;
+constexpr size_t kSmallLimit = 4096;          // classes of 64 bytes up to here
+constexpr size_t kPage = size_t{2} << 20;     // blocks from here on start at a 2 MB page
+}  // namespace
+
+// Small: multiples of 64. Medium: four steps per power of two. Large: multiples of 2 MB.
+size_t CachingAllocator::block_size(size_t bytes) {
+  bytes = std::max<size_t>(bytes, 1);
+  if (bytes <= kSmallLimit) return (bytes + kAlign - 1) / kAlign * kAlign;
+  if (bytes < kPage) {
+    const size_t step = std::bit_floor(bytes - 1) / 4;
+    return (bytes + step - 1) / step * step;
+  }
+  return (bytes + kPage - 1) / kPage * kPage;
+}
+
+CachingAllocator::CachingAllocator(const char* device, Source source) : device_(device), source_(source) { hold_over_fork(mutex_); }
+
+void* CachingAllocator::allocate(size_t bytes) {
+  check<MemoryError>(bytes <= (size_t{1} << 46), device_, ": asked for ", bytes, " bytes, more than any machine has");
+  const size_t block = block_size(bytes);
+  std::lock_guard lock(mutex_);
+  void* p = nullptr;
+  size_t got = block;
+  if (block <= kSmallLimit) {
+    auto& list = small_[block / kAlign - 1];
+    if (!list.empty()) {
+      p = list.back();
+      list.pop_back();
+    }
+  } else if (auto it = large_.find(block); it != large_.end() && !it->second.empty()) {
+    p = it->second.back();
+    it->second.pop_back();
+  }
+  if (!p) p = reserve(block, bytes);
+  ++stats_.allocations;
+  stats_.in_use += got;
+  stats_.peak = std::max(stats_.peak, stats_.in_use);
+  return p;
+}
+
+void* CachingAllocator::reserve(size_t block, size_t bytes) {
+  auto refuse = [&](const char* limit, size_t size) {
+    fail<MemoryError>(device_, ": cannot allocate ", bytes, " bytes: ", limit, " ", size, " bytes, in use ", stats_.in_use, " bytes");
+  };
+  if (stats_.cap && stats_.reserved + block > stats_.cap) {
+    trim_locked();
+    if (stats_.reserved + block > stats_.cap) refuse("the cap set by set_memory_cap is", stats_.cap);
+  }
+  if (block >= kPage && block > source_.available()) {  // asked only for blocks that could matter
+    trim_locked();
+    if (const size_t left = source_.available(); block > left) refuse("the system can still give", left);
+  }
+  void* p = source_.get(block);
+  if (!p) {
+    trim_locked();
+    p = source_.get(block);
+    if (!p) refuse("the system refused; it reports as available", source_.available());
+  }
+  stats_.reserved += block;
+  ++stats_.system_allocations;
+  return p;
+}
+
+void CachingAllocator::free(void* p, size_t bytes) {
+  const size_t block = block_size(bytes);
+  std::lock_guard lock(mutex_);
+  stats_.in_use -= block;
+  if (block <= kSmallLimit) small_[block / kAlign - 1].push_back(p);
+  else large_[block].push_back(p);
+}
+
+void CachingAllocator::trim() {
+  std::lock_guard lock(mutex_);
+  trim_locked();
+}
+void CachingAllocator::trim_locked() {
+  auto put = [&](std::vector<void*>& list, size_t block) {
+    for (void* p : list) source_.put(p, block);
+    stats_.reserved -= block * list.size();
+    list.clear();
+  };
+  for (int i = 0; i < kSmallClasses; ++i) put(small_[i], (i + 1) * kAlign);
+  for (auto& [block, list] : large_) put(list, block);
+  large_.clear();
+}
+
+MemoryStats CachingAllocator::stats() const {
+  std::lock_guard lock(mutex_);
+  return stats_;
+}
+void CachingAllocator::reset_peak() {
+  std::lock_guard lock(mutex_);
+  stats_.peak = stats_.in_use;
+}
+void CachingAllocator::set_cap(size_t bytes) {
+  std::lock_guard lock(mutex_);
+  stats_.cap = bytes;
+}
+
+// ---- system memory ----
+
+namespace {
+// A number in a small file of /proc or /sys; `missing` when it is absent or says "max".
+size_t read_number(const char* path, const char* key, size_t missing) {
+  FILE* f = std::fopen(path, "re");
+  if (!f) return missing;
+  char line[256];
+  size_t value = missing;
+  while (std::fgets(line, sizeof line, f)) {
+    unsigned long long n;
+    const size_t skip = key ? std::strlen(key) : 0;
+    if (key && std::strncmp(line, key, skip) != 0) continue;
+    if (std::sscanf(line + skip, "%llu", &n) == 1) value = static_cast<size_t>(n);
+    break;
+  }
+  std::fclose(f);
+  return value;
+}
+
+// The least of what the machine, and the control group when it has a limit, could still give.
+size_t available_memory() {
+  size_t left = read_number("/proc/meminfo", "MemAvailable:", SIZE_MAX / 1024) * 1024;
+  auto group = [&](const char* limit_path, const char* used_path, const char* stat_path, const char* cache_key) {
+    const size_t limit = read_number(limit_path, nullptr, SIZE_MAX);
+    if (limit == SIZE_MAX) return;
+    const size_t used = read_number(used_path, nullptr, 0), cache = read_number(stat_path, cache_key, 0);
+    const size_t held = used > cache ? used - cache : 0;
+    left = std::min(left, limit > held ? limit - held : 0);
+  };
+  group("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current", "/sys/fs/cgroup/memory.stat", "inactive_file");
+  group("/sys/fs/cgroup/memory/memory.limit_in_bytes", "/sys/fs/cgroup/memory/memory.usage_in_bytes", "/sys/fs/cgroup/memory/memory.stat",
+        "total_inactive_file");
+  return left;
+}
+
+void* get_memory(size_t bytes) {
+  if (bytes < kPage) return std::aligned_alloc(kAlign, bytes);
+  // One page more, so that the block can start at a 2 MB boundary; the surplus is given back.
+  char* p = static_cast<char*>(mmap(nullptr, bytes + kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  if (p == MAP_FAILED) return nullptr;
+  char* start = reinterpret_cast<char*>((reinterpret_cast<uintptr_t>(p) + kPage - 1) / kPage * kPage);
+  if (start > p) munmap(p, start - p);
+  if (char* end = start + bytes; end < p + bytes + kPage) munmap(end, p + bytes + kPage - end);
+  madvise(start, bytes, MADV_HUGEPAGE);
+  return start;
+}
+void put_memory(void* p, size_t bytes) {
+  if (bytes < kPage) std::free(p);
+  else munmap(p, bytes);
+}
+}  // namespace
+
+CachingAllocator::Source system_memory() { return {get_memory, put_memory, available_memory}; }
+
+}  // namespace plmcore

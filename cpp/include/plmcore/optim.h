@@ -1,0 +1,28 @@
+// Stepping the parameters of a model in one call.
+#pragma once
+
+#include <span>
+
+#include "plmcore/ops.h"
+
+namespace plmcore {
+
+enum class Optimiser : int { sgd, adam, adamw, bert_adam };
+Optimiser optimiser_from_name(std::string_view name);
+
+// One trainable tensor and what its optimiser remembers of it.
+struct ParamState {
+  Tensor param;
+  Tensor m, v;       // moments, undefined before the first step; SGD's velocity is m
+  int64_t step = 0;  // how often it was stepped
+};
+
+// Steps every parameter that has a gradient; makes the moments on first use. `options.step` is not used.
+void step_all(Optimiser optimiser, std::span<ParamState* const> states, const StepOptions& options);
+
+// The gradients of these parameters, for global_norm.
+Tensors gradients(std::span<ParamState* const> states);
+void ema_all(const Tensors& averages, const Tensors& params, double decay);  // ema_step for each pair
+void zero_grad(std::span<ParamState* const> states);
+
+}  // namespace plmcore

@@ -1,0 +1,58 @@
+// Program: a traced list of op calls over values, with symbolic sizes. It runs at any sizes that its guards allow.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "plmcore/tensor.h"
+
+namespace plmcore {
+
+class Program {
+ public:
+  struct Named {
+    std::string name;
+    Spec spec;
+  };
+
+  Program();
+  Program(Program&&) noexcept;
+  Program& operator=(Program&&) noexcept;
+  ~Program();
+
+  const std::vector<Named>& inputs() const;
+  const std::vector<Named>& outputs() const;
+  // Inputs in the order of inputs(). Runs without recording gradients.
+  Tensors run(const Tensors& inputs) const;
+  std::string str() const;                       // one line per instruction
+  size_t size() const;                           // instructions
+
+  struct Body;                                   // cpp/program/body.h
+  Body& body() const { return *body_; }
+
+ private:
+  std::unique_ptr<Body> body_;
+};
+
+// A file with one or more programs and the weights they share: docs/program-format.md.
+class Model {
+ public:
+  Model() = default;
+  Model(Model&&) noexcept = default;
+  Model& operator=(Model&&) noexcept = default;
+
+  static Model load(const std::string& path);    // maps the file; FormatError that names what is wrong
+  static void save(const std::string& path, const std::vector<std::pair<std::string, const Program*>>& programs);
+
+  std::vector<std::string> names() const;
+  const Program& program(std::string_view name) const;
+  Tensors run(std::string_view name, const Tensors& inputs) const { return program(name).run(inputs); }
+  Tensors run(const Tensors& inputs) const;      // of a file with a single program
+
+ private:
+  std::vector<std::pair<std::string, Program>> programs_;
+};
+
+}  // namespace plmcore

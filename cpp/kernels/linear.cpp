@@ -1,0 +1,63 @@
+// Tiles of x W^T with bias and activation applied while a tile is in cache. Up to eight rows: one pass over W at memory
+// speed. Backward: one pass makes dz = dy * slope and its column sums, then two products.
+#include "kernels/column_sums.h"
+#include "kernels/epilogue.h"
+#include "kernels/few_rows.h"
+#include "kernels/gemm.h"
+
+namespace plmcore::PLM_ISA {
+
+PLM_KERNEL(linear) {
+  const View &x = args.in[0], &w = args.in[1], &y = args.out[0];
+  const int64_t M = x.rows(), K = x.last(), N = w.size[0], activation = args.i("activation");
+  if (M == 0 || N == 0) return;
+  for_float("linear", x.dtype, [&](auto type) {
+    using T = typename decltype(type)::type;
+    const T* bias = args.has(2) ? args.in[2].as<T>() : nullptr;
+    T *out = y.as<T>(), *sum = args.n_out > 1 ? args.out[1].as<T>() : nullptr;
+    const FinishRow<T> finish = finish_of<T>(activation);
+    auto epilogue = [&](int64_t i, int64_t j, int64_t m, int64_t n) {
+      if (!bias && !sum && activation == 0) return;
+      for (int64_t r = i; r < i + m; ++r) finish(out + r * N + j, bias ? bias + j : nullptr, sum ? sum + r * N + j : nullptr, n);
+    };
+    if constexpr (std::is_same_v<T, float>)
+      if (M <= kFewRows)
+        return few_rows(M, N, K, x.as<float>(), w.as<float>(), out, [&](int64_t b, int64_t e) { epilogue(0, b, M, e - b); });
+    gemm(args, M, N, K, Operand<T>{x.as<T>(), K, true}, Operand<T>{w.as<T>(), K, true}, nullptr, out, N, epilogue);
+  });
+}
+
+PLM_KERNEL(linear_grad) {
+  const View &x = args.in[0], &w = args.in[1], &dy = args.in[2];
+  const int64_t M = dy.rows(), N = w.size[0], K = w.size[1], want = args.i("want"), activation = args.i("activation");
+  for_float("linear_grad", x.dtype, [&](auto type) {
+    using T = typename decltype(type)::type;
+    using A = typename Lane<T>::Scalar;
+    const int64_t chunks = row_chunks(M);
+    A* part = args.shared_as<A>();  // [chunks][N]: sums of dz
+    const T* dz = dy.as<T>();
+    T* made = reinterpret_cast<T*>(args.shared + (static_cast<size_t>(chunks * N) * sizeof(A) + 63) / 64 * 64);
+    if (activation || (want & 4)) {
+      const SlopeRow<T> slope = slope_of<T>(activation);
+      parallel_for(chunks, [&](int64_t k, int) {
+        A* sum = part + k * N;
+        for (int64_t c = 0; c < N; ++c) sum[c] = 0;
+        for (int64_t r = chunk_begin(M, chunks, k), e = chunk_begin(M, chunks, k + 1); r < e; ++r) {
+          const T* row = dy.as<T>() + r * N;
+          if (activation) {
+            slope(made + r * N, row, args.in[3].as<T>() + r * N, N);
+            row = made + r * N;
+          }
+          for (int64_t c = 0; c < N; ++c) sum[c] += to_float(row[c]);
+        }
+      });
+      if (activation) dz = made;
+    }
+    int next = 0;
+    if (want & 1) gemm(args, M, K, N, Operand<T>{dz, N, true}, Operand<T>{w.as<T>(), K, false}, args.out[next++].as<T>(), K);
+    if (want & 2) gemm(args, N, K, M, Operand<T>{dz, N, false}, Operand<T>{x.as<T>(), K, false}, args.out[next++].as<T>(), K);
+    if (want & 4) add_chunks(part, chunks, N, N, args.out[next].as<T>());
+  });
+}
+
+}  // namespace plmcore::PLM_ISA

@@ -1,0 +1,20 @@
+// Adam (Kingma and Ba 2015). With g = scale * grad + weight_decay * p:
+//   m += (1 - beta1) (g - m);  v = beta2 v + (1 - beta2) g^2;  p -= lr * m^ / (sqrt(v^) + eps)
+// where m^ = m / (1 - beta1^step), v^ = v / (1 - beta2^step). In place over param, m, v.
+#include "ops/step_rules.h"
+
+namespace plmcore {
+
+void adam_step(const Tensor& param, const Tensor& grad, const Tensor& m, const Tensor& v, const StepOptions& options) {
+  dispatch_adam(ops::adam_step, param, grad, m, v, options);
+}
+
+static Specs infer(const InSpecs& in, const Attrs& attrs) {
+  check_adam("adam_step", attrs);
+  return infer_step("adam_step", in, attrs, 2);
+}
+static Workspace workspace(const View* in, const View*, const Attrs&) { return zero_row(in, 5); }
+
+const OpDef ops::adam_step = {"adam_step", infer, no_grad, saves(), saves(), {.workspace = workspace, .mutates = saves(0, 2, 3)}};
+
+}  // namespace plmcore

@@ -1,0 +1,22 @@
+// dense + a row-sparse gradient: y = dense, y[rows[k]] += values[k].   dense [V, ...]; rows [n]; values [n, ...]
+#include "ops/op.h"
+#include "plmcore/ops.h"
+
+namespace plmcore {
+
+Tensor add_rows(const Tensor& dense, const Tensor& sparse) {
+  check<DTypeError>(!dense.is_row_sparse() && sparse.is_row_sparse(), "add_rows: needs a dense and a row-sparse tensor");
+  check(dense.shape().matches(sparse.shape()), "add_rows: the shapes must agree, got ", dense, " and ", sparse);
+  const Tensor rows = sparse.rows(), values = sparse.values();
+  return dispatch(ops::add_rows, {dense, rows, values})[0];
+}
+
+static Specs infer(const InSpecs& in, const Attrs&) {
+  check<DTypeError>(is_float(in[0].dtype) && in[0].dtype == in[2].dtype, "add_rows: the tensors must have one float dtype, got ", in[0],
+                    " and ", in[2]);
+  return {in[0]};
+}
+
+const OpDef ops::add_rows = {"add_rows", infer, no_grad};
+
+}  // namespace plmcore

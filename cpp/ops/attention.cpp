@@ -1,0 +1,181 @@
+// out = softmax(scale q k^T + bias) v over the keys that a query may see.   q [B, T, H, D]; k, v [B, S, H, D]
+// With dropout the weights are multiplied by 0 or 1 / (1 - p) after softmax. Saved for backward: out, and the log-sum of
+// each query's scores to base 2, [B, H, T], float32 (float64 for float64 q). The layouts and masks are in plmcore/ops.h.
+#include "ops/attention_plan.h"
+#include "ops/shape_rules.h"
+#include "plmcore/ops.h"
+#include "plmcore/random.h"
+
+#include <cmath>
+
+namespace plmcore {
+
+using namespace attention_plan;
+
+// The sizes of a call. Ragged: T = S = the rows of all sequences.
+namespace {
+struct Sizes {
+  bool ragged, packed_qkv, packed_kv;
+  Dim B, T, S, H, D;
+};
+}  // namespace
+
+static Sizes sizes_of(const InSpecs& in) {
+  Sizes n;
+  n.ragged = in.has(kOffsets);
+  n.packed_qkv = !in.has(kK);
+  n.packed_kv = !n.packed_qkv && !in.has(kV);
+  check(!n.packed_qkv || !in.has(kV), "attention: v is given without k");
+  const int rows = n.ragged ? 1 : 2;  // axes before the heads: [N], or [B, T]
+  const Shape& q = in[kQ].shape;
+  check(q.rank() == rows + 2 + n.packed_qkv, "attention: ",
+        n.packed_qkv ? (n.ragged ? "qkv must be [N, 3, H, D]" : "qkv must be [B, T, 3, H, D]")
+                     : (n.ragged ? "q must be [N, H, D]" : "q must be [B, T, H, D]"),
+        ", got ", q);
+  n.H = q[q.rank() - 2];
+  n.D = q.back();
+  n.B = n.ragged ? in[kOffsets].shape[0] - 1 : q[0];
+  n.T = n.S = q[rows - 1];
+  check(!n.D.is(0), "attention: the heads must not be of width 0, got ", q);
+  if (n.packed_qkv) {
+    check(q[rows].is(3), "attention: the axis before the heads of qkv must be 3, got ", q);
+    return n;
+  }
+  const Shape& k = in[kK].shape;
+  check(k.rank() == rows + 2 + n.packed_kv, "attention: ",
+        n.packed_kv ? (n.ragged ? "kv must be [N, 2, H, D]" : "kv must be [B, S, 2, H, D]")
+                    : (n.ragged ? "k must be [N, H, D]" : "k must be [B, S, H, D]"),
+        ", got ", k);
+  check(!n.packed_kv || k[rows].is(2), "attention: the axis before the heads of kv must be 2, got ", k);
+  n.S = k[rows - 1];
+  check(require_equal(k[0], q[0]) && require_equal(k[k.rank() - 2], n.H) && require_equal(k.back(), n.D),
+        "attention: q and k must agree in ", n.ragged ? "rows" : "batch", ", heads and head width, got ", q, " and ", k);
+  check(n.packed_kv || in[kV].shape.matches(k), "attention: v must be ", k, " like k, got ", n.packed_kv ? k : in[kV].shape);
+  return n;
+}
+
+static void check_per_sequence(const InSpecs& in, Input i, const char* name, Dim B) {
+  if (!in.has(i)) return;
+  check<DTypeError>(is_index(in[i].dtype), "attention: ", name, " must be int64 or int32, got ", in[i]);
+  check(in[i].shape.matches({B}), "attention: ", name, " must be [", B, "], one per sequence, got ", in[i].shape);
+}
+
+static bool is_one_or(Dim d, Dim n) { return d.is(1) || require_equal(d, n); }
+
+static Specs infer(const InSpecs& in, const Attrs& attrs) {
+  const DType dtype = float_dtype("attention", in, {kQ, kK, kV, kBias});
+  if (in.has(kOffsets))
+    check(in[kOffsets].shape.rank() == 1 && !in[kOffsets].shape[0].is(0) && is_index(in[kOffsets].dtype),
+          "attention: offsets must be int64 or int32 [B + 1], got ", in[kOffsets]);
+  const Sizes n = sizes_of(in);
+  check_per_sequence(in, kLengths, "lengths", n.B);
+  check_per_sequence(in, kPrefix, "prefix", n.B);
+  check_per_sequence(in, kStart, "start", n.B);
+  const bool causal = attrs.flag("causal"), weights = attrs.flag("weights");
+  check<ValueError>(causal || (attrs.i("band") == 0 && attrs.i("stride") == 0 && !in.has(kPrefix) && !in.has(kStart)),
+                    "attention: band, stride, prefix and start need causal=True");
+  check<ValueError>(attrs.i("band") >= 0 && attrs.i("stride") >= 0, "attention: band and stride must not be negative, got ",
+                    attrs.i("band"), " and ", attrs.i("stride"));
+  check<ValueError>(!n.ragged || (!in.has(kLengths) && !in.has(kStart) && !weights),
+                    "attention: lengths, start and weights need rows with a batch axis, offsets were given");
+  const double p = attrs.f("dropout");
+  check<ValueError>(p >= 0 && p < 1, "attention: dropout must be in [0, 1), got ", p);
+  if (in.has(kMask)) {
+    const Spec& m = in[kMask];
+    check<DTypeError>(m.dtype == DType::boolean, "attention: mask must be bool, true where a query may look, got ", m);
+    check(m.shape.rank() == 4 && is_one_or(m.shape[0], n.B) && is_one_or(m.shape[1], n.H) &&
+              (n.ragged || (is_one_or(m.shape[2], n.T) && require_equal(m.shape[3], n.S))),
+          "attention: mask must be [", n.B, " or 1, ", n.H, " or 1, ", n.T, " or 1, ", n.S, "], got ", m.shape);
+  }
+  if (in.has(kBias)) {
+    const Shape& s = in[kBias].shape;
+    check(s.rank() == 4 && is_one_or(s[0], n.B) && is_one_or(s[1], n.H) &&
+              (n.ragged || (require_equal(s[2], n.T) && require_equal(s[3], n.S))),
+          "attention: bias must be [", n.B, " or 1, ", n.H, " or 1, ", n.T, ", ", n.S, "], got ", s);
+  }
+  const DType sums = dtype == DType::float64 ? DType::float64 : DType::float32;
+  Specs out = {{n.ragged ? Shape{n.T, n.H, n.D} : Shape{n.B, n.T, n.H, n.D}, dtype},
+               {n.ragged ? Shape{n.H, n.T} : Shape{n.B, n.H, n.T}, sums}};
+  if (weights) out.push_back({{n.B, n.H, n.T, n.S}, dtype});
+  return out;
+}
+
+Tensors attention(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOptions& o) {
+  check(q.defined() && q.rank() >= 3, "attention: q must be [B, T, H, D], got ", q);
+  Tensor random;
+  if (o.dropout > 0) {
+    // Each row of the weights takes whole groups of random blocks: at most S / 8 + 16 of them.
+    const Tensor& keys = k.defined() ? k : q;
+    const Dim rows = o.offsets.defined() ? q.size(0) : q.size(0) * q.size(1), S = keys.size(o.offsets.defined() ? 0 : 1);
+    random = next_random(rows * q.size(-2) * (S + 16), q.device());
+  }
+  const double scale = o.scale < 0 ? 1 / std::sqrt(static_cast<double>(q.size(-1).value())) : o.scale;
+  Tensors out = dispatch(
+      ops::attention, {q, k, v, o.lengths, o.mask, o.bias, o.offsets, o.prefix, o.start, random},
+      {{"causal", o.causal}, {"band", o.band}, {"stride", o.stride}, {"scale", scale}, {"dropout", o.dropout}, {"weights", o.weights}});
+  if (o.weights) return {out[0], out[2]};
+  return {out[0]};
+}
+
+static Tensors backward(const Grad& g) {
+  const bool weights = g.out.size() > 2 && g.dy[2].defined(), bias = g.in[kBias].defined() && g.want(kBias);
+  const Tensor none;
+  Attrs attrs = g.attrs;
+  attrs.push_back({"bias_grad", bias});
+  const Tensors d =
+      dispatch(ops::attention_grad,
+               {g.in[kQ], g.in[kK], g.in[kV], g.in[kLengths], g.in[kMask], g.in[kBias], g.in[kOffsets], g.in[kPrefix], g.in[kStart],
+                g.in[kRandom], g.out[0], g.out[1], g.dy[0], weights ? g.out[2] : none, weights ? g.dy[2] : none},
+               attrs);
+  Tensors dx(kInputs);
+  size_t next = 0;
+  for (const Input i : {kQ, kK, kV})
+    if (g.in[i].defined()) dx[i] = d[next++];
+  if (bias) dx[kBias] = d[next];
+  return dx;
+}
+
+static int64_t real_size(const View* in) { return in[kQ].dtype == DType::float64 ? 8 : 4; }
+
+static Workspace workspace(const View* in, const View* out, const Attrs& attrs) {
+  const View& q = in[kQ];
+  const bool ragged = static_cast<bool>(in[kOffsets]), weights = attrs.flag("weights");
+  const int64_t H = q.size[q.rank - 2], D = q.size[q.rank - 1], B = ragged ? in[kOffsets].numel - 1 : q.size[0],
+                T = out[0].size[ragged ? 0 : 1];
+  const int64_t S = in[kK] && !ragged ? in[kK].size[1] : T;
+  if (decodes(T, ragged, weights, attrs.f("dropout"))) {
+    const DecodeSpace space(B, T, S, H, D);
+    return {.shared = static_cast<size_t>((space.parts + space.stats) * real_size(in)),
+            .per_worker = static_cast<size_t>((space.scores + space.q) * real_size(in))};
+  }
+  return {.per_worker = static_cast<size_t>(ForwardSpace(B * H, T, S, D, ragged, weights).total() * real_size(in))};
+}
+
+const OpDef ops::attention = {"attention",    infer,
+                              backward,       saves(kQ, kK, kV, kLengths, kMask, kBias, kOffsets, kPrefix, kStart, kRandom),
+                              saves(0, 1, 2), {.workspace = workspace}};
+
+// The inputs of attention, out, lse, dout, weights, dweights -> dq, dk, dv (those that were given), dbias if asked for
+static Specs infer_grad(const InSpecs& in, const Attrs& attrs) {
+  Specs out;
+  for (const Input i : {kQ, kK, kV})
+    if (in.has(i)) out.push_back(in[i]);
+  if (attrs.flag("bias_grad")) out.push_back(in[kBias]);
+  return out;
+}
+
+static Workspace grad_workspace(const View* in, const View*, const Attrs& attrs) {
+  const View &q = in[kQ], &bias = in[kBias];
+  const bool ragged = static_cast<bool>(in[kOffsets]), bias_grad = attrs.flag("bias_grad");
+  const int64_t H = q.size[q.rank - 2], D = q.size[q.rank - 1], B = ragged ? in[kOffsets].numel - 1 : q.size[0], T = q.size[ragged ? 0 : 1];
+  const int64_t S = in[kK] && !ragged ? in[kK].size[1] : T;
+  const int64_t units = (bias_grad && bias.size[0] == 1 ? 1 : B) * (bias_grad && bias.size[1] == 1 ? 1 : H), groups = key_groups(units, S);
+  const BackwardSpace space(T, D);
+  int64_t shared = groups > 1 ? groups * (ragged ? H * T : B * H * T) * space.width : 0;
+  if (bias_grad && size_of(q.dtype) < 4) shared += bias.numel;  // its sum, before it is rounded
+  return {.shared = static_cast<size_t>(shared * real_size(in)), .per_worker = static_cast<size_t>(space.total() * real_size(in))};
+}
+
+const OpDef ops::attention_grad = {"attention_grad", infer_grad, no_grad, saves(), saves(), {.workspace = grad_workspace}};
+
+}  // namespace plmcore

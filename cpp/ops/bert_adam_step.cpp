@@ -1,0 +1,20 @@
+// The Adam that BERT was trained with: no bias correction, decoupled weight decay. With g = scale * grad:
+//   m += (1 - beta1) (g - m);  v = beta2 v + (1 - beta2) g^2;  p -= lr * (m / (sqrt(v) + eps) + weight_decay * p)
+// `step` is not used. In place over param, m, v.
+#include "ops/step_rules.h"
+
+namespace plmcore {
+
+void bert_adam_step(const Tensor& param, const Tensor& grad, const Tensor& m, const Tensor& v, const StepOptions& options) {
+  dispatch_adam(ops::bert_adam_step, param, grad, m, v, options);
+}
+
+static Specs infer(const InSpecs& in, const Attrs& attrs) {
+  check_adam("bert_adam_step", attrs);
+  return infer_step("bert_adam_step", in, attrs, 2);
+}
+static Workspace workspace(const View* in, const View*, const Attrs&) { return zero_row(in, 5); }
+
+const OpDef ops::bert_adam_step = {"bert_adam_step", infer, no_grad, saves(), saves(), {.workspace = workspace, .mutates = saves(0, 2, 3)}};
+
+}  // namespace plmcore

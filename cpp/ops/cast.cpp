@@ -1,0 +1,15 @@
+// y = x in another dtype. Floats round to nearest even; float to integer truncates; anything to bool is x != 0.
+#include "ops/op.h"
+#include "plmcore/ops.h"
+
+namespace plmcore {
+
+Tensor cast(const Tensor& x, DType dtype) { return dispatch(ops::cast, {x}, {{"dtype", dtype}})[0]; }
+
+static Specs infer(const InSpecs& in, const Attrs& attrs) { return {{in[0].shape, static_cast<DType>(attrs.i("dtype"))}}; }
+
+static Tensors backward(const Grad& g) { return {cast(g.dy[0], g.in[0].dtype())}; }
+
+const OpDef ops::cast = {"cast", infer, backward, saves(), saves()};
+
+}  // namespace plmcore

@@ -1,0 +1,68 @@
+// y[i] = weight[ids[i]].   weight [V, C]; ids int64 or int32 [...]; y [..., C]
+// dweight[v] = sum of dy[i] over the positions i with ids[i] = v, in the order of i. sparse: only the rows that occur, as a
+// row-sparse gradient; where the weight is itself computed, its gradient is dense.
+#include <vector>
+
+#include "ops/shape_rules.h"
+#include "plmcore/ops.h"
+
+namespace plmcore {
+
+Tensor embedding(const Tensor& weight, const Tensor& ids, bool sparse) {
+  return dispatch(ops::embedding, {weight, ids}, {{"sparse", sparse && weight.is_leaf()}})[0];
+}
+
+static Specs infer(const InSpecs& in, const Attrs&) {
+  const Spec &weight = in[0], &ids = in[1];
+  check<DTypeError>(is_float(weight.dtype), "embedding: weight needs a float dtype, got ", weight);
+  check(weight.shape.rank() == 2, "embedding: weight must be [V, C], got ", weight);
+  require_index("embedding", ids);
+  Shape shape = ids.shape;
+  shape.push_back(weight.shape[1]);
+  return {{shape, weight.dtype}};
+}
+
+static Tensors backward(const Grad& g) {
+  const Dim V = g.in[0].shape()[0];
+  if (!g.attrs.flag("sparse")) return {dispatch(ops::embedding_grad, {g.dy[0], g.in[1]}, {{"rows", V}})[0], {}};
+  const Tensors d = dispatch(ops::embedding_grad_rows, {g.dy[0], g.in[1]}, {{"rows", V}});
+  return {Tensor::row_sparse(d[0], d[1], V), {}};
+}
+
+const OpDef ops::embedding = {"embedding", infer, backward, saves(1), saves()};
+
+// dy [..., C], ids [...] -> dweight [V, C]
+static Specs infer_grad(const InSpecs& in, const Attrs& attrs) { return {{{attrs.dim("rows"), in[0].shape.back()}, in[0].dtype}}; }
+
+// Two buffers and counts to sort the positions by row, and a row of sums per worker for the half types.
+static Workspace workspace(const View* in, const View*, const Attrs&) {
+  return {.shared = static_cast<size_t>(in[1].numel + 1) * 16 + 8192, .per_worker = static_cast<size_t>(in[0].last()) * sizeof(float)};
+}
+
+const OpDef ops::embedding_grad = {"embedding_grad", infer_grad, no_grad, saves(), saves(), {.workspace = workspace}};
+
+// dy [..., C], ids [...] -> rows int64 [U], sorted and unique; values [U, C]
+static Specs infer_rows(const InSpecs& in, const Attrs&) {
+  const Dim U = Dim::fresh_symbol("U");
+  return {{{U}, DType::int64}, {{U, in[0].shape.back()}, in[0].dtype}};
+}
+
+static SmallVector<int64_t, 2> count_rows(const Tensors& in, const Attrs& attrs) {
+  const Tensor ids = in[1].to(cpu());
+  const int64_t V = attrs.dim("rows").value();
+  std::vector<bool> seen(static_cast<size_t>(V));
+  int64_t count = 0;
+  for (int64_t i = 0, n = ids.numel(); i < n; ++i) {
+    const int64_t id = ids.dtype() == DType::int64 ? ids.as<int64_t>()[i] : ids.as<int32_t>()[i];
+    if (id < 0 || id >= V) continue;  // the kernel says which
+    if (seen[static_cast<size_t>(id)]) continue;
+    seen[static_cast<size_t>(id)] = true;
+    ++count;
+  }
+  return {count};
+}
+
+const OpDef ops::embedding_grad_rows = {
+    "embedding_grad_rows", infer_rows, no_grad, saves(), saves(), {.workspace = workspace, .measure = count_rows}};
+
+}  // namespace plmcore

@@ -1,0 +1,13 @@
+// y = a >= b as bool, broadcasting. NaN is unequal to everything.
+#include "ops/shape_rules.h"
+#include "plmcore/ops.h"
+
+namespace plmcore {
+
+Tensor greater_equal(const Tensor& a, const Tensor& b) { return dispatch(ops::greater_equal, {a, b})[0]; }
+
+static Specs infer(const InSpecs& in, const Attrs&) { return comparison_rule("greater_equal", in); }
+
+const OpDef ops::greater_equal = {"greater_equal", infer, no_grad};
+
+}  // namespace plmcore

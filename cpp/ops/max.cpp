@@ -1,0 +1,27 @@
+// y = the largest element of x along an axis; NaN where there is one. The gradient goes to the first of equals.
+// Saved for backward: its position, int64.
+#include "ops/shape_rules.h"
+#include "plmcore/ops.h"
+
+namespace plmcore {
+
+Tensor max(const Tensor& x, int axis, bool keepdims) {
+  return dispatch(ops::max, {x}, {{"axis", normal_axis("max", axis, x.rank())}, {"keepdims", keepdims}})[0];
+}
+
+static Specs infer(const InSpecs& in, const Attrs& attrs) {
+  const int axis = normal_axis("max", attrs.i("axis"), in[0].shape.rank());
+  check(!in[0].shape[axis].is(0), "max: axis ", axis, " of ", in[0], " has no elements");
+  const int64_t mask = int64_t{1} << axis;
+  return {{reduced_shape(in[0].shape, mask, attrs.flag("keepdims")), in[0].dtype}, {reduced_shape(in[0].shape, mask, true), DType::int64}};
+}
+
+static Tensors backward(const Grad& g) {
+  const int64_t axis = g.attrs.i("axis");
+  const Tensor dy = reshape(g.dy[0], g.out[1].shape());
+  return dispatch(ops::gather_grad, {dy, g.out[1]}, {{"axis", axis}, {"size", g.in[0].shape()[static_cast<int>(axis)]}});
+}
+
+const OpDef ops::max = {"max", infer, backward, saves(), saves(1)};
+
+}  // namespace plmcore

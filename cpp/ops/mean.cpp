@@ -1,0 +1,33 @@
+// y = the mean of x over some axes; NaN over nothing.
+#include "core/reduce_plan.h"
+#include "ops/shape_rules.h"
+#include "plmcore/ops.h"
+
+namespace plmcore {
+
+Tensor mean(const Tensor& x, const Axes& axes, bool keepdims) {
+  return dispatch(ops::mean, {x}, {{"axes", axes_mask("mean", axes, x.rank())}, {"keepdims", keepdims}})[0];
+}
+
+static Specs infer(const InSpecs& in, const Attrs& attrs) {
+  return {{reduced_shape(in[0].shape, attrs.i("axes"), attrs.flag("keepdims")), float_dtype("mean", in, {0})}};
+}
+
+static Tensors backward(const Grad& g) {
+  const Shape& shape = g.in[0].shape();
+  const Tensor dy = reshape(g.dy[0], reduced_shape(shape, g.attrs.i("axes"), true));
+  return dispatch(ops::mean_grad, {dy}, {{"shape", shape}});
+}
+
+static Workspace workspace(const View* in, const View*, const Attrs& attrs) {
+  return {.shared = ReducePlan(in[0], static_cast<uint32_t>(attrs.i("axes"))).workspace(in[0].dtype)};
+}
+
+const OpDef ops::mean = {"mean", infer, backward, saves(), saves(), {.workspace = workspace}};
+
+// dy with axes of size 1 where the mean was taken -> dx of `shape`
+static Specs infer_grad(const InSpecs& in, const Attrs& attrs) { return {{attrs.dims("shape"), in[0].dtype}}; }
+
+const OpDef ops::mean_grad = {"mean_grad", infer_grad, no_grad};
+
+}  // namespace plmcore

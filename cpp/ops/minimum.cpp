@@ -1,0 +1,21 @@
+// y = the smaller of a and b, broadcasting; NaN where either is NaN. The gradient of equal values goes to a.
+#include "ops/shape_rules.h"
+#include "plmcore/ops.h"
+
+namespace plmcore {
+
+Tensor minimum(const Tensor& a, const Tensor& b) { return dispatch(ops::minimum, {a, b})[0]; }
+
+static Specs infer(const InSpecs& in, const Attrs&) { return arithmetic_rule("minimum", in); }
+
+static Tensors backward(const Grad& g) {
+  Tensors dx(2);
+  const Tensor from_b = greater(g.in[0], g.in[1]);
+  if (g.want(0)) dx[0] = unbroadcast(masked_fill(g.dy[0], from_b, 0), g.in[0]);
+  if (g.want(1)) dx[1] = unbroadcast(masked_fill(g.dy[0], logical_not(from_b), 0), g.in[1]);
+  return dx;
+}
+
+const OpDef ops::minimum = {"minimum", infer, backward, saves(0, 1), saves()};
+
+}  // namespace plmcore

@@ -1,0 +1,45 @@
+// Shape rules that several ops share.
+#pragma once
+
+#include "ops/op.h"
+#include "plmcore/ops.h"
+
+namespace plmcore {
+
+// NumPy broadcasting; a symbol never broadcasts: it must equal the other size, or the other must be the number 1.
+Shape broadcast_shapes(const char* op, const Shape& a, const Shape& b);
+
+// 0 <= axis < rank after counting from the end.
+int normal_axis(const char* op, int64_t axis, int rank);
+
+// Same dtype on all given inputs, which must be float.
+DType float_dtype(const char* op, const InSpecs& in, std::initializer_list<int> inputs);
+
+// An int64 or int32 tensor.
+void require_index(const char* op, const Spec& index);
+
+// start <= stop <= size, as far as the sizes are known; a traced program checks it again when it runs.
+void require_range(const char* op, Dim start, Dim stop, Dim size);
+
+// Workspace of ops that add up rows of output 0: a float copy of it for the half types.
+Workspace float_sums(const View* in, const View* out, const Attrs& attrs);
+
+// dy in its place along an axis of `size`, 0 elsewhere: the gradient of slice and narrow.
+Tensor slice_grad(const Tensor& dy, int axis, Dim start, Dim stop, int64_t step, Dim size);
+
+// Shape rules of whole families. Arithmetic: two inputs of one dtype, not bool, that broadcast. Comparison: the same with
+// a bool result. Elementwise: a float input, an output like it. Pair: two alike (x or y, and dy).
+Specs arithmetic_rule(const char* op, const InSpecs& in);
+Specs comparison_rule(const char* op, const InSpecs& in);
+Specs elementwise_rule(const char* op, const InSpecs& in);
+Specs pair_rule(const char* op, const InSpecs& in);
+
+// A list of axes as bits, counted from the end where negative; empty means all. IndexError, ValueError for a repeat.
+int64_t axes_mask(const char* op, const Axes& axes, int rank);
+// The shape without the axes of the mask, or with size 1 there.
+Shape reduced_shape(const Shape& shape, int64_t axes, bool keepdims);
+
+// A gradient of shape dy summed to the shape of an input that was broadcast.
+Tensor unbroadcast(const Tensor& dy, const Tensor& like);
+
+}  // namespace plmcore

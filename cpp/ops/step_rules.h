@@ -1,0 +1,22 @@
+// What the optimiser steps share. Inputs of a step op: param, grad, the moments, scale, rows. `rows` is given for a
+// row-sparse gradient, whose `grad` then holds the values of these rows of param.
+#pragma once
+
+#include "ops/op.h"
+#include "plmcore/ops.h"
+
+namespace plmcore {
+
+// `moments` of them stand between grad and scale. An undefined one fails unless `optional`.
+Specs infer_step(const char* op, const InSpecs& in, const Attrs& attrs, int moments, bool optional = false);
+
+// The ranges of Adam's attributes.
+void check_adam(const char* op, const Attrs& attrs);
+
+// A row without gradient reads zeros: bytes of one row of param, when there are rows.
+Workspace zero_row(const View* in, int rows);
+
+// Dispatches adam_step or one of its kin.
+void dispatch_adam(const OpDef& op, const Tensor& param, const Tensor& grad, const Tensor& m, const Tensor& v, const StepOptions& o);
+
+}  // namespace plmcore

@@ -1,0 +1,23 @@
+// The dense form of a row-sparse gradient: y[rows[k]] = values[k], zeros elsewhere.   rows [n]; values [n, ...]; y [V, ...]
+#include "ops/op.h"
+#include "plmcore/ops.h"
+
+namespace plmcore {
+
+Tensor to_dense(const Tensor& sparse) {
+  if (!sparse.is_row_sparse()) return sparse;
+  const Tensor rows = sparse.rows(), values = sparse.values();
+  return dispatch(ops::to_dense, {rows, values}, {{"rows", sparse.shape()[0]}})[0];
+}
+
+static Specs infer(const InSpecs& in, const Attrs& attrs) {
+  check<DTypeError>(in[0].dtype == DType::int64 && is_float(in[1].dtype), "to_dense: rows must be int64 and values float, got ", in[0],
+                    " and ", in[1]);
+  Shape shape = in[1].shape;
+  shape[0] = attrs.dim("rows");
+  return {{shape, in[1].dtype}};
+}
+
+const OpDef ops::to_dense = {"to_dense", infer, no_grad};
+
+}  // namespace plmcore

@@ -1,0 +1,61 @@
+// The one header through which a kernel file gets CUDA: the real one under nvcc, the emulator under g++.
+//
+// Three things are written differently from plain CUDA, so that the emulator can take part:
+//   PLM_SHARED(float, sums, [8][33]);          instead of  __shared__ float sums[8][33];
+//   PLM_DYNAMIC_SHARED(float, row);            instead of  extern __shared__ float row[];
+//   launch<kernel<float>>(grid, block, dynamic_shared_bytes, stream, arguments...)   instead of  <<< >>>
+// Inline PTX stands in small functions here, each with a twin in emu/emulator.h.
+#pragma once
+
+#if defined(__CUDACC__)
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#include <cuda_runtime.h>
+
+#include <cmath>
+#include <cstdint>
+
+#define PLM_SHARED(T, name, ...) __shared__ T name __VA_ARGS__
+#define PLM_DYNAMIC_SHARED(T, name)                                   \
+  extern __shared__ __align__(16) unsigned char plm_dynamic_shared[]; \
+  T* name = reinterpret_cast<T*>(plm_dynamic_shared)
+
+namespace plmcore::cuda {
+
+// The arguments are converted to the types that the kernel takes.
+template <auto kernel, class... P, class... A>
+cudaError_t launch_as(void (*)(P...), dim3 grid, dim3 block, size_t shared, cudaStream_t stream, const A&... arguments) {
+  kernel<<<grid, block, shared, stream>>>(static_cast<P>(arguments)...);
+  return cudaGetLastError();
+}
+template <auto kernel, class... A>
+cudaError_t launch(dim3 grid, dim3 block, size_t shared, cudaStream_t stream, const A&... arguments) {
+  return launch_as<kernel>(kernel, grid, block, shared, stream, arguments...);
+}
+
+// Sixteen bytes from global to shared memory without a register in between; both addresses are multiples of 16.
+__device__ __forceinline__ void cp_async16(void* shared, const void* global) {
+  const uint32_t to = static_cast<uint32_t>(__cvta_generic_to_shared(shared));
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(global) : "memory");
+}
+__device__ __forceinline__ void cp_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+template <int N>
+__device__ __forceinline__ void cp_wait() {  // until at most N groups are open
+  asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");
+}
+
+}  // namespace plmcore::cuda
+
+#else
+#include "emu/emulator.h"
+#endif
+
+namespace plmcore::cuda {
+
+template <int N>
+struct Constant {
+  static constexpr int value = N;
+};
+
+}  // namespace plmcore::cuda

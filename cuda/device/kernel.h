@@ -1,0 +1,28 @@
+// What every kernel file's host side includes: the arguments, the dtype switch, the stream, error texts.
+#pragma once
+
+#include "core/kernel_args.h"
+#include "device/element.cuh"
+#include "runtime/runtime.h"
+
+#define PLM_KERNEL(name) const char* name##_kernel(const KernelArgs& args)
+
+namespace plmcore::cuda {
+
+template <class T> struct Type {
+  using type = T;
+};
+
+// f(Type<T>) for the element type of a float tensor; nullptr or the text of an error, as a kernel returns it.
+template <class F>
+const char* for_float(DType t, F f) {
+  switch (t) {
+    case DType::float32: return f(Type<float>{});
+    case DType::float64: return f(Type<double>{});
+    case DType::bfloat16: return f(Type<bf16>{});
+    case DType::float16: return f(Type<f16>{});
+    default: return "needs a float dtype";
+  }
+}
+
+}  // namespace plmcore::cuda

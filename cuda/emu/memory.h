@@ -1,0 +1,34 @@
+// Device memory: host memory that the emulator keeps a list of.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstddef>
+
+#include "core/kernel_args.h"
+
+namespace plmcore::emu {
+
+// Around the kernel of an op. While the op's work runs, ASan lets it touch the op's own tensors and workspace and no other
+// device memory: the caching allocator rounds sizes up and keeps freed blocks, so a heap block's bounds say little about a
+// tensor's. Outputs start full of NaNs: an element that nobody writes cannot look right because of what the block held
+// before.
+class OpFence {
+ public:
+  OpFence(cudaStream_t stream, const KernelArgs& args);
+  ~OpFence();
+  OpFence(const OpFence&) = delete;
+
+ private:
+  cudaStream_t stream_;
+};
+
+size_t available_memory();
+size_t total_memory();
+bool allocate(size_t bytes, void** out);  // full of NaNs; false when the device has no more
+void release_memory(void* p);
+
+// A Failure unless [p, p + bytes) lies in one block of device memory.
+void check_device_memory(const void* p, size_t bytes, const char* what);
+
+}  // namespace plmcore::emu

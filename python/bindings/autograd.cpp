@@ -1,0 +1,45 @@
+// Grad mode, gradients of chosen tensors, recomputation.
+#include "autograd/tape.h"
+
+#include <memory>
+
+#include "bindings/bindings.h"
+
+namespace plmcore::bindings {
+
+namespace {
+
+// A Python function as one that native code may keep, call and drop on any thread.
+std::function<Tensors(const Tensors&)> native(nb::object function) {
+  const std::shared_ptr<PyObject> held(function.release().ptr(), [](PyObject* p) { with_gil_unless_gone([p] { Py_DECREF(p); }); });
+  return [held](const Tensors& inputs) {
+    while (exiting()) pause();
+    nb::gil_scoped_acquire gil;
+    return to_tensors(nb::borrow(held.get())(from_tensors(inputs)));
+  };
+}
+
+}  // namespace
+
+void bind_autograd(nb::module_& m) {
+  m.def("grad_enabled", &grad_enabled, "Whether ops on this thread are recorded for gradients.");
+  m.def("set_grad_enabled", &set_grad_enabled, "on"_a, "Recording of gradients on this thread; returns what it was.");
+  m.def(
+      "grad",
+      [](Tensors outputs, Tensors inputs, Tensors seeds, bool retain) {
+        const ReleaseGil nogil;
+        return grad(outputs, inputs, seeds, retain);
+      },
+      "outputs"_a, "inputs"_a, "seeds"_a = nb::make_tuple(), "retain_graph"_a = false);
+  m.def(
+      "recompute",
+      [](nb::object body, Tensors inputs, Tensors params) {
+        auto function = native(std::move(body));
+        const ReleaseGil nogil;
+        return recompute(std::move(function), inputs, params);
+      },
+      "body"_a, "inputs"_a, "params"_a,
+      "body(inputs), a function of a tuple of tensors to another, without keeping what it computes inside.");
+}
+
+}  // namespace plmcore::bindings

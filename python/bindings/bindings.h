@@ -1,0 +1,215 @@
+// What the binding files share: conversions of tensors, shapes and dtypes. No logic of ops lives here.
+#pragma once
+
+#include <unistd.h>
+
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
+#include <nanobind/stl/vector.h>
+
+#include "plmcore/ops.h"
+#include "plmcore/tensor.h"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace plmcore::bindings {
+
+// One function per file of this folder, called by module.cpp.
+void bind_errors(nb::module_& m);
+void bind_dim(nb::module_& m);
+void bind_tensor(nb::module_& m);
+void bind_autograd(nb::module_& m);
+void bind_program(nb::module_& m);
+void bind_runtime(nb::module_& m);
+void bind_optim(nb::module_& m);         // whole groups of parameters, in optimisers.cpp
+// The ops by family, as in plmcore/ops.h.
+void bind_making(nb::module_& m);
+void bind_arithmetic(nb::module_& m);
+void bind_elementwise(nb::module_& m);
+void bind_reductions(nb::module_& m);
+void bind_products(nb::module_& m);
+void bind_shape(nb::module_& m);
+void bind_embedding(nb::module_& m);
+void bind_normalisation(nb::module_& m);
+void bind_dropout(nb::module_& m);
+void bind_attention(nb::module_& m);
+void bind_rows(nb::module_& m);
+void bind_losses(nb::module_& m);
+void bind_generation(nb::module_& m);
+void bind_optimisers(nb::module_& m);
+
+Dim to_dim(nb::handle h);                    // an int or a Dim
+bool is_symbolic(nb::handle h);              // a Dim without a number
+Shape to_shape(nb::handle h);                // an int, a Dim, or a sequence of them
+nb::object from_dim(Dim d);
+nb::tuple from_shape(const Shape& s);
+Dims to_dims(nb::handle h);                  // as to_shape, of any length
+Axes to_axes(nb::handle h);                  // an int or a sequence of them; none: empty
+DType to_dtype(nb::handle h);                // a name, a NumPy dtype or type
+Device& to_device(nb::handle h);             // a name; none: the CPU
+Tensor to_tensor(nb::handle h);              // a Tensor, or what NumPy makes an array of
+Tensors to_tensors(nb::handle h);            // a sequence; None becomes an undefined tensor
+nb::object from_tensor(const Tensor& t);     // None for an undefined tensor
+nb::tuple from_tensors(const Tensors& t);
+
+// An argument that may be None: undefined then. Converts to const Tensor&.
+struct Optional {
+  Tensor tensor;
+  operator const Tensor&() const { return tensor; }
+};
+
+// What becomes a Tensor where one is expected: a NumPy array or scalar, a list.
+struct ArrayLike {};
+
+// The interpreter shuts down, and this is not the thread that does it: that is the main one, which may still run ops.
+inline bool exiting() {
+#if PY_VERSION_HEX >= 0x030d0000
+  return Py_IsFinalizing() && gettid() != getpid();
+#else
+  return _Py_IsFinalizing() && gettid() != getpid();
+#endif
+}
+
+// Gives up the GIL for its lifetime. A daemon thread that comes back while the interpreter shuts down would be unwound
+// by pthread_exit through C++ frames, which ends the process with an abort: it waits here for the exit instead.
+class ReleaseGil {
+ public:
+  ReleaseGil() : state_(PyEval_SaveThread()) {}
+  // Around work on a small tensor it stays: the release would cost more than the work.
+  explicit ReleaseGil(const Tensor& t) : state_(is_large(t) ? PyEval_SaveThread() : nullptr) {}
+  ~ReleaseGil() {
+    if (!state_) return;
+    while (exiting()) pause();
+    PyEval_RestoreThread(state_);
+  }
+  ReleaseGil(const ReleaseGil&) = delete;
+
+ private:
+  static bool is_large(const Tensor& t) {
+    int64_t n = 1;
+    for (Dim d : t.shape()) {
+      if (!d.known()) return false;  // a traced tensor: nothing is computed
+      n *= d.rep();
+      if (n > 4096) return true;
+    }
+    return false;
+  }
+  PyThreadState* state_;
+};
+
+// Runs f with the GIL from any thread, to give up what Python owns. At exit nothing needs to be given up any more.
+template <class F>
+void with_gil_unless_gone(F f) {
+  if (!Py_IsInitialized() || (exiting() && !PyGILState_Check())) return;
+  nb::gil_scoped_acquire gil;
+  f();
+}
+
+// Binds f with the GIL released while it runs. Its arguments are converted before.
+using NoGil = nb::call_guard<ReleaseGil>;
+
+}  // namespace plmcore::bindings
+
+namespace nanobind::detail {
+template <>
+struct type_caster<plmcore::bindings::ArrayLike> {
+  NB_TYPE_CASTER(plmcore::bindings::ArrayLike, const_name("ArrayLike"))
+  bool from_python(handle src, uint8_t, cleanup_list*) noexcept {
+    return PyList_Check(src.ptr()) || PyObject_HasAttrString(src.ptr(), "__array_interface__");
+  }
+};
+template <>
+struct type_caster<plmcore::bindings::Optional> {
+  NB_TYPE_CASTER(plmcore::bindings::Optional, const_name("Tensor | None"))
+  bool from_python(handle src, uint8_t flags, cleanup_list* cleanup) noexcept {
+    if (src.is_none()) return true;
+    make_caster<plmcore::Tensor> inner;
+    if (!inner.from_python(src, flags, cleanup)) return false;
+    value.tensor = inner.operator cast_t<const plmcore::Tensor&>();
+    return true;
+  }
+};
+template <>
+struct type_caster<plmcore::Tensors> {
+  NB_TYPE_CASTER(plmcore::Tensors, const_name("Sequence[Tensor | None]"))
+  bool from_python(handle src, uint8_t, cleanup_list*) noexcept {
+    try {
+      value = plmcore::bindings::to_tensors(src);
+      return true;
+    } catch (...) {
+      PyErr_Clear();
+      return false;
+    }
+  }
+  static handle from_cpp(const plmcore::Tensors& t, rv_policy, cleanup_list*) noexcept {
+    return plmcore::bindings::from_tensors(t).release();
+  }
+};
+template <>
+struct type_caster<plmcore::Dim> {
+  NB_TYPE_CASTER(plmcore::Dim, const_name("int | Dim"))
+  bool from_python(handle src, uint8_t, cleanup_list*) noexcept {
+    try {
+      value = plmcore::bindings::to_dim(src);
+      return true;
+    } catch (...) {
+      PyErr_Clear();
+      return false;
+    }
+  }
+  static handle from_cpp(plmcore::Dim d, rv_policy, cleanup_list*) noexcept { return plmcore::bindings::from_dim(d).release(); }
+};
+template <>
+struct type_caster<plmcore::Shape> {
+  NB_TYPE_CASTER(plmcore::Shape, const_name("Sequence[int | Dim]"))
+  bool from_python(handle src, uint8_t, cleanup_list*) noexcept {
+    try {
+      value = plmcore::bindings::to_shape(src);
+      return true;
+    } catch (...) {
+      PyErr_Clear();
+      return false;
+    }
+  }
+  static handle from_cpp(const plmcore::Shape& s, rv_policy, cleanup_list*) noexcept { return plmcore::bindings::from_shape(s).release(); }
+};
+template <>
+struct type_caster<plmcore::Dims> {
+  NB_TYPE_CASTER(plmcore::Dims, const_name("Sequence[int | Dim]"))
+  bool from_python(handle src, uint8_t, cleanup_list*) noexcept {
+    try {
+      value = plmcore::bindings::to_dims(src);
+      return true;
+    } catch (...) {
+      PyErr_Clear();
+      return false;
+    }
+  }
+};
+template <>
+struct type_caster<plmcore::Axes> {
+  NB_TYPE_CASTER(plmcore::Axes, const_name("int | Sequence[int] | None"))
+  bool from_python(handle src, uint8_t, cleanup_list*) noexcept {
+    try {
+      value = plmcore::bindings::to_axes(src);
+      return true;
+    } catch (...) {
+      PyErr_Clear();
+      return false;
+    }
+  }
+};
+template <>
+struct type_caster<plmcore::DType> {
+  NB_TYPE_CASTER(plmcore::DType, const_name("DTypeLike"))
+  bool from_python(handle src, uint8_t, cleanup_list*) noexcept {
+    try {
+      value = plmcore::bindings::to_dtype(src);
+      return true;
+    } catch (...) { return false; }
+  }
+  static handle from_cpp(plmcore::DType t, rv_policy, cleanup_list*) noexcept { return nb::str(plmcore::name_of(t)).release(); }
+};
+}  // namespace nanobind::detail

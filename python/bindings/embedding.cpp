@@ -1,0 +1,13 @@
+#include "bindings/bindings.h"
+
+namespace plmcore::bindings {
+
+void bind_embedding(nb::module_& m) {
+  m.def("embedding", &embedding, "weight"_a, "ids"_a, "sparse"_a = false, NoGil(),
+        "weight[ids]. weight [V, C]; ids int [...] -> [..., C]. sparse: the gradient holds only the rows that occur.");
+  m.def("merge_rows", &merge_rows, "a"_a, "b"_a, NoGil(), "The sum of two row-sparse tensors.");
+  m.def("add_rows", &add_rows, "dense"_a, "sparse"_a, NoGil(), "dense + a row-sparse tensor.");
+  m.def("to_dense", &to_dense, "sparse"_a, NoGil(), "The dense form of a row-sparse tensor.");
+}
+
+}  // namespace plmcore::bindings

@@ -1,0 +1,29 @@
+#include "bindings/bindings.h"
+
+NB_MODULE(_core, m) {
+  using namespace plmcore::bindings;
+  m.attr("__version__") = PLM_VERSION;
+  nb::set_leak_warnings(false);  // tensors held by module globals outlive the interpreter's checks
+  bind_errors(m);
+  bind_dim(m);
+  bind_tensor(m);
+  bind_runtime(m);
+  bind_autograd(m);
+  bind_program(m);
+  bind_optim(m);
+  nb::module_ ops = m.def_submodule("ops", "Every op as a function; shapes and maths are in each docstring.");
+  bind_making(ops);
+  bind_arithmetic(ops);
+  bind_elementwise(ops);
+  bind_reductions(ops);
+  bind_products(ops);
+  bind_shape(ops);
+  bind_embedding(ops);
+  bind_normalisation(ops);
+  bind_dropout(ops);
+  bind_attention(ops);
+  bind_rows(ops);
+  bind_losses(ops);
+  bind_generation(ops);
+  bind_optimisers(ops);
+}

@@ -1,0 +1,102 @@
+#include "plmcore/optim.h"
+
+#include "bindings/bindings.h"
+
+namespace plmcore::bindings {
+
+namespace {
+
+using States = SmallVector<ParamState*, 32>;
+
+States to_states(const nb::list& list) {
+  States states;
+  for (nb::handle h : list) states.push_back(nb::cast<ParamState*>(h));
+  return states;
+}
+std::span<ParamState* const> span(const States& s) { return {s.data(), s.size()}; }
+
+using AdamStep = void (*)(const Tensor&, const Tensor&, const Tensor&, const Tensor&, const StepOptions&);
+
+template <AdamStep step>
+void bind_adam(nb::module_& m, const char* name, double eps, double weight_decay, const char* doc) {
+  m.def(
+      name,
+      [](const Tensor& param, const Tensor& grad, const Tensor& m, const Tensor& v, double lr, double beta1, double beta2, double eps,
+         double weight_decay, int64_t count, bool lazy, const Optional& scale) {
+        step(param, grad, m, v,
+             {.lr = lr,
+              .beta1 = beta1,
+              .beta2 = beta2,
+              .eps = eps,
+              .weight_decay = weight_decay,
+              .step = count,
+              .lazy = lazy,
+              .scale = scale});
+      },
+      "param"_a, "grad"_a, "m"_a, "v"_a, "lr"_a, "beta1"_a = 0.9, "beta2"_a = 0.999, "eps"_a = eps, "weight_decay"_a = weight_decay,
+      "step"_a = 1, "lazy"_a = false, "scale"_a = nb::none(), NoGil(), doc);
+}
+
+}  // namespace
+
+void bind_optimisers(nb::module_& m) {
+  m.def(
+      "sgd_step",
+      [](const Tensor& param, const Tensor& grad, const Optional& velocity, double lr, double momentum, bool nesterov, double weight_decay,
+         bool lazy, const Optional& scale) {
+        sgd_step(param, grad, velocity,
+                 {.lr = lr, .weight_decay = weight_decay, .momentum = momentum, .nesterov = nesterov, .lazy = lazy, .scale = scale});
+      },
+      "param"_a, "grad"_a, "velocity"_a = nb::none(), nb::kw_only(), "lr"_a, "momentum"_a = 0.0, "nesterov"_a = false,
+      "weight_decay"_a = 0.0, "lazy"_a = false, "scale"_a = nb::none(), NoGil(),
+      "In place: g = scale * grad + weight_decay * param; velocity = momentum * velocity + g; param -= lr * velocity (lr * g without "
+      "velocity).");
+  bind_adam<adam_step>(m, "adam_step", 1e-8, 0.0, "In place: Adam with weight decay inside the gradient; m, v [shape of param], float32.");
+  bind_adam<adamw_step>(m, "adamw_step", 1e-8, 0.01, "In place: Adam with decoupled weight decay; m, v [shape of param], float32.");
+  bind_adam<bert_adam_step>(m, "bert_adam_step", 1e-6, 0.01,
+                            "In place: AdamW without bias correction, as BERT was trained; m, v [shape of param], float32.");
+  m.def("ema_step", &ema_step, "average"_a, "param"_a, "decay"_a, NoGil(), "In place: average += (1 - decay) * (param - average).");
+  m.def("global_norm", &global_norm, "list"_a, NoGil(), "sqrt of the sum of squares over all tensors, float32 []; None is left out.");
+  m.def("clip_scale", &clip_scale, "norm"_a, "max_norm"_a, NoGil(), "min(1, max_norm / norm), float32 [].");
+}
+
+void bind_optim(nb::module_& m) {
+  nb::class_<ParamState>(m, "ParamState", "One trainable tensor and what its optimiser remembers of it.")
+      .def(
+          "__init__", [](ParamState* self, const Tensor& param) { new (self) ParamState{param}; }, "param"_a)
+      .def_ro("param", &ParamState::param)
+      .def_prop_rw(
+          "m", [](const ParamState& s) { return from_tensor(s.m); }, [](ParamState& s, const Optional& t) { s.m = t; },
+          nb::for_setter(nb::arg("value").none()))
+      .def_prop_rw(
+          "v", [](const ParamState& s) { return from_tensor(s.v); }, [](ParamState& s, const Optional& t) { s.v = t; },
+          nb::for_setter(nb::arg("value").none()))
+      .def_rw("step", &ParamState::step);
+  m.def(
+      "step_all",
+      [](std::string_view optimiser, const nb::list& list, double lr, double beta1, double beta2, double eps, double weight_decay,
+         double momentum, bool nesterov, bool lazy, const Optional& scale) {
+        const Optimiser kind = optimiser_from_name(optimiser);
+        const States states = to_states(list);
+        const ReleaseGil nogil;
+        step_all(kind, span(states),
+                 {.lr = lr,
+                  .beta1 = beta1,
+                  .beta2 = beta2,
+                  .eps = eps,
+                  .weight_decay = weight_decay,
+                  .momentum = momentum,
+                  .nesterov = nesterov,
+                  .lazy = lazy,
+                  .scale = scale});
+      },
+      "optimiser"_a, "states"_a, "lr"_a, "beta1"_a = 0.0, "beta2"_a = 0.0, "eps"_a = 0.0, "weight_decay"_a = 0.0, "momentum"_a = 0.0,
+      "nesterov"_a = false, "lazy"_a = false, "scale"_a = nb::none(), "Steps every parameter that has a gradient.");
+  m.def(
+      "gradients", [](const nb::list& list) { return gradients(span(to_states(list))); }, "states"_a,
+      "The gradients that the parameters have.");
+  m.def("ema_all", &ema_all, "averages"_a, "params"_a, "decay"_a, NoGil(), "ema_step for each pair.");
+  m.def("zero_grad", [](const nb::list& list) { zero_grad(span(to_states(list))); }, "states"_a);
+}
+
+}  // namespace plmcore::bindings

@@ -1,0 +1,90 @@
+#include "plmcore/program.h"
+
+#include <nanobind/stl/pair.h>
+
+#include "bindings/bindings.h"
+#include "program/trace.h"
+
+namespace plmcore::bindings {
+
+namespace {
+
+// Inputs by name. One output comes as it is, several as a tuple; outputs with names of their own as a dict.
+nb::object call(const Program& p, nb::kwargs named) {
+  Tensors inputs;
+  for (const auto& [name, spec] : p.inputs()) {
+    const nb::str key(name.c_str());
+    check<ValueError>(named.contains(key), "the program's input '", name, "' is missing");
+    nb::object value = named[key];
+    if (!nb::isinstance<Tensor>(value)) value = nb::type<Tensor>()(value, name_of(spec.dtype));
+    inputs.push_back(nb::cast<Tensor>(value));
+  }
+  if (nb::len(named) > inputs.size())
+    for (auto [key, value] : named) {
+      const auto name = nb::cast<std::string>(key);
+      bool known = false;
+      for (const auto& input : p.inputs()) known |= input.name == name;
+      check<ValueError>(known, "the program has no input '", name, "'");
+    }
+  Tensors outputs;
+  {
+    const ReleaseGil nogil;
+    outputs = p.run(inputs);
+  }
+  nb::dict by_name;
+  bool numbered = true;
+  for (size_t k = 0; k < outputs.size(); ++k) {
+    const std::string& name = p.outputs()[k].name;
+    numbered &= name == "output." + std::to_string(k);
+    by_name[name.c_str()] = outputs[k];
+  }
+  if (!numbered) return by_name;
+  if (outputs.size() == 1) return nb::cast(outputs[0]);
+  return from_tensors(outputs);
+}
+
+}  // namespace
+
+void bind_program(nb::module_& m) {
+  nb::class_<Program>(m, "Program", "A traced list of op calls; runs at any sizes that its guards allow.")
+      .def(
+          "run",
+          [](const Program& p, Tensors inputs) {
+            const ReleaseGil nogil;
+            return p.run(inputs);
+          },
+          "inputs"_a)
+      .def("__call__", &call, "Runs the program; inputs by name. One output comes as it is, several as a tuple, named ones as a dict.")
+      .def("__repr__", &Program::str)
+      .def("__len__", &Program::size)
+      .def_prop_ro("inputs",
+                   [](const Program& p) {
+                     nb::list l;
+                     for (auto& [name, spec] : p.inputs()) l.append(nb::make_tuple(name, spec.shape, name_of(spec.dtype)));
+                     return l;
+                   })
+      .def_prop_ro("outputs", [](const Program& p) {
+        nb::list l;
+        for (auto& [name, spec] : p.outputs()) l.append(nb::make_tuple(name, spec.shape, name_of(spec.dtype)));
+        return l;
+      });
+  nb::class_<Model>(m, "Model", "The programs of one file, with their weights.")
+      .def_static("load", &Model::load, "path"_a, NoGil())
+      .def_static(
+          "save",
+          [](const std::string& path, const std::vector<std::pair<std::string, const Program*>>& programs) { Model::save(path, programs); },
+          "path"_a, "programs"_a, NoGil())
+      .def_prop_ro("names", &Model::names)
+      .def("program", &Model::program, "name"_a, nb::rv_policy::reference_internal);
+  nb::class_<Tracer>(m, "Tracer")
+      .def(nb::init<>())
+      .def(
+          "input",
+          [](Tracer& t, std::string name, Shape shape, nb::handle dtype) { return t.input(std::move(name), {shape, to_dtype(dtype)}); },
+          "name"_a, "shape"_a, "dtype"_a)
+      .def("name_constant", &Tracer::name_constant, "tensor"_a, "name"_a)
+      .def("stop", &Tracer::stop, "Ends the trace without a program.")
+      .def("finish", &Tracer::finish, "names"_a, "outputs"_a);
+}
+
+}  // namespace plmcore::bindings

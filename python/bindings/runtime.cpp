@@ -1,0 +1,96 @@
+// Threads, memory, random state, devices.
+#include "autograd/tape.h"
+#include "bindings/bindings.h"
+#include "blas/blas.h"
+#include "core/device.h"
+#include "core/isa.h"
+#include "core/plugin.h"
+#include "plmcore/random.h"
+#include "plmcore/threads.h"
+
+namespace plmcore::bindings {
+
+namespace {
+// Ctrl-C during a long native loop: Python's handler runs here and its exception ends the loop.
+void poll_python() {
+  if (PyGILState_Check()) {
+    if (PyErr_CheckSignals() != 0) throw nb::python_error();
+    return;
+  }
+  static thread_local int calls = 0;
+  if (++calls % 16) return;
+  while (exiting()) pause();  // see ReleaseGil
+  nb::gil_scoped_acquire gil;
+  if (PyErr_CheckSignals() != 0) throw nb::python_error();
+}
+}  // namespace
+
+void bind_runtime(nb::module_& m) {
+  interrupt_hook.store(poll_python);
+  m.def("num_threads", &num_threads);
+  m.def("set_num_threads", &set_num_threads, "n"_a, "Threads of the pool; results do not depend on it.");
+  m.def("manual_seed", &manual_seed, "seed"_a);
+  m.def("random_state", [] {
+    const RandomState s = random_state();
+    return std::vector<int64_t>{s.seed, s.offset};
+  });
+  m.def("set_random_state", [](int64_t seed, int64_t offset) { set_random_state({seed, offset, {}}); }, "seed"_a, "offset"_a);
+  m.def(
+      "memory_stats",
+      [](nb::handle device) {
+        const MemoryStats s = to_device(device).allocator().stats();
+        nb::dict d;
+        d["in_use"] = s.in_use;
+        d["peak"] = s.peak;
+        d["reserved"] = s.reserved;
+        d["cap"] = s.cap;
+        d["allocations"] = s.allocations;
+        d["system_allocations"] = s.system_allocations;
+        return d;
+      },
+      "device"_a = nb::none());
+  m.def("reset_peak_memory", [](nb::handle d) { to_device(d).allocator().reset_peak(); }, "device"_a = nb::none());
+  m.def(
+      "set_memory_cap", [](size_t bytes, nb::handle d) { to_device(d).allocator().set_cap(bytes); }, "bytes"_a, "device"_a = nb::none(),
+      "MemoryError above this many bytes; 0 lifts the cap.");
+  m.def(
+      "trim_memory", [](nb::handle d) { to_device(d).allocator().trim(); }, "device"_a = nb::none(),
+      "Gives cached memory back to the system.");
+  m.def("isa", &cpu_isa, "The instruction set of the CPU kernels in use.");
+  m.def("blas", &blas::name);
+  m.def(
+      "synchronize",
+      [](nb::handle d) {
+        Device& device = to_device(d);
+        const ReleaseGil nogil;
+        device.synchronize();
+      },
+      "device"_a, "Waits for what a device has queued.");
+  m.def("device_problem", &plugin_problem, "device"_a, "Why a device cannot be used; empty when it can.");
+  m.def("op_names", [] {
+    std::vector<std::string> n;
+    for (int i = 0; i < ops::kCount; ++i) n.push_back(all_ops()[i]->name);
+    return n;
+  });
+  m.def(
+      "has_kernel",
+      [](std::string_view op, nb::handle device) {
+        const OpDef* d = find_op(op);
+        check<ValueError>(d, "there is no op '", op, "'");
+        return d->extra.view || to_device(device).has_kernel(op_id(*d));
+      },
+      "op"_a, "device"_a = nb::none(), "Whether the op runs on this device.");
+#ifdef PLM_TEST_HOOKS
+  m.def("negate_backward", &negate_backward, "op"_a, "Test builds only: this op's backward rule returns its negative; \"\" for none.");
+#endif
+  m.def(
+      "is_differentiable",
+      [](std::string_view op) {
+        const OpDef* d = find_op(op);
+        check<ValueError>(d, "there is no op '", op, "'");
+        return d->backward != nullptr;
+      },
+      "op"_a);
+}
+
+}  // namespace plmcore::bindings

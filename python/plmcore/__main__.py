@@ -1,0 +1,5 @@
+import sys
+
+from plmcore.cli import main
+
+sys.exit(main())

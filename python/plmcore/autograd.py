@@ -1,0 +1,86 @@
+"""Which ops are recorded, and gradients beyond Tensor.backward()."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import ContextDecorator
+from typing import Any
+
+from plmcore import _core
+from plmcore._core import Tensor
+
+
+class _GradMode(threading.local, ContextDecorator):
+    _on: bool
+
+    def __init__(self) -> None:
+        self._before: list[bool] = []
+
+    def __enter__(self) -> None:
+        self._before.append(_core.set_grad_enabled(self._on))
+
+    def __exit__(self, *_: object) -> None:
+        _core.set_grad_enabled(self._before.pop())
+
+
+class no_grad(_GradMode):  # noqa: N801: used as a statement
+    """Ops on this thread are not recorded. `with no_grad(): ...`, or `@no_grad()` on a function."""
+
+    _on = False
+
+
+class enable_grad(_GradMode):
+    """Ops on this thread are recorded again, inside no_grad."""
+
+    _on = True
+
+
+def grad(
+    outputs: Tensor | Sequence[Tensor],
+    inputs: Tensor | Sequence[Tensor],
+    seeds: Tensor | Sequence[Tensor | None] | None = None,
+    retain_graph: bool = False,
+) -> Any:
+    """Gradients of `outputs` with respect to `inputs`, leaves or not; no .grad is touched. None for what is not reached.
+
+    `seeds` are the gradients to start from, 1 for an output with one element. A tensor for a tensor, a tuple for a list.
+    """
+    single = isinstance(inputs, Tensor)
+    found = _core.grad(_listed(outputs), _listed(inputs), () if seeds is None else _listed(seeds), retain_graph)
+    return found[0] if single else found
+
+
+def recompute(fn: Callable, *inputs: Any, params: Sequence[Tensor] | None = None) -> Any:
+    """fn(*inputs), keeping only the inputs: the backward pass computes the inside again, with the same random numbers.
+
+    `params` are the trainable tensors that fn uses beside its inputs; of a Module they are its parameters.
+    """
+    if params is None:
+        params = list(fn.parameters()) if hasattr(fn, "parameters") else []
+    places = [i for i, x in enumerate(inputs) if isinstance(x, Tensor)]
+    single = False
+
+    def body(tensors: tuple[Tensor, ...]) -> Sequence[Tensor]:
+        nonlocal single
+        args = list(inputs)
+        for i, t in zip(places, tensors):
+            args[i] = t
+        result = fn(*args)
+        single = isinstance(result, Tensor)
+        return [result] if single else result
+
+    # The tensors of `inputs` reach the body as arguments; here they would stay alive twice.
+    tensors = [inputs[i] for i in places]
+    inputs = tuple(None if isinstance(x, Tensor) else x for x in inputs)
+    results = _core.recompute(body, tensors, params)
+    return results[0] if single else results
+
+
+def stop_gradient(x: Tensor) -> Tensor:
+    """x as a constant: the same values, outside the graph."""
+    return x.detach()
+
+
+def _listed(x: Any) -> Sequence:
+    return [x] if isinstance(x, Tensor) else x

@@ -1,0 +1,81 @@
+"""The command `plmcore`, also `python -m plmcore`."""
+
+from __future__ import annotations
+
+import argparse
+import pathlib
+import sys
+from collections.abc import Sequence
+
+import plmcore
+
+EXAMPLES = """\
+examples:
+  python -m plmcore demo                          train a small character model for a minute and read what it writes
+  python -m plmcore demo --steps 2000 --out run   longer, and keep the weights in run/weights.npz
+  cmake -B build -Dplmcore_DIR=$(python -m plmcore --cmake-dir)
+                                                  build a C++ program against the installed library
+"""
+
+
+def parser() -> argparse.ArgumentParser:
+    main = argparse.ArgumentParser(
+        prog="plmcore",
+        description=plmcore.__doc__,
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    main.add_argument("--version", action="version", version=f"plmcore {plmcore.__version__}")
+    main.add_argument("--cmake-dir", action="store_true", help="print the folder of plmcore-config.cmake and exit")
+    commands = main.add_subparsers(dest="command", metavar="COMMAND")
+
+    demo = commands.add_parser(
+        "demo",
+        help="train a small character Transformer on the manual inside Python",
+        description="Trains a character Transformer on the reference manual that ships inside Python (pydoc_data.topics): nothing to download.",
+        epilog="example:\n  python -m plmcore demo --steps 300 --seed 1",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    demo.add_argument("--steps", type=positive, default=500, metavar="N", help="training steps (default: %(default)s)")
+    demo.add_argument("--out", type=pathlib.Path, metavar="DIR", help="save the weights as DIR/weights.npz")
+    demo.add_argument(
+        "--seed",
+        type=int,
+        default=0,
+        metavar="S",
+        help="of weights, batches, dropout and the sample (default: %(default)s)",
+    )
+    return main
+
+
+def positive(text: str) -> int:
+    n = int(text)
+    if n < 1:
+        raise argparse.ArgumentTypeError(f"must be at least 1, got {n}")
+    return n
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    arguments = parser()
+    args = arguments.parse_args(argv)
+    if args.cmake_dir:
+        folder = pathlib.Path(plmcore.__file__).parent / "cmake"
+        if not (folder / "plmcore-config.cmake").exists():
+            print(
+                f"plmcore: {folder} has no plmcore-config.cmake; this copy runs from a checkout, install it with `pip install .`",
+                file=sys.stderr,
+            )
+            return 1
+        print(folder)
+        return 0
+    if args.command == "demo":
+        from plmcore.cli import demo
+
+        try:
+            demo.run(args.steps, args.out, args.seed)
+        except KeyboardInterrupt:
+            print("\nstopped", file=sys.stderr)
+            return 130
+        return 0
+    arguments.print_help()
+    return 2

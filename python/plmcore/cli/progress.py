@@ -1,0 +1,32 @@
+from __future__ import annotations
+
+import sys
+import time
+
+
+class Progress:
+    """One line that is rewritten: position, rate, time left. Silent when the output is not a terminal."""
+
+    def __init__(self, total: int, unit: str = "step", out=None):
+        self.out = sys.stderr if out is None else out
+        self.total, self.unit = total, unit
+        self.start = self.shown = time.monotonic()
+        self.active = self.out.isatty()
+
+    def update(self, done: int, note: str = "") -> None:
+        now = time.monotonic()
+        if not self.active or (now - self.shown < 0.1 and done < self.total):
+            return
+        self.shown = now
+        rate = done / max(now - self.start, 1e-9)
+        left = int((self.total - done) / max(rate, 1e-9))
+        self.out.write(
+            f"\r\x1b[K{self.unit} {done}/{self.total}  {note}  {rate:.1f} {self.unit}s/s  {left // 60}:{left % 60:02d} left"
+        )
+        self.out.flush()
+
+    def clear(self) -> None:
+        """Takes the line away, for other output."""
+        if self.active:
+            self.out.write("\r\x1b[K")
+            self.out.flush()

@@ -1,0 +1,82 @@
+"""Tensors from nothing but a shape."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from plmcore._core import Dim, Tensor, ops
+
+Size = int | Dim
+
+
+def full(
+    shape: Size | Sequence[Size],
+    value: float,
+    dtype: str = "float32",
+    device: str | None = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """A tensor of one value."""
+    t = ops.full(shape, value, dtype, device)
+    return t.requires_grad_() if requires_grad else t
+
+
+def zeros(
+    *shape: Size | Sequence[Size], dtype: str = "float32", device: str | None = None, requires_grad: bool = False
+) -> Tensor:
+    """zeros(2, 3) or zeros((2, 3))."""
+    return full(_sizes(shape), 0.0, dtype, device, requires_grad)
+
+
+def ones(
+    *shape: Size | Sequence[Size], dtype: str = "float32", device: str | None = None, requires_grad: bool = False
+) -> Tensor:
+    """ones(2, 3) or ones((2, 3))."""
+    return full(_sizes(shape), 1.0, dtype, device, requires_grad)
+
+
+def arange(
+    start: float | Dim,
+    stop: float | Dim | None = None,
+    step: float = 1,
+    dtype: str | None = None,
+    device: str | None = None,
+) -> Tensor:
+    """Like numpy.arange; integers become int64, floats float32. Symbolic sizes count up in steps of 1."""
+    if stop is None:
+        start, stop = 0, start
+    if isinstance(start, Dim) or isinstance(stop, Dim):
+        if step != 1:
+            raise ValueError(f"arange: the step must be 1 with symbolic sizes, got {step}")
+        return ops.arange(start, stop, dtype or "int64", device)
+    values = np.arange(start, stop, step)
+    return Tensor(values, dtype=dtype or ("int64" if values.dtype.kind == "i" else "float32"), device=device)
+
+
+def rand(
+    *shape: Size | Sequence[Size], dtype: str = "float32", device: str | None = None, requires_grad: bool = False
+) -> Tensor:
+    """Uniform on [0, 1)."""
+    t = ops.uniform(_sizes(shape), 0.0, 1.0, dtype).to(device or "cpu")
+    return t.requires_grad_() if requires_grad else t
+
+
+def randn(
+    *shape: Size | Sequence[Size], dtype: str = "float32", device: str | None = None, requires_grad: bool = False
+) -> Tensor:
+    """Standard normal."""
+    t = ops.normal(_sizes(shape), 0.0, 1.0, dtype).to(device or "cpu")
+    return t.requires_grad_() if requires_grad else t
+
+
+def _sizes(shape: tuple) -> Sequence[Size]:
+    return shape[0] if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape
+
+
+def rebuild(cls: type[Tensor], array: np.ndarray, device: str, requires_grad: bool) -> Tensor:
+    """The copy that pickle and copy.deepcopy make: the same class with the same values."""
+    t = cls.__new__(cls)
+    Tensor.__init__(t, array, device=device, requires_grad=requires_grad)
+    return t

@@ -1,0 +1,18 @@
+"""Modules: a network is a tree of them, and a model's file reads like its paper."""
+
+from plmcore.nn import init
+from plmcore.nn.activations import GELU, Activation, ReLU, Sigmoid, SiLU, Tanh
+from plmcore.nn.attention import CrossAttention, SelfAttention
+from plmcore.nn.containers import ModuleList, Sequential
+from plmcore.nn.dropout import Dropout, LockedDropout
+from plmcore.nn.embedding import Embedding
+from plmcore.nn.linear import Linear
+from plmcore.nn.mlp import MLP
+from plmcore.nn.module import Module
+from plmcore.nn.norms import LayerNorm, RMSNorm
+from plmcore.nn.parameter import Parameter
+
+__all__ = [
+    "GELU", "MLP", "Activation", "CrossAttention", "Dropout", "Embedding", "LayerNorm", "Linear", "LockedDropout", "Module", "ModuleList",
+    "Parameter", "RMSNorm", "ReLU", "SelfAttention", "Sequential", "SiLU", "Sigmoid", "Tanh", "init",
+]  # fmt: skip

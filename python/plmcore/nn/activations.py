@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+from plmcore._core import Tensor, ops
+from plmcore.nn.module import Module
+
+FUNCTIONS = {
+    "none": lambda x: x,
+    "relu": ops.relu,
+    "gelu": ops.gelu,
+    "gelu_tanh": lambda x: ops.gelu(x, tanh_form=True),
+    "tanh": ops.tanh,
+    "sigmoid": ops.sigmoid,
+    "silu": ops.silu,
+}
+
+
+class Activation(Module):
+    """An activation by the name that `linear` also takes."""
+
+    def __init__(self, name: str):
+        if name not in FUNCTIONS:
+            raise ValueError(f"Activation: there is no '{name}'; one of {', '.join(FUNCTIONS)}")
+        self.name = name
+
+    def __call__(self, x: Tensor) -> Tensor:
+        return FUNCTIONS[self.name](x)
+
+    def describe(self) -> str:
+        return self.name
+
+
+class ReLU(Activation):
+    def __init__(self):
+        super().__init__("relu")
+
+
+class GELU(Activation):
+    def __init__(self, tanh_form: bool = False):
+        super().__init__("gelu_tanh" if tanh_form else "gelu")
+
+
+class Tanh(Activation):
+    def __init__(self):
+        super().__init__("tanh")
+
+
+class Sigmoid(Activation):
+    def __init__(self):
+        super().__init__("sigmoid")
+
+
+class SiLU(Activation):
+    def __init__(self):
+        super().__init__("silu")

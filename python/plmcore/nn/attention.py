@@ -1,0 +1,115 @@
+"""Multi-head attention layers. Shapes: B batch, T query length, S source length, C width, H heads, D = C // H."""
+
+from __future__ import annotations
+
+from plmcore._core import Tensor, ops
+from plmcore.nn.dropout import Dropout
+from plmcore.nn.linear import Linear
+from plmcore.nn.module import Module
+
+
+def head_width(name: str, width: int, heads: int) -> int:
+    if heads < 1 or width % heads:
+        raise ValueError(f"{name}: the width {width} must be a multiple of the number of heads {heads}")
+    return width // heads
+
+
+class SelfAttention(Module):
+    """Every position looks at the positions of its own sequence (causal: up to itself).  x [B, T, C] -> [B, T, C]
+
+    dropout falls on the attention weights, out_dropout (the same unless given) on the result. With `offsets` x holds the rows of B
+    sequences one after the other, [N, C].
+    """
+
+    def __init__(
+        self,
+        width: int,
+        heads: int,
+        *,
+        causal: bool = False,
+        dropout: float = 0.0,
+        out_dropout: float | None = None,
+        bias: bool = True,
+        scale: float | None = None,
+        band: int = 0,
+        stride: int = 0,
+    ):
+        self.heads, self.depth = heads, head_width("SelfAttention", width, heads)
+        self.causal, self.scale, self.band, self.stride = causal, scale, band, stride
+        self.qkv = Linear(width, 3 * width, bias)
+        self.out = Linear(width, width, bias)
+        self.dropout = dropout
+        self.out_dropout = Dropout(dropout if out_dropout is None else out_dropout)
+
+    def __call__(
+        self,
+        x: Tensor,
+        *,
+        lengths: Tensor | None = None,
+        mask: Tensor | None = None,
+        bias: Tensor | None = None,
+        offsets: Tensor | None = None,
+        prefix: Tensor | None = None,
+    ) -> Tensor:
+        qkv = ops.reshape(self.qkv(x), (*x.shape[:-1], 3, self.heads, self.depth))  # [B, T, 3, H, D]
+        y = ops.attention(
+            qkv, causal=self.causal, band=self.band, stride=self.stride, scale=self.scale, dropout=self.dropout if self.training else 0.0,
+            lengths=lengths, mask=mask, bias=bias, offsets=offsets, prefix=prefix,
+        )  # fmt: skip
+        return self.out_dropout(self.out(ops.reshape(y, x.shape)))  # [B, T, C]
+
+    def describe(self) -> str:
+        return f"heads={self.heads}" + (", causal" if self.causal else "")
+
+
+class CrossAttention(Module):
+    """Every position of x looks at the positions of a source.  x [B, T, C], source [B, S, source_width] -> [B, T, C]"""
+
+    def __init__(
+        self,
+        width: int,
+        heads: int,
+        source_width: int | None = None,
+        *,
+        dropout: float = 0.0,
+        out_dropout: float | None = None,
+        bias: bool = True,
+        scale: float | None = None,
+    ):
+        self.heads, self.depth = heads, head_width("CrossAttention", width, heads)
+        self.scale = scale
+        self.q = Linear(width, width, bias)
+        self.kv = Linear(width if source_width is None else source_width, 2 * width, bias)
+        self.out = Linear(width, width, bias)
+        self.dropout = dropout
+        self.out_dropout = Dropout(dropout if out_dropout is None else out_dropout)
+
+    def project(self, source: Tensor) -> Tensor:
+        """Keys and values of a source, [B, S, 2, H, D]: decoding makes them once and passes them as `kv`."""
+        return ops.reshape(self.kv(source), (*source.shape[:-1], 2, self.heads, self.depth))
+
+    def __call__(
+        self,
+        x: Tensor,
+        source: Tensor | None = None,
+        *,
+        lengths: Tensor | None = None,
+        mask: Tensor | None = None,
+        bias: Tensor | None = None,
+        kv: Tensor | None = None,
+    ) -> Tensor:
+        q = ops.reshape(self.q(x), (*x.shape[:-1], self.heads, self.depth))  # [B, T, H, D]
+        kv = self.project(source) if kv is None else kv
+        y = ops.attention(
+            q,
+            kv,
+            scale=self.scale,
+            dropout=self.dropout if self.training else 0.0,
+            lengths=lengths,
+            mask=mask,
+            bias=bias,
+        )
+        return self.out_dropout(self.out(ops.reshape(y, x.shape)))  # [B, T, C]
+
+    def describe(self) -> str:
+        return f"heads={self.heads}"

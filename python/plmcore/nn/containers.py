@@ -1,0 +1,46 @@
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from plmcore.nn.module import Module
+
+
+class ModuleList(Module):
+    """A list of modules, named 0, 1, 2, ..."""
+
+    def __init__(self, modules: Iterable[Module] = ()):
+        self.items: list[Module] = []
+        for module in modules:
+            self.append(module)
+
+    def append(self, module: Module) -> None:
+        if not isinstance(module, Module):
+            raise TypeError(
+                f"{type(self).__name__}: item {len(self.items)} must be a Module, got {type(module).__name__}"
+            )
+        self.items.append(module)
+
+    def members(self) -> Iterator[tuple[str, Any]]:
+        return ((str(i), m) for i, m in enumerate(self.items))
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def __iter__(self) -> Iterator[Module]:
+        return iter(self.items)
+
+    def __getitem__(self, index: int | slice):
+        return type(self)(self.items[index]) if isinstance(index, slice) else self.items[index]
+
+
+class Sequential(ModuleList):
+    """Modules one after the other."""
+
+    def __init__(self, *modules: Module | Iterable[Module]):
+        super().__init__(modules[0] if len(modules) == 1 and not isinstance(modules[0], Module) else modules)
+
+    def __call__(self, x):
+        for module in self.items:
+            x = module(x)
+        return x

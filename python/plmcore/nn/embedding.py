@@ -1,0 +1,39 @@
+from __future__ import annotations
+
+from plmcore._core import Tensor, ops
+from plmcore.nn import init
+from plmcore.nn.module import Module
+from plmcore.nn.parameter import Parameter
+
+SMALL = init.normal(0.02)
+
+
+class Embedding(Module):
+    """Rows of a table.  ids [...] -> [..., C]; weight [V, C]
+
+    padding_idx: this row starts as zeros and gets no gradient. sparse: the gradient holds the rows that were used and no others.
+    """
+
+    def __init__(
+        self,
+        size: int,
+        width: int,
+        padding_idx: int | None = None,
+        *,
+        sparse: bool = False,
+        weight_init: init.Init = SMALL,
+    ):
+        if padding_idx is not None and not 0 <= padding_idx < size:
+            raise ValueError(f"Embedding: padding_idx must be from 0 to {size - 1}, got {padding_idx}")
+        self.weight = Parameter(weight_init((size, width)))
+        self.padding_idx = padding_idx
+        self.sparse = sparse
+        if padding_idx is not None:
+            self.weight.numpy()[padding_idx] = 0
+
+    def __call__(self, ids: Tensor) -> Tensor:
+        y = ops.embedding(self.weight, ids, self.sparse)  # [..., C]
+        if self.padding_idx is None or not y.requires_grad:
+            return y
+        padding = ops.equal(ids, ops.full((), self.padding_idx, ids.dtype))
+        return ops.where(ops.reshape(padding, (*ids.shape, 1)), y.detach(), y)

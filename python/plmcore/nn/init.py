@@ -1,0 +1,75 @@
+"""Initialisers: functions (shape, dtype="float32") -> Tensor that draw from the generator of plm.seed.
+
+A weight is [out, in]: fan_in is its last axis, fan_out the product of the others.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from plmcore._core import Tensor, ops
+
+Init = Callable[..., Tensor]
+
+
+def constant(value: float) -> Init:
+    return lambda shape, dtype="float32": ops.full(shape, value, dtype)
+
+
+def zeros(shape: Sequence[int], dtype: str = "float32") -> Tensor:
+    return ops.full(shape, 0.0, dtype)
+
+
+def ones(shape: Sequence[int], dtype: str = "float32") -> Tensor:
+    return ops.full(shape, 1.0, dtype)
+
+
+def uniform(low: float, high: float) -> Init:
+    return lambda shape, dtype="float32": ops.uniform(shape, low, high, dtype)
+
+
+def normal(std: float = 0.02, mean: float = 0.0) -> Init:
+    return lambda shape, dtype="float32": ops.normal(shape, mean, std, dtype)
+
+
+def truncated_normal(std: float = 0.02, mean: float = 0.0, cut: float = 2.0) -> Init:
+    """Normal, redrawn where it falls beyond `cut` standard deviations; `std` is that before the cut, as in BERT."""
+
+    def draw(shape, dtype="float32"):
+        values = np.array(ops.normal(shape, 0.0, 1.0, "float32").numpy())
+        while (beyond := np.abs(values) > cut).any():
+            values[beyond] = ops.normal((int(beyond.sum()),), 0.0, 1.0, "float32").numpy()
+        return Tensor(values * np.float32(std) + np.float32(mean), dtype=dtype)
+
+    return draw
+
+
+def xavier_uniform(gain: float = 1.0) -> Init:
+    """Glorot: variance 2 / (fan_in + fan_out)."""
+    return lambda shape, dtype="float32": _within(gain * math.sqrt(6 / sum(_fans(shape))), shape, dtype)
+
+
+def xavier_normal(gain: float = 1.0) -> Init:
+    return lambda shape, dtype="float32": ops.normal(shape, 0.0, gain * math.sqrt(2 / sum(_fans(shape))), dtype)
+
+
+def kaiming_uniform(gain: float = math.sqrt(2)) -> Init:
+    """He: variance gain^2 / fan_in; the default gain is that of relu. gain 1/sqrt(3) is torch's default for linear layers."""
+    return lambda shape, dtype="float32": _within(gain * math.sqrt(3 / _fans(shape)[0]), shape, dtype)
+
+
+def kaiming_normal(gain: float = math.sqrt(2)) -> Init:
+    return lambda shape, dtype="float32": ops.normal(shape, 0.0, gain / math.sqrt(_fans(shape)[0]), dtype)
+
+
+def _within(bound: float, shape: Sequence[int], dtype: str) -> Tensor:
+    return ops.uniform(shape, -bound, bound, dtype)
+
+
+def _fans(shape: Sequence[int]) -> tuple[int, int]:
+    if len(shape) < 2:
+        raise ValueError(f"this initialiser needs a weight with at least two axes, got {list(shape)}")
+    return max(1, shape[-1]), max(1, math.prod(shape[:-1]))

@@ -1,0 +1,34 @@
+from __future__ import annotations
+
+import math
+
+from plmcore._core import Tensor, ops
+from plmcore.nn import init
+from plmcore.nn.module import Module
+from plmcore.nn.parameter import Parameter
+
+TORCH_DEFAULT = init.kaiming_uniform(1 / math.sqrt(3))  # within 1 / sqrt(in)
+
+
+class Linear(Module):
+    """activation(x W^T + b), the activation inside the product's epilogue.  x [..., in] -> [..., out]; weight [out, in]; bias [out]"""
+
+    def __init__(
+        self,
+        in_width: int,
+        out_width: int,
+        bias: bool = True,
+        *,
+        activation: str = "none",
+        weight_init: init.Init = TORCH_DEFAULT,
+        bias_init: init.Init = init.zeros,
+    ):
+        self.weight = Parameter(weight_init((out_width, in_width)))
+        self.bias = Parameter(bias_init((out_width,))) if bias else None
+        self.activation = activation
+
+    def __call__(self, x: Tensor) -> Tensor:
+        return ops.linear(x, self.weight, self.bias, self.activation)
+
+    def describe(self) -> str:
+        return super().describe() + (f", {self.activation}" if self.activation != "none" else "")

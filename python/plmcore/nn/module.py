@@ -1,0 +1,134 @@
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Self
+
+from plmcore._core import Tensor, assign
+from plmcore.nn.parameter import Parameter
+
+
+class Module:
+    """A part of a network. Its parameters and sub-modules are simply its attributes, named by them.
+
+    A subclass sets attributes in __init__ and computes in __call__; neither needs a call of super().
+    """
+
+    training = True
+
+    def members(self) -> Iterator[tuple[str, Any]]:
+        """Attributes in the order they were set; a container lists its items by number."""
+        return iter(list(vars(self).items()))
+
+    def children(self) -> Iterator[tuple[str, Module]]:
+        for name, value in self.members():
+            if isinstance(value, Module):
+                yield name, value
+            elif isinstance(value, (list, tuple)) and any(isinstance(v, (Module, Parameter)) for v in value):
+                raise TypeError(
+                    f"{type(self).__name__}.{name} is a plain {type(value).__name__} of modules, whose parameters would be missed; use nn.ModuleList"
+                )
+
+    def named_modules(self, prefix: str = "") -> Iterator[tuple[str, Module]]:
+        """This module and all below it, as (dotted name, module); the name of the first is empty."""
+        yield prefix, self
+        for name, child in self.children():
+            yield from child.named_modules(f"{prefix}.{name}" if prefix else name)
+
+    def modules(self) -> Iterator[Module]:
+        return (module for _, module in self.named_modules())
+
+    def named_parameters(self) -> Iterator[tuple[str, Parameter]]:
+        """(dotted name, parameter); one that is shared comes once, under its first name."""
+        seen = set()
+        for prefix, module in self.named_modules():
+            for name, value in module.members():
+                if isinstance(value, Parameter) and id(value) not in seen:
+                    seen.add(id(value))
+                    yield (f"{prefix}.{name}" if prefix else name), value
+
+    def parameters(self) -> list[Parameter]:
+        return [p for _, p in self.named_parameters()]
+
+    def num_parameters(self) -> int:
+        return sum(p.size for p in self.parameters())
+
+    # ---- state ----
+
+    def state_dict(self) -> dict[str, Tensor]:
+        """The parameters by name. The tensors share memory with the module: np.savez(path, **module.state_dict())."""
+        return {name: p.detach() for name, p in self.named_parameters()}
+
+    def load_state_dict(self, state: Mapping[str, Any], strict: bool = True) -> tuple[list[str], list[str]]:
+        """Copies values in by name, from tensors or arrays of any float dtype. Returns the names that were missing and those that
+        were not expected, which strict=True does not allow. Nothing is changed when an error is raised."""
+        own = dict(self.named_parameters())
+        missing, unexpected = [n for n in own if n not in state], [n for n in state if n not in own]
+        shapes = [
+            f"{n} {list(state[n].shape)}, expected {list(p.shape)}"
+            for n, p in own.items()
+            if n in state and tuple(state[n].shape) != tuple(p.shape)
+        ]
+        problems = [("wrong shape", shapes)] + ([("missing", missing), ("unexpected", unexpected)] if strict else [])
+        if any(names for _, names in problems):
+            raise ValueError(
+                f"{type(self).__name__}: the state does not fit; "
+                + "; ".join(f"{what}: {', '.join(names)}" for what, names in problems if names)
+            )
+        for name, p in own.items():
+            if name in state:
+                assign(p, state[name])
+        return missing, unexpected
+
+    # ---- modes ----
+
+    def train(self, mode: bool = True) -> Self:
+        for module in self.modules():
+            module.training = mode
+        return self
+
+    def eval(self) -> Self:
+        return self.train(False)
+
+    def requires_grad_(self, on: bool = True) -> Self:
+        """Freezes (False) or thaws all parameters."""
+        for p in self.parameters():
+            p.requires_grad = on
+            if not on:
+                p.grad = None
+        return self
+
+    def zero_grad(self) -> None:
+        for p in self.parameters():
+            p.grad = None
+
+    def apply(self, fn: Callable[[Module], Any]) -> Self:
+        """fn(module) for this module and all below it."""
+        for module in self.modules():
+            fn(module)
+        return self
+
+    def to(self, dtype: str) -> Self:
+        """Parameters and constant float tensors in another dtype, as new tensors: make the optimiser afterwards."""
+        converted: dict[int, Tensor] = {}
+        for module in self.modules():
+            for name, value in list(vars(module).items()):
+                if not isinstance(value, Tensor) or "float" not in value.dtype or value.dtype == str(dtype):
+                    continue
+                if id(value) not in converted:
+                    new = Tensor(value.detach(), dtype=dtype)
+                    converted[id(value)] = (
+                        Parameter(new, requires_grad=value.requires_grad) if isinstance(value, Parameter) else new
+                    )
+                setattr(module, name, converted[id(value)])
+        return self
+
+    # ---- repr ----
+
+    def describe(self) -> str:
+        """What stands in the brackets of repr: the own parameters' shapes."""
+        return ", ".join(f"{n}: {list(v.shape)}" for n, v in self.members() if isinstance(v, Parameter))
+
+    def __repr__(self) -> str:
+        lines = [f"  ({name}): " + repr(child).replace("\n", "\n  ") for name, child in self.children()]
+        head = f"{type(self).__name__}({self.describe()}"
+        return head + ("\n" + "\n".join(lines) + "\n)" if lines else ")")

@@ -1,0 +1,35 @@
+from __future__ import annotations
+
+from plmcore._core import Tensor, ops
+from plmcore.nn import init
+from plmcore.nn.module import Module
+from plmcore.nn.parameter import Parameter
+
+
+class LayerNorm(Module):
+    """(x - mean) / sqrt(var + eps) * gamma + beta over the last axis.  x [..., C]"""
+
+    def __init__(self, width: int, eps: float = 1e-5):
+        self.gamma = Parameter(init.ones((width,)))
+        self.beta = Parameter(init.zeros((width,)))
+        self.eps = eps
+
+    def __call__(self, x: Tensor) -> Tensor:
+        return ops.layer_norm(x, self.gamma, self.beta, self.eps)
+
+    def describe(self) -> str:
+        return f"{super().describe()}, eps={self.eps}"
+
+
+class RMSNorm(Module):
+    """x / sqrt(mean(x^2) + eps) * gamma over the last axis.  x [..., C]"""
+
+    def __init__(self, width: int, eps: float = 1e-6):
+        self.gamma = Parameter(init.ones((width,)))
+        self.eps = eps
+
+    def __call__(self, x: Tensor) -> Tensor:
+        return ops.rms_norm(x, self.gamma, self.eps)
+
+    def describe(self) -> str:
+        return f"{super().describe()}, eps={self.eps}"

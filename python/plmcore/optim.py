@@ -1,0 +1,258 @@
+"""Optimisers. They step all parameters in one native call, in place.
+
+    opt = plm.optim.AdamW(model.parameters(), lr=1e-4, weight_decay=0.01)
+    opt.zero_grad()
+    loss.backward()
+    norm = opt.step(clip_norm=1.0)      # the norm before clipping
+    opt.lr = schedule(step)             # a plain attribute
+
+Parameters may come in groups with their own lr and weight_decay:
+
+    plm.optim.AdamW([dict(params=body, weight_decay=0.1), dict(params=head, lr=1e-3)], lr=1e-4)
+
+A group's lr keeps its ratio to the optimiser's: setting opt.lr moves all groups.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from plmcore import _core
+from plmcore._core import ParamState, Tensor, ops
+
+
+@dataclass
+class Group:
+    """Parameters that are stepped alike."""
+
+    states: list[ParamState] = field(repr=False)
+    weight_decay: float
+    lr_ratio: float = 1.0  # to the optimiser's lr
+
+
+class Optimizer:
+    """What the optimisers share. Parameters without a gradient are left out of a step; a row-sparse gradient gives the same bits as a
+    dense one, unless lazy=True, which then leaves the other rows and their moments untouched."""
+
+    kind = ""
+    moments = ("m", "v")
+
+    def __init__(self, params: Iterable[Any], lr: float, *, weight_decay: float, lazy: bool = False, **options: float):
+        self.lr = lr
+        self.lazy = lazy
+        self.options = options
+        self.groups = self._grouped(list(params), weight_decay)
+        self.states = [s for g in self.groups for s in g.states]
+
+    def _grouped(self, params: list, weight_decay: float) -> list[Group]:
+        name = type(self).__name__
+        if not params:
+            raise ValueError(f"{name}: there are no parameters to optimise")
+        groups = params if isinstance(params[0], Mapping) else [{"params": params}]
+        result, seen = [], set()
+        for g in groups:
+            if unknown := set(g) - {"params", "lr", "weight_decay"}:
+                raise ValueError(
+                    f"{name}: a group has params, lr and weight_decay, got also {', '.join(sorted(unknown))}"
+                )
+            members = list(g["params"])
+            for p in members:
+                if not isinstance(p, Tensor):
+                    raise TypeError(
+                        f"{name}: parameters must be tensors, got {type(p).__name__}; pass model.parameters()"
+                    )
+                if id(p) in seen:
+                    raise ValueError(f"{name}: a parameter {list(p.shape)} was given twice")
+                seen.add(id(p))
+            ratio = 1.0
+            if "lr" in g:
+                if not self.lr > 0:
+                    raise ValueError(
+                        f"{name}: a group with its own lr needs a positive lr of the optimiser to relate to, got {self.lr}"
+                    )
+                ratio = g["lr"] / self.lr
+            result.append(Group([ParamState(p) for p in members], g.get("weight_decay", weight_decay), ratio))
+        return result
+
+    def zero_grad(self) -> None:
+        _core.zero_grad(self.states)
+
+    def step(self, clip_norm: float | None = None) -> float | None:
+        """One update. With clip_norm the gradients count as scaled to a global norm of at most that; returns their norm before."""
+        norm = scale = None
+        if clip_norm is not None:
+            norm = ops.global_norm(_core.gradients(self.states))
+            scale = ops.clip_scale(norm, clip_norm)
+        for g in self.groups:
+            _core.step_all(
+                self.kind,
+                g.states,
+                lr=self.lr * g.lr_ratio,
+                weight_decay=g.weight_decay,
+                lazy=self.lazy,
+                scale=scale,
+                **self.options,
+            )
+        return None if norm is None else norm.item()
+
+    def state_dict(self) -> dict[str, Any]:
+        """lr, and per parameter, by number, the count of its steps and its moments as arrays. It restores the optimiser exactly."""
+        state: dict[str, Any] = {"lr": self.lr}
+        for i, s in enumerate(self.states):
+            state[f"{i}.step"] = s.step
+            for name in self.moments:
+                if (moment := getattr(s, name)) is not None:
+                    state[f"{i}.{name}"] = np.array(moment.numpy())
+        return state
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Nothing is changed when an error is raised."""
+        name = type(self).__name__
+        expected = {"lr"} | {f"{i}.{key}" for i in range(len(self.states)) for key in ("step", *self.moments)}
+        missing = [k for k in ["lr", *(f"{i}.step" for i in range(len(self.states)))] if k not in state]
+        unexpected = [k for k in state if k not in expected]
+        if missing or unexpected:
+            parts = [
+                f"{what}: {', '.join(keys)}"
+                for what, keys in (("missing", missing), ("unexpected", unexpected))
+                if keys
+            ]
+            raise ValueError(f"{name}: the state is not that of {len(self.states)} parameters; " + "; ".join(parts))
+        loaded = []
+        for i, s in enumerate(self.states):
+            moments = {
+                m: Tensor(state[f"{i}.{m}"], dtype="float64" if s.param.dtype == "float64" else "float32")
+                for m in self.moments
+                if f"{i}.{m}" in state
+            }
+            for m, t in moments.items():
+                if t.shape != s.param.shape:
+                    raise ValueError(f"{name}: {i}.{m} is {list(t.shape)}, its parameter {list(s.param.shape)}")
+            loaded.append((int(state[f"{i}.step"]), moments))
+        self.lr = float(state["lr"])
+        for s, (step, moments) in zip(self.states, loaded, strict=True):
+            s.step = step
+            for m in self.moments:
+                setattr(s, m, moments.get(m))
+
+
+class SGD(Optimizer):
+    """p -= lr * g, with momentum and Nesterov's variant; weight decay is added to the gradient."""
+
+    kind = "sgd"
+    moments = ("m",)
+
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: float = 1e-3,
+        *,
+        momentum: float = 0.0,
+        nesterov: bool = False,
+        weight_decay: float = 0.0,
+        lazy: bool = False,
+    ):
+        if nesterov and momentum <= 0:
+            raise ValueError("SGD: nesterov needs a positive momentum")
+        super().__init__(params, lr, weight_decay=weight_decay, lazy=lazy, momentum=momentum, nesterov=nesterov)
+
+
+class Adam(Optimizer):
+    """Adam; weight decay is added to the gradient."""
+
+    kind = "adam"
+
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: float = 1e-3,
+        *,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0.0,
+        lazy: bool = False,
+    ):
+        super().__init__(params, lr, weight_decay=weight_decay, lazy=lazy, beta1=betas[0], beta2=betas[1], eps=eps)
+
+
+class AdamW(Adam):
+    """Adam whose weight decay acts on the parameter itself."""
+
+    kind = "adamw"
+
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: float = 1e-3,
+        *,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0.01,
+        lazy: bool = False,
+    ):
+        super().__init__(params, lr, betas=betas, eps=eps, weight_decay=weight_decay, lazy=lazy)
+
+
+class BertAdam(Adam):
+    """AdamW without bias correction: what BERT was trained with."""
+
+    kind = "bert_adam"
+
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: float = 1e-4,
+        *,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-6,
+        weight_decay: float = 0.01,
+        lazy: bool = False,
+    ):
+        super().__init__(params, lr, betas=betas, eps=eps, weight_decay=weight_decay, lazy=lazy)
+
+
+class EMA:
+    """An exponential moving average of parameters, for evaluation.
+
+    ema = EMA(model.parameters(), decay=0.999)
+    opt.step(); ema.step()
+    with ema.averaged(): evaluate(model)
+    """
+
+    def __init__(self, params: Iterable[Tensor], decay: float = 0.999):
+        self.params = list(params)
+        self.decay = decay
+        self.averages = [
+            Tensor(np.array(p.numpy()), dtype="float64" if p.dtype == "float64" else "float32") for p in self.params
+        ]
+
+    def step(self) -> None:
+        _core.ema_all(self.averages, self.params, self.decay)
+
+    @contextlib.contextmanager
+    def averaged(self) -> Iterator[None]:
+        """Inside, the parameters hold the averages."""
+        current = [np.array(p.numpy()) for p in self.params]
+        try:
+            for p, a in zip(self.params, self.averages, strict=True):
+                _core.assign(p, a)
+            yield
+        finally:
+            for p, c in zip(self.params, current, strict=True):
+                _core.assign(p, c)
+
+    def state_dict(self) -> dict[str, Any]:
+        return {str(i): np.array(a.numpy()) for i, a in enumerate(self.averages)}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        if set(state) != {str(i) for i in range(len(self.averages))}:
+            raise ValueError(
+                f"EMA: the state is not that of {len(self.averages)} parameters; it has {', '.join(state)}"
+            )
+        for i, a in enumerate(self.averages):
+            _core.assign(a, state[str(i)])

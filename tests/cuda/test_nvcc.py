@@ -1,0 +1,169 @@
+"""The plug-in as nvcc built it (PLM_CUDA_LIBRARY names it): its machine code, what it links to, and its answer without a GPU.
+
+Needs no GPU: registers, spills and instructions are read from the SASS by cuobjdump. They say nothing about speed.
+"""
+
+import functools
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+LIBRARY = os.environ.get("PLM_CUDA_LIBRARY", "")
+pytestmark = [
+    pytest.mark.cuda_nvcc,
+    pytest.mark.skipif(not LIBRARY, reason="PLM_CUDA_LIBRARY does not name a plug-in built by nvcc"),
+]
+
+ARCHITECTURES = {"sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120"}
+# Kernel -> the registers of a thread, at most. 128 threads of up to 96 fill an SM (65,536) more than half: 5 blocks of 4 warps; row kernels by
+# block have up to 512 threads.
+REGISTERS = {
+    "layer_norm_by_warp": 72,
+    "layer_norm_by_block": 48,
+    "layer_norm_grad_by_warp": 104,
+    "layer_norm_grad_by_block": 48,
+    "layer_norm_grad_columns": 56,
+    "softmax_by_warp": 64,
+    "softmax_by_block": 48,
+    "softmax_grad_by_warp": 96,
+    "softmax_grad_by_block": 48,
+    "linear_finish": 48,
+    "linear_grad_columns": 56,
+    "add_chunks": 40,
+}
+# Kernel -> instructions that must be there: 16-byte loads and stores in the kernels for packs, shuffles in the reductions, barriers where shared memory is used.
+WARP = {"LDG.E.128", "STG.E.128", "SHFL.BFLY"}
+INSTRUCTIONS = {
+    "layer_norm_by_warp": WARP,
+    "layer_norm_grad_by_warp": WARP,
+    "softmax_by_warp": WARP,
+    "softmax_grad_by_warp": WARP,
+    "layer_norm_by_block": {"SHFL.BFLY", "BAR.SYNC"},
+    "layer_norm_grad_by_block": {"SHFL.BFLY", "BAR.SYNC"},
+    "softmax_by_block": {"SHFL.BFLY", "BAR.SYNC"},
+    "softmax_grad_by_block": {"SHFL.BFLY", "BAR.SYNC"},
+    "layer_norm_grad_columns": {"BAR.SYNC"},
+    "linear_grad_columns": {"BAR.SYNC"},
+}
+
+
+def cuobjdump(*options: str) -> str:
+    tool = shutil.which("cuobjdump")
+    if not tool:  # the PyPI package has it beside nvcc
+        import nvidia
+
+        tool = next(p for root in nvidia.__path__ for p in pathlib.Path(root).glob("*/bin/cuobjdump"))
+    return subprocess.run([tool, *options, LIBRARY], capture_output=True, text=True, check=True).stdout
+
+
+def base(function: str) -> str | None:
+    """The kernel of a mangled name: ..._18layer_norm_by_warpI..."""
+    found = [k for k in REGISTERS if re.search(rf"{len(k)}{k}(I|E)", function)]
+    return max(found, key=len) if found else None
+
+
+@functools.cache
+def usage() -> list[tuple[str, str, dict[str, int]]]:
+    """(architecture, function, resources) for every kernel."""
+    found, architecture = [], ""
+    for line in cuobjdump("-res-usage").splitlines():
+        if m := re.search(r"arch = (sm_\w+)", line):
+            architecture = m.group(1)
+        elif m := re.match(r"\s*Function (\S+):", line):
+            function = m.group(1)
+        elif "REG:" in line:
+            found.append((architecture, function, {k: int(v) for k, v in re.findall(r"(\w+):(\d+)", line)}))
+    return found
+
+
+def test_every_kernel_is_there_for_every_architecture():
+    assert {a for a, _, _ in usage()} == ARCHITECTURES
+    for architecture in ARCHITECTURES:
+        assert {base(f) for a, f, _ in usage() if a == architecture} == set(REGISTERS), architecture
+
+
+def test_registers_and_spills():
+    for architecture, function, r in usage():
+        kernel = base(function)
+        assert r["REG"] <= REGISTERS[kernel], (
+            f"{kernel} on {architecture}: {r['REG']} registers, the bar is {REGISTERS[kernel]} ({function})"
+        )
+        assert r["STACK"] == 0 and r["LOCAL"] == 0, f"{kernel} on {architecture} spills: {r} ({function})"
+
+
+@functools.cache
+def instructions() -> dict[tuple[str, str], set[str]]:
+    found: dict[tuple[str, str], set[str]] = {}
+    architecture = function = ""
+    for line in cuobjdump("-sass").splitlines():
+        if m := re.search(r"arch = (sm_\w+)", line):
+            architecture = m.group(1)
+        elif m := re.match(r"\s*Function : (\S+)", line):
+            function = m.group(1)
+        elif m := re.match(r"\s*/\*[0-9a-f]+\*/\s+(?:@!?U?P\w+ )?([A-Z][\w.]+)", line):
+            found.setdefault((architecture, function), set()).add(m.group(1))
+    return found
+
+
+@pytest.mark.parametrize("kernel", INSTRUCTIONS)
+def test_instructions(kernel):
+    functions = {key: ops for key, ops in instructions().items() if base(key[1]) == kernel}
+    assert len(functions) >= len(ARCHITECTURES)
+    for (architecture, function), ops in functions.items():
+        for wanted in INSTRUCTIONS[kernel]:
+            assert any(op.startswith(wanted) for op in ops), f"{kernel} on {architecture} has no {wanted} ({function})"
+        assert not any(op.startswith(("LDL", "STL")) for op in ops), (
+            f"{kernel} on {architecture} uses local memory ({function})"
+        )
+
+
+def test_links_to_cublaslt_and_not_to_the_driver():
+    dynamic = subprocess.run(["readelf", "-d", LIBRARY], capture_output=True, text=True, check=True).stdout
+    needed = set(re.findall(r"NEEDED.*\[(.+)\]", dynamic))
+    assert "libcublasLt.so.13" in needed
+    assert not {n for n in needed if n.startswith(("libcuda.", "libcudart.", "libplmcore."))}, needed
+    assert re.search(r"RUNPATH.*\[\$ORIGIN/\.\./\.\./nvidia/cu13/lib\]", dynamic)
+    exported = subprocess.run(
+        ["nm", "-D", "--defined-only", LIBRARY], capture_output=True, text=True, check=True
+    ).stdout.split()
+    assert exported[2::3] == ["plmcore_plugin"], exported
+
+
+def answer(**environment: str) -> str:
+    import plmcore
+
+    environment = (
+        os.environ
+        | {"PLMCORE_CUDA_PLUGIN": LIBRARY, "PYTHONPATH": str(pathlib.Path(plmcore.__file__).parent.parent)}
+        | environment
+    )
+    program = "import plmcore as plm; print(plm.cuda.problem())"
+    return subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, env=environment
+    ).stdout.strip()
+
+
+@pytest.mark.skipif(os.path.exists("/dev/nvidia0"), reason="this machine has a GPU")
+def test_without_a_gpu_it_says_so():
+    import nvidia
+
+    libraries = next(str(p) for root in nvidia.__path__ for p in pathlib.Path(root).glob("cu13/lib"))
+    assert re.fullmatch(
+        r"the cuda device cannot be used: no GPU answers \(.*\); it needs an NVIDIA GPU and its driver",
+        answer(LD_LIBRARY_PATH=libraries),
+    )
+
+
+def test_without_cublas_it_names_the_library():
+    if "libcublasLt" in answer(LD_LIBRARY_PATH=""):
+        assert "the cuda plug-in cannot be opened (libcublasLt.so.13: cannot open shared object file" in answer(
+            LD_LIBRARY_PATH=""
+        )
+        assert "pip install 'plmcore[cuda13]'" in answer(LD_LIBRARY_PATH="")
+    else:
+        pytest.skip("cuBLASLt is on the system's library path")

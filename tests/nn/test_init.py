@@ -1,0 +1,48 @@
+import math
+
+import numpy as np
+import plmcore as plm
+import pytest
+from plmcore.nn import init
+
+SHAPE = (300, 200)
+STD = {
+    "normal": (init.normal(0.02), 0.02),
+    "uniform": (init.uniform(-3.0, 3.0), math.sqrt(3)),
+    "xavier_uniform": (init.xavier_uniform(), math.sqrt(2 / 500)),
+    "xavier_normal": (init.xavier_normal(2.0), 2 * math.sqrt(2 / 500)),
+    "kaiming_uniform": (init.kaiming_uniform(), math.sqrt(2 / 200)),
+    "kaiming_normal": (init.kaiming_normal(1.0), math.sqrt(1 / 200)),
+    "truncated_normal": (init.truncated_normal(0.5), 0.5 * 0.8796),
+    "zeros": (init.zeros, 0),
+}
+
+
+@pytest.mark.parametrize("name", STD)
+def test_moments(name):
+    draw, std = STD[name]
+    plm.seed(1)
+    x = draw(SHAPE).numpy()
+    assert x.shape == SHAPE and x.dtype == np.float32
+    assert x.std() == pytest.approx(std, rel=0.01)
+    assert abs(x.mean()) <= std * 0.02
+    plm.seed(1)
+    assert (draw(SHAPE).numpy() == x).all()
+
+
+def test_bounds():
+    assert np.abs(init.truncated_normal(0.5)(SHAPE).numpy()).max() <= 1.0
+    x = init.uniform(1.0, 2.0)(SHAPE).numpy()
+    assert x.min() >= 1 and x.max() <= 2
+
+
+def test_constants_and_dtype():
+    assert init.ones((2,)).numpy().tolist() == [1, 1]
+    assert init.constant(3.0)((2,)).numpy().tolist() == [3, 3]
+    assert init.normal()((2,), "float64").dtype == "float64"
+    assert init.truncated_normal(1.0, mean=5.0)((100,), "bfloat16").dtype == "bfloat16"
+
+
+def test_a_fan_needs_two_axes():
+    with pytest.raises(ValueError, match=r"at least two axes, got \[3\]"):
+        init.xavier_uniform()((3,))

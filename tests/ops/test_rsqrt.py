@@ -1,0 +1,30 @@
+import numpy as np
+from optest import OpSpec
+from plmcore import ops
+
+
+def rsqrt(x):
+    with np.errstate(all="ignore"):
+        return 1 / np.sqrt(x)
+
+
+spec = OpSpec(
+    op=ops.rsqrt,
+    ref=rsqrt,
+    cases=[
+        dict(x=(2, 3, 8)),
+        dict(x=(5, 1, 8)),
+        dict(x=(3, 769)),
+        dict(x=()),
+        dict(x=(70001,)),
+        dict(x=(0, 8)),
+    ],
+    sample={"x": lambda rng, shape: rng.uniform(0.2, 3, shape)},
+    dims={"x": "B T 8"},
+    errors=[(dict(x=np.arange(3)), r"rsqrt: needs a float dtype, got int64\[3\]", TypeError)],
+    bench=dict(x=(4096, 768)),
+    torch=lambda t, x: t.rsqrt(x),
+)
+limits = OpSpec(op=ops.rsqrt, ref=rsqrt, cases=[dict(x=np.array([0, -1, 4, np.inf, np.nan], float))], grad=())
+test_all = spec.tests()
+test_limits = limits.tests()

@@ -1,0 +1,31 @@
+import numpy as np
+from optest import OpSpec
+from plmcore import ops
+
+
+def silu(x):
+    with np.errstate(all="ignore"):
+        return x / (1 + np.exp(-x))
+
+
+spec = OpSpec(
+    op=ops.silu,
+    ref=silu,
+    cases=[
+        dict(x=(2, 3, 8)),
+        dict(x=(5, 1, 8)),
+        dict(x=(3, 769)),
+        dict(x=()),
+        dict(x=(70001,)),
+        dict(x=(0, 8)),
+    ],
+    dims={"x": "B T 8"},
+    errors=[(dict(x=np.arange(3)), r"silu: needs a float dtype, got int64\[3\]", TypeError)],
+    bench=dict(x=(4096, 768)),
+    torch=lambda t, x: t.nn.functional.silu(x),
+)
+limits = OpSpec(
+    op=ops.silu, ref=silu, cases=[dict(x=np.array([0, 30, -30, -60, 1e4, -1e4, np.inf, np.nan], float))], grad=()
+)
+test_all = spec.tests()
+test_limits = limits.tests()

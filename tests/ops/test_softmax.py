@@ -1,0 +1,62 @@
+import numpy as np
+from optest import OpSpec
+from plmcore import ops
+
+
+def softmax(x):
+    if not x.size:
+        return x
+    x = x - x.max(-1, keepdims=True, initial=-np.inf)
+    return np.exp(x) / np.exp(x).sum(-1, keepdims=True)
+
+
+spec = OpSpec(
+    op=ops.softmax,
+    ref=softmax,
+    cases=[
+        dict(x=(2, 3, 8)),
+        dict(x=(5, 1, 8)),
+        dict(x=(5, 769)),
+        dict(x=(37, 37)),
+        dict(x=(3, 5003)),
+        dict(x=(3,)),
+        dict(x=(4, 1)),
+        dict(x=(0, 8)),
+        dict(x=(3, 0)),
+    ],
+    dims={"x": "B T 8"},
+    errors=[
+        (dict(x=()), r"softmax: x must have at least one axis"),
+        (dict(x=np.arange(3)), r"softmax: needs a float dtype, got int64\[3\]", TypeError),
+    ],
+    bench=[dict(x=(4096, 512)), dict(x=(64 * 12 * 128, 128)), dict(x=(512, 30522))],
+    torch=lambda t, x: t.softmax(x, -1),
+)
+
+
+def limit(x):
+    with np.errstate(all="ignore"):
+        return softmax(x)
+
+
+limits = OpSpec(
+    op=ops.softmax,
+    ref=limit,
+    cases=[
+        dict(
+            x=np.array(
+                [
+                    [1e4, 0, -1e4],
+                    [-np.inf, 0, 1],
+                    [1e4, 1e4, 1e4],
+                    [np.nan, 0, 1],
+                    [np.inf, 0, 1],
+                    [-np.inf, -np.inf, -np.inf],
+                ]
+            )
+        )
+    ],
+    grad=(),
+)
+test_all = spec.tests()
+test_limits = limits.tests()

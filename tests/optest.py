@@ -1,0 +1,546 @@
+"""One declaration per op, every check from it: OpSpec.
+
+    spec = OpSpec(op=ops.add, ref=lambda a, b: a + b, cases=[dict(a=(2, 3), b=(3,)), ...], dims={"a": "B 3", "b": "3"}, ...)
+    test_all = spec.tests()
+
+In a case a tuple is a tensor of that shape with random values, an ndarray is taken as it is (float arrays in the dtype
+under test), a list of tuples or ndarrays is a list of tensors, and anything else is passed through. The checks, each a
+test of its own:
+
+    value        against the NumPy reference in float64, for each dtype; the reference sees the rounded inputs
+    gradient     against central differences in float64; the gradients in the other dtypes against those of float64
+    trace        one program with symbolic sizes, run at the sizes of several cases, equals eager bit for bit: forward, and
+                 forward with gradients
+    misaligned   inputs that start at an odd element
+    threads      1, 2 and 3 threads give the same bits, forward and backward
+    error        the message and the type; the op works afterwards
+
+PLM_TEST_DEVICE=cuda runs the value and gradient checks on that device and skips what it has no kernel for.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import os
+import pathlib
+import re
+import zlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+from plmcore import Tensor, _core
+
+DEVICE = os.environ.get("PLM_TEST_DEVICE", "cpu")
+FLOATS = ("float64", "float32", "bfloat16", "float16")
+TYPED_ERRORS = (
+    _core.ShapeError, _core.ArgumentError, _core.IndexRangeError, _core.DTypeError, _core.DeviceError, _core.GraphError,
+    _core.TraceError, _core.FormatError, _core.OutOfMemoryError,
+)  # fmt: skip
+VALUE_TOLERANCE = {"float64": 1e-12, "float32": 1e-5, "bfloat16": 8e-3, "float16": 2e-3}  # times max(1, |reference|)
+GRAD_TOLERANCE = {"float32": 5e-5, "bfloat16": 4e-2, "float16": 1e-2}  # times max(1, largest |gradient|)
+DIFFERENCE_TOLERANCE = 1e-6
+STEP = 1e-5  # of the central difference
+COORDINATES = 24  # of an input that are moved one by one
+DIRECTION = 512  # of an input that are moved together
+SEED = 7  # of the generator before every call of a random op
+
+# Every spec with a `bench` case leaves an entry here; see all_specs().
+BENCHMARKS: list[Benchmark] = []
+
+
+def is_tensor(value: Any) -> bool:
+    return isinstance(value, np.ndarray) or (isinstance(value, tuple) and all(isinstance(n, int) for n in value))
+
+
+def numpy_dtype(name: str) -> np.dtype:
+    return np.dtype(ml_dtypes.bfloat16) if name == "bfloat16" else np.dtype(name)
+
+
+def is_float(array: np.ndarray) -> bool:
+    return array.dtype.name in FLOATS
+
+
+def as_tuple(result: Any) -> tuple:
+    return tuple(result) if isinstance(result, (tuple, list)) else (result,)
+
+
+class Case:
+    """The arguments of one call. A list of arrays `xs` is kept as xs[0], xs[1], ..."""
+
+    def __init__(self, values: dict[str, Any], sample: dict[str, Callable], seed: str):
+        rng = np.random.default_rng(zlib.crc32(seed.encode()))
+        self.arrays: dict[str, np.ndarray] = {}
+        self.lists: dict[str, list[str]] = {}
+        self.attrs: dict[str, Any] = {}
+
+        def draw(name: str, value: Any) -> np.ndarray:
+            if isinstance(value, np.ndarray):
+                return value
+            return np.asarray(sample[name](rng, value) if name in sample else rng.standard_normal(value))
+
+        for name, value in values.items():
+            if is_tensor(value):
+                self.arrays[name] = draw(name, value)
+            elif isinstance(value, list) and value and all(is_tensor(v) for v in value):
+                self.lists[name] = [f"{name}[{i}]" for i in range(len(value))]
+                self.arrays |= {key: draw(name, v) for key, v in zip(self.lists[name], value)}
+            else:
+                self.attrs[name] = value
+
+    def floats(self) -> list[str]:
+        return [name for name, a in self.arrays.items() if is_float(a)]
+
+    def rounded(self, dtype: str) -> dict[str, np.ndarray]:
+        """The arrays with floats in `dtype`."""
+        return {
+            n: np.ascontiguousarray(a.astype(numpy_dtype(dtype))).reshape(a.shape) if is_float(a) else a
+            for n, a in self.arrays.items()
+        }
+
+    def call(self, function: Callable, inputs: dict[str, Any], attrs: dict[str, Any] | None = None) -> tuple:
+        inputs = dict(inputs)
+        for name, members in self.lists.items():
+            inputs[name] = [inputs.pop(m) for m in members]
+        return as_tuple(function(**inputs, **(self.attrs if attrs is None else attrs)))
+
+
+@dataclass
+class Benchmark:
+    """The op at a realistic size, and the same in torch where there is a twin."""
+
+    name: str
+    spec: OpSpec
+    values: dict[str, Any]
+
+    @property
+    def torch(self) -> Callable | None:
+        return self.spec.torch
+
+    def case(self) -> Case:
+        return Case(self.values, self.spec.sample, self.name)
+
+
+@dataclass(eq=False)
+class OpSpec:
+    op: Callable
+    ref: Callable
+    cases: Sequence[dict[str, Any]]
+    dims: dict[str, Any] | None = None
+    errors: Sequence[tuple] = ()
+    covers: Sequence[str] | None = None
+    grad: Sequence[str] | None = None
+    sample: dict[str, Callable] = field(default_factory=dict)
+    outputs: Sequence[int] | None = None
+    dtypes: Sequence[str] = FLOATS
+    tol: dict[str, float] = field(default_factory=dict)
+    grad_tol: dict[str, float] = field(default_factory=dict)
+    trace: bool = True
+    bench: dict[str, Any] | Sequence[dict[str, Any]] | None = None
+    torch: Callable | None = None
+
+    def __post_init__(self):
+        if self.covers is None:
+            name = self.op.__name__
+            self.covers = [n for n in (name, name + "_grad") if n in _core.op_names()]
+        self.name = self.covers[0]
+        entries = [self.bench] if isinstance(self.bench, dict) else list(self.bench or [])
+        self.benchmarks = [
+            Benchmark(self.name if k == 0 else f"{self.name}.{k}", self, b) for k, b in enumerate(entries)
+        ]
+        BENCHMARKS.extend(self.benchmarks)
+
+    # ---- what pytest sees ----
+
+    def checks(self) -> list[tuple[str, Callable[[], None]]]:
+        work = "float32" if "float32" in self.dtypes else self.dtypes[0]
+        found = []
+        for k in range(len(self.cases)):
+            dtypes = self.dtypes if self.case(k).floats() else self.dtypes[:1]
+            found += [(f"value-{k}-{t}", functools.partial(self.check_value, k, t)) for t in dtypes]
+            if self.grad_names(self.case(k)):
+                found.append((f"gradient-{k}", functools.partial(self.check_gradient, k)))
+                found += [
+                    (f"gradient-{k}-{t}", functools.partial(self.check_gradient_in, k, t))
+                    for t in dtypes
+                    if t != "float64"
+                ]
+        if DEVICE == "cpu":
+            if self.trace:
+                found += [
+                    ("trace", functools.partial(self.check_trace, work, False)),
+                    ("trace-gradient", functools.partial(self.check_trace, work, True)),
+                ]
+            found += [
+                (f"misaligned-{k}", functools.partial(self.check_misaligned, k, work)) for k in range(len(self.cases))
+            ]
+            found += [
+                (f"threads-{k}", functools.partial(self.check_threads, self.case(k), work))
+                for k in range(len(self.cases))
+            ]
+            found += [
+                (f"threads-{b.name}", functools.partial(self.check_benchmark_threads, b, work)) for b in self.benchmarks
+            ]
+            found += [
+                (f"error-{k}", functools.partial(self.check_error, *error)) for k, error in enumerate(self.errors)
+            ]
+        return found
+
+    def tests(self) -> Callable:
+        import pytest
+
+        missing = [op for op in self.covers if not _core.has_kernel(op, DEVICE)] if DEVICE != "cpu" else []
+
+        @pytest.mark.parametrize("check", [pytest.param(f, id=name) for name, f in self.checks()])
+        def test(check):
+            if missing:
+                pytest.skip(f"{missing[0]} has no kernel on {DEVICE} yet")
+            try:
+                check()
+            except _core.DeviceError as e:
+                if "not on this device yet" not in str(e):
+                    raise
+                pytest.skip(str(e))
+
+        return test
+
+    # ---- the pieces ----
+
+    @functools.cache
+    def case(self, k: int) -> Case:
+        return Case(self.cases[k], self.sample, f"{self.name} {k}")
+
+    def grad_names(self, case: Case) -> list[str]:
+        if not any(_core.is_differentiable(op) for op in self.covers):
+            return []
+        floats = case.floats()
+        if self.grad is None:
+            return floats
+        return [n for n in floats if n in self.grad or n.partition("[")[0] in self.grad]
+
+    def picked(self, results: tuple) -> tuple:
+        return (
+            results
+            if self.outputs is None or len(results) == len(self.outputs)
+            else tuple(results[i] for i in self.outputs)
+        )
+
+    def run(self, case: Case, inputs: dict[str, Any]) -> tuple:
+        _core.manual_seed(SEED)
+        return self.picked(case.call(self.op, inputs))
+
+    def forward(self, case: Case, arrays: dict[str, np.ndarray]) -> list[np.ndarray]:
+        before = _core.set_grad_enabled(False)
+        try:
+            return [y.numpy() for y in self.run(case, tensors(arrays))]
+        finally:
+            _core.set_grad_enabled(before)
+
+    def gradients(
+        self, case: Case, inputs: dict[str, Tensor], weights: list[np.ndarray] | None
+    ) -> dict[str, np.ndarray]:
+        """Of the sum of weights * outputs; without weights, of half the sum of squares. What is not reached gets zeros."""
+        names = self.grad_names(case)
+        for name in names:
+            inputs[name].requires_grad = True
+        outputs = self.run(case, inputs)
+        used = [k for k, y in enumerate(outputs) if y.requires_grad]
+        assert used, f"{self.name}: no output is connected to {names}"
+        seeds = [
+            outputs[k].detach() if weights is None else Tensor(weights[k], dtype=outputs[k].dtype, device=DEVICE)
+            for k in used
+        ]
+        found = _core.grad([outputs[k] for k in used], [inputs[n] for n in names], seeds)
+        result = {}
+        for name, g in zip(names, found):
+            x = inputs[name]
+            if g is None:
+                result[name] = np.zeros(x.shape, numpy_dtype(x.dtype))
+            elif g.is_row_sparse:
+                result[name] = np.zeros(x.shape, g.values.numpy().dtype)
+                result[name][g.rows.numpy()] = g.values.numpy()
+            else:
+                result[name] = g.numpy().copy()
+            assert result[name].shape == tuple(x.shape), (
+                f"the gradient of {name} is {result[name].shape}, {name} is {x.shape}"
+            )
+            assert g is None or g.dtype == x.dtype, f"the gradient of {name} is {g.dtype}, {name} is {x.dtype}"
+        return result
+
+    def weights(self, outputs: list[np.ndarray]) -> list[np.ndarray]:
+        rng = np.random.default_rng(5)
+        return [rng.standard_normal(y.shape) for y in outputs]
+
+    # ---- the checks ----
+
+    def check_value(self, k: int, dtype: str) -> None:
+        case = self.case(k)
+        arrays = case.rounded(dtype)
+        expected = self.picked(
+            case.call(self.ref, {n: a.astype(np.float64) if is_float(a) else a for n, a in arrays.items()})
+        )
+        actual = self.run(case, tensors(arrays))
+        assert len(actual) == len(expected), f"{len(actual)} outputs, the reference has {len(expected)}"
+        for i, (y, r) in enumerate(zip(actual, expected)):
+            tol = max(self.value_tolerance(dtype), self.value_tolerance(y.dtype))
+            assert_close(y.numpy(), np.asarray(r), tol, f"{self.name} case {k} {dtype} output {i}")
+
+    def value_tolerance(self, dtype: str) -> float:
+        return self.tol.get(dtype, VALUE_TOLERANCE.get(dtype, 0.0))
+
+    def check_gradient(self, k: int) -> None:
+        case = self.case(k)
+        arrays = case.rounded("float64")
+        weights = self.weights(self.forward(case, arrays))
+
+        def change(name: str, step: np.ndarray) -> float:
+            ends = []
+            for sign in (1, -1):
+                outputs = self.forward(case, arrays | {name: arrays[name] + sign * step})
+                ends.append([y.astype(np.float64) for y in outputs])
+            # The difference before the sum: it keeps the digits that the sum would drown. Equal infinities are no change.
+            return sum(
+                float((w * np.subtract(a, b, where=a != b, out=np.zeros(a.shape))).sum())
+                for w, a, b in zip(weights, *ends)
+            )
+
+        analytic = self.gradients(case, tensors(arrays), weights)
+        rng = np.random.default_rng(3)
+        for name, g in analytic.items():
+            if not g.size:
+                continue
+            scale = max(1.0, float(np.abs(g).max()))
+            spots = np.arange(g.size) if g.size <= COORDINATES else rng.choice(g.size, COORDINATES, replace=False)
+            for spot in spots:
+                step = np.zeros(g.size)
+                step[spot] = STEP
+                numeric = change(name, step.reshape(g.shape)) / (2 * STEP)
+                error = abs(numeric - g.reshape(-1)[spot])
+                assert error <= DIFFERENCE_TOLERANCE * scale, (
+                    f"{self.name} case {k}: d/d{name}[{spot}] is {g.reshape(-1)[spot]}, by differences {numeric}"
+                )
+            # Not too many at once: one that steps over a kink (relu, max) would spoil the quotient.
+            direction = np.zeros(g.size)
+            direction[rng.permutation(g.size)[:DIRECTION]] = 1
+            direction = rng.choice([-1.0, 1.0], g.shape) * direction.reshape(g.shape)
+            numeric, expected = change(name, STEP * direction) / (2 * STEP), float((g * direction).sum())
+            error = abs(numeric - expected)
+            assert error <= DIFFERENCE_TOLERANCE * max(scale, float(np.linalg.norm(g))), (
+                f"{self.name} case {k}: along a direction of {name} the slope is {expected}, by differences {numeric}"
+            )
+
+    def check_gradient_in(self, k: int, dtype: str) -> None:
+        case = self.case(k)
+        arrays = case.rounded(dtype)
+        wide = {n: a.astype(np.float64) if is_float(a) else a for n, a in arrays.items()}
+        weights = [w.astype(numpy_dtype(dtype)).astype(np.float64) for w in self.weights(self.forward(case, wide))]
+        expected, actual = self.gradients(case, tensors(wide), weights), self.gradients(case, tensors(arrays), weights)
+        tol = self.grad_tol.get(dtype, GRAD_TOLERANCE[dtype])
+        for name, g in expected.items():
+            scale = max(1.0, float(np.abs(g).max(initial=0)))
+            assert_close(actual[name], g, tol * scale, f"{self.name} case {k} {dtype}: gradient of {name}")
+
+    def check_misaligned(self, k: int, dtype: str) -> None:
+        case = self.case(k)
+        arrays = case.rounded(dtype)
+        plain, shifted = tensors(arrays), {n: misaligned(a) for n, a in arrays.items()}
+        tol = self.value_tolerance(dtype)
+        for i, (a, b) in enumerate(zip(self.run(case, shifted), self.run(case, plain))):
+            assert_close(a.numpy(), b.numpy(), tol, f"{self.name} case {k}: output {i} from misaligned inputs")
+        if self.grad_names(case):
+            a, b = self.gradients(case, shifted, None), self.gradients(case, plain, None)
+            for name in a:
+                scale = max(1.0, float(np.abs(b[name].astype(np.float64)).max(initial=0)))
+                assert_close(
+                    a[name], b[name], tol * scale, f"{self.name} case {k}: gradient of {name} from misaligned inputs"
+                )
+
+    def check_benchmark_threads(self, benchmark: Benchmark, dtype: str) -> None:
+        case = benchmark.case()
+        if sum(a.size for a in case.arrays.values()) <= 1 << 23:  # the larger ones belong to the benchmark
+            self.check_threads(case, dtype)
+
+    def check_threads(self, case: Case, dtype: str) -> None:
+        before, first = _core.num_threads(), None
+        try:
+            for n in (1, 2, 3):
+                _core.set_num_threads(n)
+                inputs = tensors(case.rounded(dtype))
+                found = [y.numpy() for y in self.run(case, inputs)]
+                if self.grad_names(case):
+                    found += self.gradients(case, inputs, None).values()
+                if first is None:
+                    first = found
+                for a, b in zip(first, found):
+                    assert a.tobytes() == b.tobytes(), f"{self.name}: {n} threads give other bits than 1"
+        finally:
+            _core.set_num_threads(before)
+
+    def check_error(self, values: dict[str, Any], message: str, kind: type[BaseException] | None = None) -> None:
+        case = Case(values, self.sample, f"{self.name} error")
+        inputs = {
+            n: Tensor(a, dtype="float32") if isinstance(values.get(n), tuple) else Tensor(a)
+            for n, a in case.arrays.items()
+        }
+        try:
+            self.run(case, inputs)
+        except Exception as e:  # noqa: BLE001: its type is what is tested
+            assert isinstance(e, kind or TYPED_ERRORS), f"{self.name}: {type(e).__name__} is not a typed error: {e}"
+            assert re.search(message, str(e)), f"{self.name}: the message {str(e)!r} does not match {message!r}"
+        else:
+            raise AssertionError(f"{self.name}: no error for {values}; expected {message!r}")
+        self.run(self.case(0), tensors(self.case(0).rounded(self.dtypes[0])))
+
+    # ---- tracing ----
+
+    def check_trace(self, dtype: str, with_grad: bool) -> None:
+        groups: dict[str, list[int]] = {}
+        for k in range(len(self.cases)):
+            key = self.program_key(self.case(k))
+            if key is not None:
+                groups.setdefault(key, []).append(k)
+        several = [
+            g
+            for g in groups.values()
+            if len({str({n: a.shape for n, a in self.case(k).arrays.items()} | self.case(k).attrs) for k in g}) > 1
+        ]
+        assert several or not self.dims, (
+            f"{self.name}: `dims` {self.dims} must fit at least two cases of different sizes that agree in everything else"
+        )
+        for group in groups.values():
+            if with_grad and not self.grad_names(self.case(group[0])):
+                continue
+            program, reached = self.traced(self.case(group[0]), dtype, with_grad)
+            for k in group:
+                case = self.case(k)
+                inputs = tensors(case.rounded(dtype))
+                if with_grad:
+                    expected = [g for name, g in self.gradients(case, inputs, None).items() if name in reached]
+                else:
+                    expected = [y.numpy() for y in self.run(case, inputs)]
+                _core.manual_seed(SEED)
+                actual = [y.numpy() for y in program.run(list(inputs.values()))]
+                for i, (a, b) in enumerate(zip(actual, expected, strict=True)):
+                    assert a.shape == b.shape, f"{self.name} case {k}: traced output {i} is {a.shape}, eager {b.shape}"
+                    assert a.tobytes() == b.tobytes(), (
+                        f"{self.name} case {k}: traced output {i} differs from eager by {np.abs(a.astype(float) - b).max()}"
+                    )
+
+    def pattern(self, name: str) -> list[str] | None:
+        """The symbolic sizes of an argument, as words."""
+        base, _, index = (self.dims or {}).get(name), *name.partition("[")[1:]
+        if base is None and index:
+            base = (self.dims or {}).get(name.partition("[")[0])
+            if isinstance(base, (list, tuple)):
+                base = base[int(index[:-1])] if int(index[:-1]) < len(base) else None
+        return None if base is None else base.split()
+
+    def program_key(self, case: Case) -> str | None:
+        """Cases with the same key run the same program; None where the symbolic sizes do not fit the case."""
+        symbols: dict[str, int] = {}
+        sized: list[tuple[list[str], list[int]]] = []
+        fixed: dict[str, Any] = {}
+        for name, a in case.arrays.items():
+            words = self.pattern(name)
+            fixed[name] = (len(a.shape), a.dtype.name) if words is not None else (a.shape, a.dtype.name)
+            if words is not None:
+                sized.append((words, list(a.shape)))
+        for name, value in case.attrs.items():
+            words = self.pattern(name)
+            if words is None:
+                fixed[name] = value
+            else:
+                sized.append((words, [value] if isinstance(value, int) else list(value)))
+        for words, sizes in sized:
+            if len(words) != len(sizes):
+                return None
+            for word, size in zip(words, sizes):
+                if word.isidentifier():
+                    symbols.setdefault(word, size)
+        if any(eval(word, {}, symbols) != size for words, sizes in sized for word, size in zip(words, sizes)):
+            return None
+        return str(fixed)
+
+    def traced(self, case: Case, dtype: str, with_grad: bool) -> tuple[_core.Program, list[str]]:
+        """The program of a case, and the inputs whose gradients are its outputs."""
+
+        def sizes(words: list[str]) -> list:
+            return [int(w) if w.isdigit() else _core.Dim(w) for w in words]
+
+        tracer = _core.Tracer()
+        try:
+            inputs = {}
+            for name, a in case.rounded(dtype).items():
+                words = self.pattern(name)
+                inputs[name] = tracer.input(name, list(a.shape) if words is None else sizes(words), a.dtype.name)
+            attrs = dict(case.attrs)
+            for name, value in case.attrs.items():
+                words = self.pattern(name)
+                if words is not None:
+                    attrs[name] = sizes(words)[0] if isinstance(value, int) else sizes(words)
+            names = self.grad_names(case) if with_grad else []
+            for name in names:
+                inputs[name].requires_grad = True
+            outputs = self.picked(case.call(self.op, inputs, attrs))
+            if with_grad:
+                used = [y for y in outputs if y.requires_grad]
+                found = _core.grad(used, [inputs[n] for n in names], [y.detach() for y in used])
+                names = [n for n, g in zip(names, found) if g is not None]
+                outputs = [g for g in found if g is not None]
+            return tracer.finish([], list(outputs)), names
+        finally:
+            del tracer  # a failed trace must not stay the running one
+
+
+def tensors(arrays: dict[str, np.ndarray]) -> dict[str, Tensor]:
+    return {name: Tensor(a, device=DEVICE) for name, a in arrays.items()}
+
+
+def misaligned(array: np.ndarray) -> Tensor:
+    """The same values in memory that starts one element after a 64-byte boundary."""
+    buffer = np.empty(array.size + 64 // array.itemsize + 1, array.dtype)
+    start = -(buffer.ctypes.data // array.itemsize) % (64 // array.itemsize) + 1
+    view = buffer[start : start + array.size].reshape(array.shape)
+    view[...] = array
+    return _core.from_numpy(view)
+
+
+def assert_close(actual: np.ndarray, expected: np.ndarray, tol: float, what: str) -> None:
+    assert actual.shape == expected.shape, f"{what}: shape {actual.shape}, expected {expected.shape}"
+    if not is_float(actual):
+        kind = actual.dtype.kind
+        assert kind == expected.dtype.kind or {kind, expected.dtype.kind} == {"i", "u"}, (
+            f"{what}: {actual.dtype}, expected {expected.dtype}"
+        )
+        assert np.array_equal(actual, expected), f"{what}: {actual} is not {expected}"
+        return
+    if not actual.size:
+        return
+    a, r = actual.astype(np.float64), expected.astype(np.float64)
+    with np.errstate(invalid="ignore", over="ignore"):
+        r = np.where(np.isinf(r.astype(actual.dtype)), np.copysign(np.inf, r), r)  # too large for the dtype
+        same = (a == r) | (np.isnan(a) & np.isnan(r))
+        error = np.where(same, 0.0, np.abs(a - r) / np.maximum(1.0, np.where(np.isfinite(r), np.abs(r), 1.0)))
+    error = np.where(np.isnan(error), np.inf, error)
+    worst = np.unravel_index(error.argmax(), error.shape)
+    assert error[worst] <= tol, (
+        f"{what}: {a[worst]} at {tuple(int(i) for i in worst)}, expected {r[worst]}; error {error[worst]:.3g}, allowed {tol:.3g}"
+    )
+
+
+@functools.cache
+def all_specs() -> tuple[OpSpec, ...]:
+    """The specs of tests/ops, in order of their files."""
+    found = []
+    for path in sorted((pathlib.Path(__file__).parent / "ops").glob("test_*.py")):
+        spec = importlib.util.spec_from_file_location(f"specs_of_{path.stem}", path)
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        found += [v for v in vars(module).values() if isinstance(v, OpSpec)]
+        for v in vars(module).values():
+            if isinstance(v, (list, tuple)):
+                found += [s for s in v if isinstance(s, OpSpec)]
+    return tuple(found)

@@ -1,0 +1,53 @@
+"""The C++ side of the installed package: a CMake project of its own finds it, loads a traced Transformer block and runs it without Python."""
+
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
+import plmcore
+import pytest
+
+PACKAGE = pathlib.Path(plmcore.__file__).parent
+EMBED = pathlib.Path(__file__).parent / "embed"
+CMAKE = shutil.which("cmake")
+COMPILER = shutil.which(os.environ.get("CXX", "c++"))
+needs_tools = pytest.mark.skipif(
+    not (CMAKE and COMPILER and (PACKAGE / "cmake").is_dir()) and not os.environ.get("PLM_REQUIRE_EMBED"),
+    reason="needs cmake, a C++ compiler and an installed plmcore",
+)
+
+
+def run(*command, **options):
+    done = subprocess.run([str(c) for c in command], capture_output=True, text=True, check=False, **options)
+    assert done.returncode == 0, f"{command}\n{done.stdout[-6000:]}\n{done.stderr[-6000:]}"
+    return done.stdout
+
+
+def build(package: pathlib.Path, folder: pathlib.Path) -> pathlib.Path:
+    run(CMAKE, "-S", EMBED, "-B", folder, f"-Dplmcore_ROOT={package / 'cmake'}", "-DCMAKE_BUILD_TYPE=Release")
+    run(CMAKE, "--build", folder)
+    return folder / "run_block"
+
+
+@needs_tools
+def test_block_runs_without_python(tmp_path):
+    run(sys.executable, EMBED / "make_model.py", tmp_path)
+    program = build(PACKAGE, tmp_path / "build")
+    out = run(program, tmp_path / "block.plm", tmp_path / "expected.bin", env={"PATH": "/nonexistent"})
+    assert "input x [B, T, 96]" in out and out.count("largest difference") == 6
+    assert "python" not in run("ldd", program).lower()
+
+
+@needs_tools
+def test_the_package_may_be_moved(tmp_path):
+    """The CMake files hold no absolute path."""
+    moved = tmp_path / "elsewhere"
+    moved.mkdir()
+    for part in ("cmake", "include", "lib"):
+        shutil.copytree(PACKAGE / part, moved / part)
+    for file in (moved / "cmake").iterdir():
+        assert str(PACKAGE.parent) not in file.read_text() and "build" not in file.read_text(), file
+    program = build(moved, tmp_path / "build")
+    assert str(moved) in run("ldd", program)
