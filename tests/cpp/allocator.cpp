@@ -28,10 +28,12 @@ CachingAllocator::Source limited(size_t bytes) {
           },
           [] { return g_left; }};
 }
+// An allocator lives as long as the process: its lock is held over every later fork.
+CachingAllocator& make_allocator(size_t bytes) { return *new CachingAllocator("test", limited(bytes)); }
 }  // namespace
 
 TEST(allocator_reuses_blocks) {
-  CachingAllocator a("test", limited(64 << 20));
+  CachingAllocator& a = make_allocator(64 << 20);
   void* p = a.allocate(1000);
   std::memset(p, 1, 1000);
   CHECK_EQ(reinterpret_cast<uintptr_t>(p) % 64, 0u);
@@ -61,7 +63,7 @@ TEST(allocator_block_sizes) {
 }
 
 TEST(allocator_refuses_and_goes_on) {
-  CachingAllocator a("test", limited(1 << 20));
+  CachingAllocator& a = make_allocator(1 << 20);
   CHECK_THROWS(MemoryError, "cannot allocate 3145728 bytes", a.allocate(3 << 20));
   CHECK_THROWS(MemoryError, "more than any machine has", a.allocate(SIZE_MAX / 2));
   void* p = a.allocate(512 << 10);
