@@ -24,10 +24,11 @@ struct Operand {
   bool k_contiguous;  // element (x, k) at p[x * ld + k]; otherwise at p[k * ld + x]
 };
 
-// acc[R][2 vectors] += ap[kc][kMR] * bp[kc][kNR], then into C (added to it when `add`).
-template <int R>
-[[gnu::noinline]] static void micro(int64_t kc, const float* __restrict ap, const float* __restrict bp, float* __restrict c, int64_t ldc,
-                                    bool add) {
+// acc[R][2 vectors] += a[R][kc] * bp[kc][kNR], then into C (added to it when `add`). A is packed, [kc][kMR], or (kRows) its rows
+// are read where they lie, lda apart.
+template <int R, bool kRows>
+[[gnu::noinline]] static void micro(int64_t kc, const float* __restrict a, int64_t lda, const float* __restrict bp, float* __restrict c,
+                                    int64_t ldc, bool add) {
   vf acc[R][2];
 #pragma GCC unroll 12
   for (int i = 0; i < R; ++i) {
@@ -35,37 +36,45 @@ template <int R>
     __builtin_prefetch(c + i * ldc + kNR - 1, 1);
     acc[i][0] = acc[i][1] = vf{};
   }
+  const float* row[(R + 2) / 3];  // one pointer for three rows: the others are reached by index registers
 #pragma GCC unroll 4
-  for (int64_t k = 0; k < kc; ++k, ap += kMR, bp += kNR) {
+  for (int g = 0; g < (R + 2) / 3; ++g) row[g] = a + 3 * g * lda;
+#pragma GCC unroll 4
+  for (int64_t k = 0; k < kc; ++k, bp += kNR) {
     const vf b0 = load(bp), b1 = load(bp + kF);
 #pragma GCC unroll 12
     for (int i = 0; i < R; ++i) {
-      const vf a = splat(ap[i]);
-      acc[i][0] += a * b0;
-      acc[i][1] += a * b1;
+      const vf x = splat(kRows ? row[i / 3][i % 3 * lda] : a[i]);
+      acc[i][0] += x * b0;
+      acc[i][1] += x * b1;
     }
+    if constexpr (!kRows) a += kMR;
+#pragma GCC unroll 4
+    for (int g = 0; g < (R + 2) / 3; ++g) ++row[g];
   }
 #pragma GCC unroll 12
   for (int i = 0; i < R; ++i) {
-    float* row = c + i * ldc;
-    store(row, add ? acc[i][0] + load(row) : acc[i][0]);
-    store(row + kF, add ? acc[i][1] + load(row + kF) : acc[i][1]);
+    float* to = c + i * ldc;
+    store(to, add ? acc[i][0] + load(to) : acc[i][0]);
+    store(to + kF, add ? acc[i][1] + load(to + kF) : acc[i][1]);
   }
 }
 
-template <int R = kMR>
-PLM_INLINE void micro_rows(int64_t rows, int64_t kc, const float* ap, const float* bp, float* c, int64_t ldc, bool add) {
+template <bool kRows, int R = kMR>
+PLM_INLINE void micro_rows(int64_t rows, int64_t kc, const float* a, int64_t lda, const float* bp, float* c, int64_t ldc, bool add) {
   if constexpr (R > 1)
-    if (rows < R) return micro_rows<R - 1>(rows, kc, ap, bp, c, ldc, add);
-  micro<R>(kc, ap, bp, c, ldc, add);
+    if (rows < R) return micro_rows<kRows, R - 1>(rows, kc, a, lda, bp, c, ldc, add);
+  micro<R, kRows>(kc, a, lda, bp, c, ldc, add);
 }
 // A block at the right edge goes through a full-width buffer.
-static void micro_edge(int64_t rows, int64_t cols, int64_t kc, const float* ap, const float* bp, float* c, int64_t ldc, bool add) {
-  if (cols == kNR) return micro_rows(rows, kc, ap, bp, c, ldc, add);
+template <bool kRows>
+static void micro_edge(int64_t rows, int64_t cols, int64_t kc, const float* a, int64_t lda, const float* bp, float* c, int64_t ldc,
+                       bool add) {
+  if (cols == kNR) return micro_rows<kRows>(rows, kc, a, lda, bp, c, ldc, add);
   alignas(64) float t[kMR * kNR];
   if (add)
     for (int64_t i = 0; i < rows; ++i) std::memcpy(t + i * kNR, c + i * ldc, static_cast<size_t>(cols) * 4);
-  micro_rows(rows, kc, ap, bp, t, kNR, add);
+  micro_rows<kRows>(rows, kc, a, lda, bp, t, kNR, add);
   for (int64_t i = 0; i < rows; ++i) std::memcpy(c + i * ldc, t + i * kNR, static_cast<size_t>(cols) * 4);
 }
 
@@ -100,7 +109,10 @@ PLM_INLINE void pack_k_contiguous(const T* a, int64_t ld, int64_t rows, int64_t 
       for (int g = 0; g < W; g += 8) {
         vf r[8];
 #pragma GCC unroll 8
-        for (int i = 0; i < 8; ++i) r[i] = g + i < W ? load(a + (g + i) * ld + k) : vf{};
+        for (int i = 0; i < 8; ++i) {
+          r[i] = g + i < W ? load(a + (g + i) * ld + k) : vf{};
+          if (k % 16 == 0 && g + i < W) __builtin_prefetch(a + (W + g + i) * ld + k);  // the rows of the next panel
+        }
         transpose8(r);
 #pragma GCC unroll 8
         for (int i = 0; i < 8; ++i) store(out + (k + i) * W + g, r[i]);
@@ -112,11 +124,15 @@ PLM_INLINE void pack_k_contiguous(const T* a, int64_t ld, int64_t rows, int64_t 
 // G neighbouring full panels at once: each row k is read in one run of G * W elements.
 template <int W, int G, class T>
 PLM_INLINE void pack_k_strided(const T* a, int64_t ld, int64_t kc, float* out, int64_t panel) {
-  for (int64_t k = 0; k < kc; ++k)
+  constexpr int kAhead = 12;
+  for (int64_t k = 0; k < kc; ++k) {
+#pragma GCC unroll 8
+    for (int c = 0; c < G * W; c += 64 / sizeof(T)) __builtin_prefetch(a + (k + kAhead) * ld + c);
 #pragma GCC unroll 8
     for (int g = 0; g < G; ++g)
 #pragma GCC unroll 32
       for (int i = 0; i < W; ++i) out[g * panel + k * W + i] = to_float(a[k * ld + g * W + i]);
+  }
 }
 template <int W, class T>
 PLM_INLINE void pack(const Operand<T>& o, int64_t x, int64_t n, int64_t k, int64_t kc, float* out) {
@@ -137,23 +153,33 @@ PLM_INLINE void pack(const Operand<T>& o, int64_t x, int64_t n, int64_t k, int64
 // Depth of a block of k: an even split of K, so that an element's sum has one order for a given K.
 PLM_INLINE int64_t depth_of(int64_t K) { return ceil_div(ceil_div(K, ceil_div(K > 0 ? K : 1, kGemmDepth)), 8) * 8; }
 
-// One tile on the own engine. `packed`: B was packed before, [N / kNR][K][kNR].
+// One tile on the own engine. `packed`: the tile's columns of B were packed before, [n / kNR][K][kNR].
 template <class TA, class TB>
 static void own_tile(int64_t m0, int64_t m, int64_t n0, int64_t n, int64_t K, const Operand<TA>& A, const Operand<TB>& B,
                      const float* packed, float* C, int64_t ldc, float* space) {
-  const int64_t KC = depth_of(K);
+  const int64_t KC = depth_of(K), group = B.k_contiguous ? kNR : 4 * kNR;  // columns of B that are packed just before they are used
   float *ap = space, *bb = space + kPackedA;
+  // Packing A costs more than it brings when few columns follow.
+  const bool rows_in_place = std::is_same_v<TA, float> && A.k_contiguous && n <= 2 * kGemmColumns;
   for (int64_t k = 0; k < K; k += KC) {
     const int64_t kc = min_of(KC, K - k);
     for (int64_t i0 = 0; i0 < m; i0 += kGemmRows) {
       const int64_t mc = min_of(kGemmRows, m - i0);
-      pack<kMR>(A, m0 + i0, mc, k, kc, ap);
+      if (!rows_in_place) pack<kMR>(A, m0 + i0, mc, k, kc, ap);
       for (int64_t j = 0; j < n; j += kNR) {
-        if (!packed && i0 == 0 && j % (4 * kNR) == 0) pack<kNR>(B, n0 + j, min_of(4 * kNR, n - j), k, kc, bb + j * kc);
-        const float* b = packed ? packed + (n0 + j) * K + k * kNR : bb + j * kc;
+        if (!packed && i0 == 0 && j % group == 0) pack<kNR>(B, n0 + j, min_of(group, n - j), k, kc, bb + j * kc);
+        const float* b = packed ? packed + j * K + k * kNR : bb + j * kc;
         float* c = C + i0 * ldc + j;
-        for (int64_t i = 0; i < mc; i += kMR)
-          micro_edge(min_of(kMR, mc - i), min_of(kNR, n - j), kc, ap + i * kc, b, c + i * ldc, ldc, k > 0);
+        const int64_t cols = min_of(kNR, n - j);
+        for (int64_t i = 0; i < mc; i += kMR) {
+          const int64_t rows = min_of(kMR, mc - i);
+          if constexpr (std::is_same_v<TA, float>)
+            if (rows_in_place) {
+              micro_edge<true>(rows, cols, kc, A.p + (m0 + i0 + i) * A.ld + k, A.ld, b, c + i * ldc, ldc, k > 0);
+              continue;
+            }
+          micro_edge<false>(rows, cols, kc, ap + i * kc, kMR, b, c + i * ldc, ldc, k > 0);
+        }
       }
     }
   }
@@ -165,9 +191,22 @@ struct Tiles {
 PLM_INLINE Tiles tiles_of(int64_t M, int64_t N) {
   const int64_t rows = ceil_div(M, kGemmTile), m = ceil_div(ceil_div(M, rows > 0 ? rows : 1), kMR) * kMR;
   int64_t n = kGemmTile;
-  while (n > 96 && rows * ceil_div(N, n) < 4) n /= 2;
+  while (n > kGemmColumns && rows * ceil_div(N, n) < 4) n /= 2;
   return {m, n, rows > 0 ? ceil_div(M, m) : 0, ceil_div(N, n)};
 }
+// With B packed beforehand a tile is flat: its worker packs A once for all of its columns.
+PLM_INLINE Tiles flat_tiles_of(int64_t M, int64_t N) {
+  int64_t n = 2 * kGemmTile, rows = ceil_div(M, kGemmRows);
+  if (rows * ceil_div(N, n) < 8) rows = ceil_div(M, kGemmRows / 2);
+  if (rows > 1 && rows * ceil_div(N, n) % 2) ++rows;
+  while (n > kGemmColumns && rows * ceil_div(N, n) < 4) n /= 2;
+  const int64_t m = ceil_div(ceil_div(M, rows), kMR) * kMR;
+  return {m, n, ceil_div(M, m), ceil_div(N, n)};
+}
+
+// Whether products of this type run on the own engine.
+template <class T>
+constexpr bool kOwnEngine = !std::is_same_v<T, double> && (!std::is_same_v<T, float> || kF == 8);
 
 // One tile of C into memory of type T. `space` is a worker's workspace.
 template <class T>
@@ -177,7 +216,7 @@ PLM_INLINE void gemm_tile(int64_t m0, int64_t m, int64_t n0, int64_t n, int64_t 
     for (int64_t i = 0; i < m; ++i) std::memset(C + i * ldc, 0, static_cast<size_t>(n) * sizeof(T));
     return;
   }
-  if constexpr (std::is_same_v<T, double> || (std::is_same_v<T, float> && kF != 8)) {
+  if constexpr (!kOwnEngine<T>) {
     if (!packed) {
       const blas::Op a = A.k_contiguous ? blas::Op::plain : blas::Op::transposed,
                      b = B.k_contiguous ? blas::Op::transposed : blas::Op::plain;
@@ -194,20 +233,43 @@ PLM_INLINE void gemm_tile(int64_t m0, int64_t m, int64_t n0, int64_t n, int64_t 
   }
 }
 
-// The whole product; epilogue(i, j, rows, columns) runs after the tile at row i, column j.
-template <class T, class F>
-PLM_INLINE void gemm(const KernelArgs& args, int64_t M, int64_t N, int64_t K, const Operand<T>& A, const Operand<T>& B, const float* packed,
-                     T* C, int64_t ldc, F epilogue) {
-  const Tiles tiles = tiles_of(M, N);
-  parallel_for(tiles.rows * tiles.columns, [&](int64_t t, int worker) {
-    const int64_t i = t % tiles.rows * tiles.m, j = t / tiles.rows * tiles.n, m = min_of(tiles.m, M - i), n = min_of(tiles.n, N - j);
-    gemm_tile(i, m, j, n, K, A, B, packed, C + i * ldc + j, ldc, args.worker_as<float>(worker));
-    epilogue(i, j, m, n);
+// B[n0, n0 + n) for all k, [n / kNR][K][kNR].
+template <class T>
+PLM_INLINE const float* pack_strip(const Operand<T>& B, int64_t n0, int64_t n, int64_t K, float* out) {
+  const int64_t columns = n * K > (1 << 20) ? 8 * kNR : 4 * kNR;
+  parallel_for(ceil_div(n, columns), [&](int64_t t, int) {
+    const int64_t j = t * columns;
+    pack<kNR>(B, n0 + j, min_of(columns, n - j), 0, K, out + j * K);
   });
+  return out;
+}
+
+// The whole product; epilogue(i, j, rows, columns) runs after the tile at row i, column j. B is packed by `packed`, or here into
+// `shared` (gemm_shared(N, K) bytes), a strip of columns at a time.
+template <class T, class F>
+PLM_INLINE void gemm(const KernelArgs& args, char* shared, int64_t M, int64_t N, int64_t K, const Operand<T>& A, const Operand<T>& B,
+                     const float* packed, T* C, int64_t ldc, F epilogue) {
+  if (M == 0 || N == 0) return;
+  const bool pack_here = kOwnEngine<T> && !packed && K > 0 && M > kGemmRows;  // fewer rows: each worker packs its own columns
+  const int64_t strip = pack_here ? gemm_strip(N, K) : N;
+  for (int64_t n0 = 0; n0 < N; n0 += strip) {
+    const int64_t width = min_of(strip, N - n0);
+    const float* b = packed;
+    if constexpr (kOwnEngine<T>)
+      if (pack_here) b = pack_strip(B, n0, width, K, reinterpret_cast<float*>(shared));
+    const Tiles tiles = b ? flat_tiles_of(M, width) : tiles_of(M, width);
+    parallel_for(tiles.rows * tiles.columns, [&](int64_t t, int worker) {
+      const int64_t i = t % tiles.rows * tiles.m, j = t / tiles.rows * tiles.n;
+      const int64_t m = min_of(tiles.m, M - i), n = min_of(tiles.n, width - j);
+      gemm_tile(i, m, n0 + j, n, K, A, B, b ? b + j * K : nullptr, C + i * ldc + n0 + j, ldc, args.worker_as<float>(worker));
+      epilogue(i, n0 + j, m, n);
+    });
+  }
 }
 template <class T>
-PLM_INLINE void gemm(const KernelArgs& args, int64_t M, int64_t N, int64_t K, const Operand<T>& A, const Operand<T>& B, T* C, int64_t ldc) {
-  gemm(args, M, N, K, A, B, nullptr, C, ldc, [](int64_t, int64_t, int64_t, int64_t) {});
+PLM_INLINE void gemm(const KernelArgs& args, char* shared, int64_t M, int64_t N, int64_t K, const Operand<T>& A, const Operand<T>& B, T* C,
+                     int64_t ldc) {
+  gemm(args, shared, M, N, K, A, B, nullptr, C, ldc, [](int64_t, int64_t, int64_t, int64_t) {});
 }
 
 }  // namespace plmcore::PLM_ISA

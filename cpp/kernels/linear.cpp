@@ -23,7 +23,7 @@ PLM_KERNEL(linear) {
     if constexpr (std::is_same_v<T, float>)
       if (M <= kFewRows)
         return few_rows(M, N, K, x.as<float>(), w.as<float>(), out, [&](int64_t b, int64_t e) { epilogue(0, b, M, e - b); });
-    gemm(args, M, N, K, Operand<T>{x.as<T>(), K, true}, Operand<T>{w.as<T>(), K, true}, nullptr, out, N, epilogue);
+    gemm(args, args.shared, M, N, K, Operand<T>{x.as<T>(), K, true}, Operand<T>{w.as<T>(), K, true}, nullptr, out, N, epilogue);
   });
 }
 
@@ -36,7 +36,9 @@ PLM_KERNEL(linear_grad) {
     const int64_t chunks = row_chunks(M);
     A* part = args.shared_as<A>();  // [chunks][N]: sums of dz
     const T* dz = dy.as<T>();
-    T* made = reinterpret_cast<T*>(args.shared + (static_cast<size_t>(chunks * N) * sizeof(A) + 63) / 64 * 64);
+    char* rest = args.shared + (static_cast<size_t>(chunks * N) * sizeof(A) + 63) / 64 * 64;
+    T* made = reinterpret_cast<T*>(rest);
+    if (activation) rest += (static_cast<size_t>(M * N) * sizeof(T) + 63) / 64 * 64;
     if (activation || (want & 4)) {
       const SlopeRow<T> slope = slope_of<T>(activation);
       parallel_for(chunks, [&](int64_t k, int) {
@@ -54,8 +56,8 @@ PLM_KERNEL(linear_grad) {
       if (activation) dz = made;
     }
     int next = 0;
-    if (want & 1) gemm(args, M, K, N, Operand<T>{dz, N, true}, Operand<T>{w.as<T>(), K, false}, args.out[next++].as<T>(), K);
-    if (want & 2) gemm(args, N, K, M, Operand<T>{dz, N, false}, Operand<T>{x.as<T>(), K, false}, args.out[next++].as<T>(), K);
+    if (want & 1) gemm(args, rest, M, K, N, Operand<T>{dz, N, true}, Operand<T>{w.as<T>(), K, false}, args.out[next++].as<T>(), K);
+    if (want & 2) gemm(args, rest, N, K, M, Operand<T>{dz, N, false}, Operand<T>{x.as<T>(), K, false}, args.out[next++].as<T>(), K);
     if (want & 4) add_chunks(part, chunks, N, N, args.out[next].as<T>());
   });
 }

@@ -1,6 +1,8 @@
 // y = activation(x W^T + bias).   x [..., K]; weight [N, K]; bias [N] or none -> [..., N]
 // With gradients on and an activation whose slope needs it, the sum before the activation is a second output.
 //   dz = dy * activation'(z);  dx = dz W;  dweight = dz^T x;  dbias = sum of dz over the rows
+#include <algorithm>
+
 #include "kernels/gemm_space.h"
 #include "ops/shape_rules.h"
 #include "plmcore/ops.h"
@@ -41,7 +43,9 @@ static Tensors backward(const Grad& g) {
   return dx;
 }
 
-static Workspace workspace(const View*, const View*, const Attrs&) { return {.per_worker = kGemmWorkspace}; }
+static Workspace workspace(const View* in, const View*, const Attrs&) {
+  return {.shared = gemm_shared(in[1].size[0], in[1].size[1]), .per_worker = kGemmWorkspace};
+}
 
 const OpDef ops::linear = {"linear", infer, backward, saves(0, 1), saves(0, 1), {.workspace = workspace}};
 
@@ -58,9 +62,11 @@ static Specs infer_grad(const InSpecs& in, const Attrs& attrs) {
 static Workspace workspace_grad(const View* in, const View*, const Attrs& attrs) {
   const View& dy = in[2];
   const size_t element = dy.dtype == DType::float64 ? 8 : 4;
-  const size_t sums = static_cast<size_t>(row_chunks(dy.rows()) * dy.last()) * element;
+  const int64_t M = dy.rows(), N = in[1].size[0], K = in[1].size[1];
+  const size_t sums = static_cast<size_t>(row_chunks(M) * N) * element;
   const size_t dz = attrs.i("activation") ? static_cast<size_t>(dy.numel) * size_of(dy.dtype) : 0;
-  return {.shared = (sums + 63) / 64 * 64 + dz, .per_worker = kGemmWorkspace};
+  const size_t packed = std::max(gemm_shared(K, N), gemm_shared(K, M));
+  return {.shared = (sums + 63) / 64 * 64 + (dz + 63) / 64 * 64 + packed, .per_worker = kGemmWorkspace};
 }
 
 const OpDef ops::linear_grad = {"linear_grad", infer_grad, no_grad, saves(), saves(), {.workspace = workspace_grad}};
