@@ -42,8 +42,7 @@ build_into() {
   rm -rf "${CI_DIR:?}/$name"
   pip install -v --no-deps --no-build-isolation --target "$CI_DIR/$name" -C "build-dir=$CI_DIR/cmake-$name" "${definitions[@]}" .
 }
-build_wide() { build_into wide PLM_ISAS='v3;v3w' PLM_TEST_HOOKS=ON PLM_TESTS=ON; }
-build_asan() { build_into asan PLM_ISAS=v3 PLM_TESTS=ON PLM_SANITIZE=address,undefined CMAKE_BUILD_TYPE=RelWithDebInfo; }
+build_asan() { build_into asan PLM_ISAS=v3 PLM_TEST_HOOKS=ON PLM_TESTS=ON PLM_SANITIZE=address,undefined CMAKE_BUILD_TYPE=RelWithDebInfo; }
 
 # Python is not built with the sanitizer, so its runtime is loaded first. Leaks of the interpreter are not ours.
 sanitized() {
