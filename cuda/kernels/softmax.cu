@@ -18,6 +18,12 @@ __device__ __forceinline__ A finite_max(A m) {
   return m == -static_cast<A>(INFINITY) ? A(0) : m;
 }
 
+// What a sum of exp(x - before) is multiplied by to become one of exp(x - now); `before` is -inf where nothing was added yet.
+template <class A>
+__device__ __forceinline__ A rescale(A before, A now) {
+  return before == -static_cast<A>(INFINITY) ? A(0) : std::exp(before - now);
+}
+
 // grid (rows / 4), block (32, 4)
 template <class T, int E>
 __global__ void __launch_bounds__(32 * kRowWarps) softmax_by_warp(const T* __restrict__ x, T* __restrict__ y, int64_t rows, int C) {
@@ -51,13 +57,13 @@ __global__ void softmax_by_block(const T* __restrict__ x, T* __restrict__ y, int
     A now = most;
 #pragma unroll
     for (int j = 0; j < V; ++j) now = std::fmax(now, v[j]);
-    sum *= std::exp(finite_max(most) - finite_max(now));
+    sum *= rescale(most, finite_max(now));
 #pragma unroll
     for (int j = 0; j < V; ++j) sum += std::exp(v[j] - finite_max(now));
     most = now;
   }
   const A of_row = finite_max(block_reduce<Max>(most));
-  const A scale = A(1) / block_reduce<Sum>(sum * std::exp(finite_max(most) - of_row));
+  const A scale = A(1) / block_reduce<Sum>(sum * rescale(most, of_row));
   for (int64_t i = begin; i < C; i += step) {
     load<V>(x + i, v);
 #pragma unroll

@@ -49,6 +49,7 @@ limits = OpSpec(
                     [1e4, 0, -1e4],
                     [-np.inf, 0, 1],
                     [1e4, 1e4, 1e4],
+                    [-1e4, -1e4, -1e4],
                     [np.nan, 0, 1],
                     [np.inf, 0, 1],
                     [-np.inf, -np.inf, -np.inf],
