@@ -42,7 +42,6 @@ class Side:
 
     def close(self):
         self.process.stdin.close()
-        self.process.kill()
         self.process.wait()
 
 

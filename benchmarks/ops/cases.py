@@ -40,6 +40,17 @@ def linear_cases():
         flops = 2.0 * M * K * N
         yield Case(f"linear {M}x{K}x{N}", arrays, plm, torch, flops=flops)
         yield Case(f"linear {M}x{K}x{N} +grad", arrays, plm, torch, train=("x", "w", "b"), flops=3 * flops)
+
+    def packed(lib, x, w, b):
+        weight, N = lib.ops.pack_weight(w), w.shape[0]
+        return lambda: lib.ops.linear_packed(x, weight, b, N=N)
+
+    for M, K, N in [(128, 768, 768), (128, 768, 3072), (1024, 768, 3072), (1024, 3072, 768)]:
+        arrays = lambda rng, M=M, K=K, N=N: {"x": normal(rng, M, K), "w": normal(rng, N, K) / 8, "b": normal(rng, N)}  # noqa: E731
+        plain = lambda lib, x, w, b: lambda: lib.nn.functional.linear(x, w, b)  # noqa: E731
+        yield Case(
+            f"linear packed {M}x{K}x{N}", arrays, packed, plain, target=1.05, flops=2.0 * M * K * N, iterate=True
+        )
     for M, K, N in [(128, 768, 3072), (1024, 768, 3072)]:
         arrays = lambda rng, M=M, K=K, N=N: {"x": normal(rng, M, K), "w": normal(rng, N, K) / 8, "b": normal(rng, N)}  # noqa: E731
         gelu = lambda lib, x, w, b: lib.nn.functional.gelu(lib.nn.functional.linear(x, w, b))  # noqa: E731

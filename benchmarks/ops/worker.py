@@ -92,7 +92,10 @@ def main() -> None:
     run = outputs = None
     case = None
     while True:
-        command, *rest = pickle.load(sys.stdin.buffer)
+        try:
+            command, *rest = pickle.load(sys.stdin.buffer)
+        except EOFError:  # the other side has closed the pipe
+            return
         result = None
         if command == "load":
             case = CASES[rest[0]]
