@@ -5,6 +5,7 @@
 
 #include "autograd/tape.h"
 #include "core/device.h"
+#include "ops/kept_weight.h"
 #include "plmcore/ops.h"
 
 namespace plmcore {
@@ -12,6 +13,7 @@ namespace plmcore {
 Storage::Storage(Device& d, size_t n) : device(d), data(d.allocator().allocate(n)), bytes(n) {}
 Storage::Storage(Device& d, void* p, size_t n, void* o, void (*f)(void*)) : device(d), data(p), bytes(n), owner(o), free_owner(f) {}
 Storage::~Storage() {
+  delete packed;
   if (free_owner) free_owner(owner);
   else if (data) device.allocator().free(data, bytes);
 }

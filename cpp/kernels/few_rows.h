@@ -2,11 +2,10 @@
 // each one long run for the hardware's prefetcher; W stays in registers while the rows of X pass.
 #pragma once
 
+#include "kernels/gemm_space.h"
 #include "kernels/kernel.h"
 
 namespace plmcore::PLM_ISA {
-
-constexpr int64_t kFewRows = 8;
 
 // R rows of W at distance ldw against MB rows of X. The order over k is fixed by K alone.
 template <int MB, int R>

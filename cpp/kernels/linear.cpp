@@ -21,7 +21,7 @@ PLM_KERNEL(linear) {
       for (int64_t r = i; r < i + m; ++r) finish(out + r * N + j, bias ? bias + j : nullptr, sum ? sum + r * N + j : nullptr, n);
     };
     if constexpr (std::is_same_v<T, float>)
-      if (M <= kFewRows)
+      if (M <= kGemmFewRows)
         return few_rows(M, N, K, x.as<float>(), w.as<float>(), out, [&](int64_t b, int64_t e) { epilogue(0, b, M, e - b); });
     gemm(args, args.shared, M, N, K, Operand<T>{x.as<T>(), K, true}, Operand<T>{w.as<T>(), K, true}, nullptr, out, N, epilogue);
   });

@@ -2,6 +2,7 @@
 
 #include "autograd/tape.h"
 #include "core/device.h"
+#include "ops/kept_weight.h"
 #include "ops/op.h"
 #include "plmcore/threads.h"
 #include "program/trace.h"
@@ -109,16 +110,19 @@ const Attr& Attrs::at(const char* key) const {
   fail<ValueError>("the attribute '", key, "' is missing");
 }
 
-// An op that writes an input must not be given one in read-only memory (a mapped file, a frozen array).
-static void check_writable(const OpDef& op, const Inputs& in) {
+// An op that writes an input must not be given one in read-only memory (a mapped file, a frozen array), and spoils what was kept of it.
+static void prepare_to_write(const OpDef& op, const Inputs& in) {
   for (size_t i = 0; i < in.size(); ++i)
-    if (op.extra.mutates >> i & 1 && in[i].defined() && in[i].has_data())
-      check<ValueError>(!in[i].impl()->storage->read_only, op.name, ": input ", i, " is in read-only memory; use copy() first");
+    if (op.extra.mutates >> i & 1 && in[i].defined() && in[i].has_data()) {
+      Storage& storage = *in[i].impl()->storage;
+      check<ValueError>(!storage.read_only, op.name, ": input ", i, " is in read-only memory; use copy() first");
+      forget_packed(storage);
+    }
 }
 
 Tensors dispatch(const OpDef& op, const Inputs& in, const Attrs& attrs, Device* device) {
   Device& where = common_device(op, in, device);
-  if (op.extra.mutates) check_writable(op, in);
+  if (op.extra.mutates) prepare_to_write(op, in);
   Specs specs = op.infer(InSpecs(op.name, in), attrs);
   Tracer* tracer = Tracer::current();
   Tensors out = tracer ? tracer->append(op, in, attrs, specs) : execute(op, in, attrs, specs, where);

@@ -6,6 +6,7 @@
 
 #include "bindings/tensor.h"
 #include "core/device.h"
+#include "ops/kept_weight.h"
 
 namespace plmcore::bindings {
 
@@ -116,6 +117,7 @@ Tensor from_numpy(nb::handle h) {
   Tensor t = Tensor::borrow(shape, dtype, data, h.ptr(),
                             [](void* owner) { with_gil_unless_gone([owner] { Py_DECREF(static_cast<PyObject*>(owner)); }); });
   t.impl()->storage->read_only = !nb::cast<bool>(flags["WRITEABLE"]);
+  lend(*t.impl()->storage);  // for good: the array is not ours
   return t;
 }
 
@@ -164,7 +166,11 @@ nb::object to_numpy(const Tensor& t) {
   // The array holds the memory, not the tensor: that would keep the whole graph behind it.
   Storage* storage = t.impl()->storage.get();
   storage->retain();
-  nb::capsule owner(storage, [](void* p) noexcept { static_cast<Storage*>(p)->release(); });
+  lend(*storage);
+  nb::capsule owner(storage, [](void* p) noexcept {
+    take_back(*static_cast<Storage*>(p));
+    static_cast<Storage*>(p)->release();
+  });
   nb::object a = nb::ndarray<nb::numpy>(data, shape.size(), shape.data(), owner, nullptr, type).cast();
   if (t.dtype() == DType::bfloat16) a = a.attr("view")(bfloat16());
   if (storage->read_only) a.attr("setflags")("write"_a = false);

@@ -4,6 +4,7 @@
 
 #include "bindings/tensor.h"
 #include "core/device.h"
+#include "ops/kept_weight.h"
 
 namespace plmcore::bindings {
 
@@ -66,12 +67,15 @@ struct Export {  // lives until the other side calls the deleter
   Managed managed;
   Tensor tensor;
   int64_t shape[Shape::kMaxRank], strides[Shape::kMaxRank];
+
+  explicit Export(const Tensor& t) : tensor(t.detach()) { lend(*tensor.impl()->storage); }
+  ~Export() { take_back(*tensor.impl()->storage); }
 };
 
 template <class Managed>
 nb::object export_tensor(const Tensor& t, const char* name) {
-  auto* e = new Export<Managed>;
-  e->tensor = t.detach();
+  t.data();  // a traced tensor has none: says so
+  auto* e = new Export<Managed>(t);
   int64_t run = 1;
   for (int i = t.rank() - 1; i >= 0; --i) {
     e->shape[i] = t.shape()[i].value();
@@ -153,6 +157,7 @@ Tensor import_tensor(nb::handle capsule, const char* name, const char* used) {
     });
   });
   if constexpr (std::is_same_v<Managed, DLManagedTensorVersioned>) t.impl()->storage->read_only = (m->flags & kReadOnly) != 0;
+  lend(*t.impl()->storage);  // for good: the memory is not ours
   PyCapsule_SetName(capsule.ptr(), used);
   return t;
 }

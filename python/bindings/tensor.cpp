@@ -2,6 +2,7 @@
 #include "bindings/tensor.h"
 
 #include "core/device.h"
+#include "ops/kept_weight.h"
 
 namespace plmcore::bindings {
 
@@ -24,6 +25,7 @@ void assign(const Tensor& target, const Tensor& source) {
   check(target.shape().matches(source.shape()), "assign: the values must have the shape ", target.shape(), ", got ", source.shape());
   check<ValueError>(!target.impl()->storage || !target.impl()->storage->read_only, "assign: the target is in read-only memory");
   const Tensor from = source.detach().to(target.dtype()).to(target.device());
+  if (target.has_data()) forget_packed(*target.impl()->storage);
   target.device().copy_within(target.data(), from.data(), target.bytes());
 }
 
@@ -145,6 +147,8 @@ void bind_tensor(nb::module_& m) {
       .def("__format__", &format)
       .def("__repr__", &repr)
       .def("__reduce__", &reduce);
+  m.def("keep_packed", &keep_packed, "weight"_a,
+        "Lets linear keep a copy of this weight in the layout of its inner loop between calls without gradients, until its values change.");
   m.def("assign", &assign, "target"_a, "source"_a, "Copies the values of `source`, in any float dtype, into the memory of `target`.");
   bind_operators(c);
   bind_index(c);

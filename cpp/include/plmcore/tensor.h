@@ -47,6 +47,8 @@ struct Counted {
   bool drop() const { return refs.fetch_sub(1, std::memory_order_acq_rel) == 1; }
 };
 
+struct PackedCopy;  // of a weight, cpp/ops/kept_weight.h
+
 // A block of device memory. `owner` and `free_owner` are set for memory borrowed from elsewhere (NumPy, DLPack, mmap).
 struct Storage : Counted {
   Storage(Device& device, size_t bytes);                                              // from the device's allocator
@@ -62,6 +64,10 @@ struct Storage : Counted {
   void* owner = nullptr;
   void (*free_owner)(void*) = nullptr;
   bool read_only = false;     // borrowed memory that must not be written: an op that works in place refuses it
+  // For cpp/ops/kept_weight.h alone.
+  std::atomic<bool> keeps_packed{false};
+  std::atomic<int32_t> lent{0};
+  PackedCopy* packed = nullptr;  // owned
 };
 
 // What an op's shape rule sees of a tensor.

@@ -242,6 +242,11 @@ class Tensor:
     ) -> object: ...
     def __dlpack_device__(self) -> tuple: ...
 
+def keep_packed(weight: Tensor) -> None:
+    """
+    Lets linear keep a copy of this weight in the layout of its inner loop between calls without gradients, until its values change.
+    """
+
 def assign(target: Tensor, source: Tensor) -> None:
     """
     Copies the values of `source`, in any float dtype, into the memory of `target`.

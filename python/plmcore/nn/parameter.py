@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from plmcore._core import Tensor
+from plmcore._core import Tensor, keep_packed
 
 
 class Parameter(Tensor):
@@ -8,3 +8,4 @@ class Parameter(Tensor):
 
     def __init__(self, data, dtype=None, requires_grad: bool = True):
         super().__init__(data, dtype=dtype, requires_grad=requires_grad)
+        keep_packed(self)

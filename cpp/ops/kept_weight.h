@@ -1,0 +1,25 @@
+// Packed copies of weights, kept between calls. Inference multiplies by the same weights again and again, and packing them anew is a sixth
+// of a product with 128 rows. A copy lives in the storage of its weight until the values there change.
+#pragma once
+
+#include "plmcore/tensor.h"
+
+namespace plmcore {
+
+struct PackedCopy {
+  Tensor tensor;
+  Shape shape;  // of the weight
+  size_t from;  // its offset into the storage
+};
+
+// Allows a copy of this weight. Its values must change through ops, or with forget_packed; memory that was lent out keeps none meanwhile.
+void keep_packed(const Tensor& weight);
+// What pack_weight makes of the weight, made on first use; undefined where none is kept.
+Tensor kept_packed(const Tensor& weight);
+void forget_packed(Storage& storage);  // its values are about to change
+
+// Views through which others may write: counted, so that nothing is kept while there is one.
+void lend(Storage& storage);
+void take_back(Storage& storage);
+
+}  // namespace plmcore
