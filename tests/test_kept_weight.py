@@ -7,7 +7,9 @@ import plmcore as plm
 import pytest
 from plmcore import _core, nn, ops
 
-pytestmark = pytest.mark.skipif(_core.isa() != "v3", reason="copies are kept where plain products run on the same engine")
+pytestmark = pytest.mark.skipif(
+    _core.isa() != "v3", reason="copies are kept where plain products run on the same engine"
+)
 
 N, K = 301, 130
 BYTES = N * K * 4
