@@ -56,7 +56,7 @@ sanitized_pytest() {
 
 wheel() {
   rm -rf "$CI_DIR/dist" "$CI_DIR/repaired"
-  pip wheel --no-deps --no-build-isolation -w "$CI_DIR/dist" .
+  pip wheel --no-deps -w "$CI_DIR/dist" .  # isolated like the installs before it, so that their objects serve again
   python -m auditwheel repair -w "$CI_DIR/repaired" "$CI_DIR"/dist/plmcore-*.whl
   local file size
   file=$(ls "$CI_DIR"/repaired/plmcore-*.whl)
