@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import copy
 import json
+import math
 import os
 import pathlib
 import pickle
@@ -92,11 +93,11 @@ EXPRESSIONS = (
     "B*B*B*B*B*B",
 )
 JUNK = (None, True, -1, 0, 1.5, 2**64, 1e308, "", "x", "\x00", "é" * 600, [], {}, [[]], [None], {"name": 1})
-FOLDED = 64  # elements of an input at most
+LARGEST = 1 << 16  # elements of an input at most
 TRACED = 4096  # elements of a case at most
 PER_OP = 10  # subjects of an op
 CAP = 128 << 20  # bytes that a program may have
-SLOW = 60  # seconds after which a case counts as hanging
+SLOW = 300  # seconds after which a case counts as hanging
 
 
 @dataclass
@@ -416,11 +417,13 @@ def sized_input(array: np.ndarray | None, dtype: str, shape: list[int], rng: ran
     """The subject's own array where it fits, now and then with other values in it; otherwise a new one."""
     kind = numpy_dtype(dtype)
     if array is None or array.dtype != kind or list(array.shape) != shape:
-        size = int(np.prod([min(n, FOLDED) for n in shape], dtype=np.int64))
-        shape = shape if size <= 1 << 16 and all(n <= 1 << 16 for n in shape) else [min(n, 2) for n in shape]
+        if math.prod(shape) > LARGEST or math.prod(n or 1 for n in shape) >= 2**59:  # NumPy's limit for empty arrays
+            shape = [min(n, 2) for n in shape]
         numbers = np.random.default_rng(rng.randrange(2**32))
         array = (
-            numbers.integers(0, 4, shape).astype(kind)
+            np.zeros(shape, kind)
+            if 0 in shape
+            else numbers.integers(0, 4, shape).astype(kind)
             if kind.kind in "iub"
             else numbers.standard_normal(shape).astype(kind)
         )
@@ -441,19 +444,8 @@ def sized_input(array: np.ndarray | None, dtype: str, shape: list[int], rng: ran
     return array
 
 
-def run_case(subjects: list[Subject], seed: int, k: int, path: pathlib.Path) -> str:
-    """What became of case k: "ran", "refused: ..." or, for an error that is not of the library, "failed: ..."."""
-    rng = random.Random(f"{seed} {k}")
-    subject = copy.deepcopy(rng.choice(subjects))
-    damage = Damage(rng, subjects)
-    damage.semantic(subject)
-    if rng.random() < 0.3:
-        try:
-            damage.constants(subject)
-        except (TypeError, KeyError, AttributeError, IndexError, ValueError):
-            pass
-    raw = packed(subject.header, subject.data)
-    path.write_bytes(bytewise(rng, raw) if rng.random() < 0.1 else raw)
+def outcome_of(subject: Subject, path: pathlib.Path, rng: random.Random) -> str:
+    """Loads and runs the file: "ran", "refused: ..." or, for an error that is not of the library, "failed: ..."."""
     sizes = {name: rng.choice([0, 1, 2, 3, 4, 5, 8, 17]) for name in "BTNMUWPS"}
     try:
         model = _core.Model.load(str(path))
@@ -473,25 +465,38 @@ def run_case(subjects: list[Subject], seed: int, k: int, path: pathlib.Path) -> 
     return "ran"
 
 
+def run_case(subjects: list[Subject], seed: int, k: int, path: pathlib.Path) -> str:
+    """What became of case k."""
+    rng = random.Random(f"{seed} {k}")
+    subject = copy.deepcopy(rng.choice(subjects))
+    damage = Damage(rng, subjects)
+    damage.semantic(subject)
+    if rng.random() < 0.3:
+        try:
+            damage.constants(subject)
+        except (TypeError, KeyError, AttributeError, IndexError, ValueError):
+            pass
+    raw = packed(subject.header, subject.data)
+    path.write_bytes(bytewise(rng, raw) if rng.random() < 0.1 else raw)
+    return outcome_of(subject, path, rng)
+
+
 def run_cases(subjects: list[Subject], seed: int, first: int, count: int, folder: pathlib.Path) -> None:
     """The child: writes the number of each case before it starts, and its outcome."""
     _core.set_memory_cap(CAP)
     _core.set_num_threads(2)
-    ran = 0
     with open(folder / "log", "a", buffering=1) as log:
         for k in range(first, count):
             log.write(f"case {k}\n")
             outcome = run_case(subjects, seed, k, folder / "case.plm")
-            ran += outcome == "ran"
-            if outcome.startswith("failed"):
+            if not outcome.startswith("refused"):
                 log.write(f"{outcome}\n")
-        log.write(f"done {ran}\n")
 
 
-def supervise(folder: pathlib.Path, args: argparse.Namespace) -> list[str]:
-    """Runs all cases in child processes; the failures."""
+def supervise(folder: pathlib.Path, args: argparse.Namespace) -> tuple[int, list[str]]:
+    """Runs all cases in child processes: how many ran to their end, and the failures."""
     failures: list[str] = []
-    first, log = 0, folder / "log"
+    ran, first, log = 0, 0, folder / "log"
     while first < args.count and len(failures) < args.most:
         log.write_text("")
         command = [sys.executable, __file__, "--seed", str(args.seed), "--count", str(args.count)]
@@ -514,7 +519,9 @@ def supervise(folder: pathlib.Path, args: argparse.Namespace) -> list[str]:
             for line in lines:
                 if line.startswith("case "):
                     case = int(line[5:])
-                elif line.startswith("failed"):
+                elif line == "ran":
+                    ran += 1
+                else:
                     failures.append(f"case {case} {line}")
             if child.returncode == 0:
                 break
@@ -527,7 +534,7 @@ def supervise(folder: pathlib.Path, args: argparse.Namespace) -> list[str]:
             if case is None:
                 break
             first = case + 1
-    return failures
+    return ran, failures
 
 
 def main() -> int:
@@ -549,15 +556,16 @@ def main() -> int:
         folder = pathlib.Path(name)
         start = time.monotonic()
         subjects = traced(folder, args.ops) + ([] if args.ops else golden())
+        for s in subjects if args.ops else []:  # what is refused as it is tests nothing
+            (folder / "case.plm").write_bytes(packed(s.header, s.data))
+            _core.Model.load(str(folder / "case.plm")).program("main").run([Tensor(a) for a in s.arrays.values()])
         if args.only is not None:
             _core.set_memory_cap(CAP)
             print(run_case(subjects, args.seed, args.only, pathlib.Path("case.plm")))
             return 0
         with open(folder / "subjects", "wb") as f:
             pickle.dump(subjects, f)
-        failures = supervise(folder, args)
-        log = (folder / "log").read_text().splitlines()
-    ran = log[-1].removeprefix("done ") if log and log[-1].startswith("done") else "?"
+        ran, failures = supervise(folder, args)
     print("\n".join(failures))
     print(
         f"{args.count} damaged files of {len(subjects)} programs in {time.monotonic() - start:.0f} s: "
