@@ -84,7 +84,7 @@ void Node::release() const {
   queue = nullptr;
 }
 
-void record(const OpDef& op, const Inputs& in, const Attrs& attrs, Tensors& outputs) {
+void record(const OpDef& op, const Inputs& in, const AttrList& attrs, Tensors& outputs) {
   Ref<Node> node = connect(in, outputs);
   node->op = &op;
   node->attrs = attrs;
@@ -223,7 +223,7 @@ class Pass {
       uint64_t wants = 0;
       for (size_t i = 0; i < n.edges.size(); ++i)
         if (n.edges[i].wanted()) wants |= uint64_t{1} << std::min<size_t>(i, 63);
-      dx = n.op->backward(Grad{n.in, n.out, dy, n.attrs, wants});
+      dx = n.op->backward(Grad{n.in, n.out, dy, {n.op->name, n.attrs}, wants});
 #ifdef PLM_TEST_HOOKS
       if (n.op == g_negated.load())
         for (Tensor& d : dx)

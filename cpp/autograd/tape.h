@@ -20,7 +20,7 @@ struct Node : Counted {
   const OpDef* op = nullptr;
   // A step that is not an op (recomputation); takes the gradients of the outputs, returns those of the inputs.
   std::function<Tensors(const Tensors& dy)> custom;
-  Attrs attrs;
+  AttrList attrs;
   Tensors in, out;
   SmallVector<Edge, 4> edges;
   uint64_t sequence = 0;   // grows with every node: a node's inputs come from smaller ones
@@ -31,7 +31,7 @@ struct Node : Counted {
 };
 
 // Connects `outputs` to a new node over `inputs`. Called by dispatch when a gradient is wanted.
-void record(const OpDef& op, const Inputs& in, const Attrs& attrs, Tensors& outputs);
+void record(const OpDef& op, const Inputs& in, const AttrList& attrs, Tensors& outputs);
 void record(std::function<Tensors(const Tensors&)> backward, const Inputs& in, Tensors& outputs);
 
 // Runs `body` without recording and keeps only its inputs; the backward pass runs it again, recording, with the random

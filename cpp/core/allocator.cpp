@@ -12,12 +12,28 @@
 #include "core/fork.h"
 #include "plmcore/error.h"
 
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/asan_interface.h>
+#endif
+
 namespace plmcore {
 
 namespace {
 constexpr size_t kAlign = 64;
 constexpr size_t kSmallLimit = 4096;          // classes of 64 bytes up to here
 constexpr size_t kPage = size_t{2} << 20;     // blocks from here on start at a 2 MB page
+
+void* get_memory(size_t bytes);
+
+// Under AddressSanitizer the part of a block that was not asked for, and all of a cached one, count as foreign memory; the
+// sanitizer alone sees whole blocks.
+#ifdef __SANITIZE_ADDRESS__
+void hide(const void* p, size_t bytes) { __asan_poison_memory_region(p, bytes); }
+void show(const void* p, size_t bytes) { __asan_unpoison_memory_region(p, bytes); }
+#else
+void hide(const void*, size_t) {}
+void show(const void*, size_t) {}
+#endif
 }  // namespace
 
 // Small: multiples of 64. Medium: four steps per power of two. Large: multiples of 2 MB.
@@ -50,6 +66,10 @@ void* CachingAllocator::allocate(size_t bytes) {
     it->second.pop_back();
   }
   if (!p) p = reserve(block, bytes);
+  if (source_.get == get_memory) {
+    show(p, bytes);
+    hide(static_cast<char*>(p) + bytes, block - bytes);
+  }
   ++stats_.allocations;
   stats_.in_use += got;
   stats_.peak = std::max(stats_.peak, stats_.in_use);
@@ -83,6 +103,7 @@ void CachingAllocator::free(void* p, size_t bytes) {
   const size_t block = block_size(bytes);
   std::lock_guard lock(mutex_);
   stats_.in_use -= block;
+  if (source_.get == get_memory) hide(p, block);
   if (block <= kSmallLimit) small_[block / kAlign - 1].push_back(p);
   else large_[block].push_back(p);
 }
@@ -151,7 +172,7 @@ size_t available_memory() {
   return left;
 }
 
-void* get_memory(size_t bytes) {
+void* get_memory(size_t bytes) {  // blocks of the host
   if (bytes < kPage) return std::aligned_alloc(kAlign, bytes);
   // One page more, so that the block can start at a 2 MB boundary; the surplus is given back.
   char* p = static_cast<char*>(mmap(nullptr, bytes + kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
@@ -163,6 +184,7 @@ void* get_memory(size_t bytes) {
   return start;
 }
 void put_memory(void* p, size_t bytes) {
+  show(p, bytes);
   if (bytes < kPage) std::free(p);
   else munmap(p, bytes);
 }

@@ -48,14 +48,15 @@ Table& table() {
   return *t;
 }
 
+constexpr int64_t kMost = int64_t{1} << 62;  // of a size or a coefficient, with either sign
 int64_t checked_mul(int64_t a, int64_t b) {
   int64_t r;
-  check(!__builtin_mul_overflow(a, b, &r) && std::abs(r) <= (int64_t{1} << 62), "sizes are too large: ", a, " * ", b, " elements");
+  check(!__builtin_mul_overflow(a, b, &r) && -kMost <= r && r <= kMost, "sizes are too large: ", a, " * ", b, " elements");
   return r;
 }
 int64_t checked_add(int64_t a, int64_t b) {
   int64_t r;
-  check(!__builtin_add_overflow(a, b, &r), "sizes are too large: ", a, " + ", b);
+  check(!__builtin_add_overflow(a, b, &r) && -kMost <= r && r <= kMost, "sizes are too large: ", a, " + ", b);
   return r;
 }
 

@@ -18,7 +18,7 @@ class Pattern {
   Pattern(const KernelArgs& args, const AttentionLayout& at, int64_t b, const Sequence& s)
       : keys_(at.has(kLengths) ? index_at(at.in[kLengths], b) : s.S),
         causal_(args.i("causal") != 0),
-        band_(args.i("band")),
+        band_(least(args.i("band"), INT64_MAX / 2)),  // any number: what is counted from it must not overflow
         stride_(args.i("stride")),
         prefix_(at.has(kPrefix) ? index_at(at.in[kPrefix], b) : 0),
         first_(at.has(kStart) ? index_at(at.in[kStart], b) : s.S - s.T) {}
@@ -77,7 +77,7 @@ class Plane {
 template <class T, class A>
 struct ScoreRules {
   Pattern pattern;
-  Plane<const bool> mask;
+  Plane<const uint8_t> mask;  // a bool from outside may be any byte
   Plane<const T> bias;
 
   bool plain(int64_t i, int64_t rows, int64_t key, int64_t n, int64_t padded) const {
@@ -91,7 +91,7 @@ struct ScoreRules {
       for (int64_t j = 0; j < n; ++j) s[j] += static_cast<A>(to_float(row[j])) * kLog2e;
     }
     if (mask) {
-      const bool* row = mask.row(i) + key;
+      const uint8_t* row = mask.row(i) + key;
       for (int64_t j = 0; j < n; ++j) s[j] = row[j] ? s[j] : kNever;
     }
     const KeyRange see = pattern.row(i);

@@ -1,4 +1,5 @@
 #include "kernels/kernel.h"
+#include "kernels/wrap.h"
 
 namespace plmcore::PLM_ISA {
 
@@ -29,6 +30,7 @@ PLM_INLINE auto value_of(T x) {
 template <class T, class A>
 PLM_INLINE T convert(A x) {
   if constexpr (std::is_same_v<T, Bool>) return {static_cast<uint8_t>(x != 0)};
+  else if constexpr (std::is_integral_v<T> && std::is_floating_point_v<A>) return whole_of<T>(x);
   else return from_float<T>(x);
 }
 

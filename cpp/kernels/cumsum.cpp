@@ -1,5 +1,6 @@
 // x is [outer, n, inner]; each of the outer * inner columns is one chain, added up in double (int64 for integers).
 #include "kernels/kernel.h"
+#include "kernels/wrap.h"
 
 namespace plmcore::PLM_ISA {
 
@@ -7,7 +8,7 @@ template <class T> using Sum = std::conditional_t<std::is_integral_v<T>, int64_t
 
 template <class T>
 PLM_INLINE T add_to(Sum<T>& sum, T x) {
-  if constexpr (std::is_integral_v<T>) return static_cast<T>(sum += x);
+  if constexpr (std::is_integral_v<T>) return static_cast<T>(sum = static_cast<int64_t>(unsigned_of(sum) + unsigned_of(int64_t{x})));
   else return from_float<T>(sum += to_float(x));
 }
 

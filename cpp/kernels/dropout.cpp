@@ -5,19 +5,19 @@
 
 namespace plmcore::PLM_ISA {
 
-// The bits of elements i ... i + kF - 1; i is a multiple of kF.
-PLM_INLINE void store_bits(uint8_t* bits, int64_t i, vi mask) {
+// The bits of elements i ... i + kF - 1, up to `end`; i is a multiple of kF.
+PLM_INLINE void store_bits(uint8_t* bits, int64_t i, int64_t end, vi mask) {
   const uint32_t b = lane_bits(mask);
   if constexpr (kF == 4) bits[i / 8] = static_cast<uint8_t>(i % 8 ? bits[i / 8] | b << 4 : b);
   else
-    for (int k = 0; k < kF / 8; ++k) bits[i / 8 + k] = static_cast<uint8_t>(b >> 8 * k);
+    for (int k = 0; k < kF / 8 && i + 8 * k < end; ++k) bits[i / 8 + k] = static_cast<uint8_t>(b >> 8 * k);
 }
-PLM_INLINE vi load_bits(const uint8_t* bits, int64_t i) {
+PLM_INLINE vi load_bits(const uint8_t* bits, int64_t i, int64_t end) {
   vi lane;
   for (int k = 0; k < kF; ++k) lane[k] = 1 << k;
   int32_t b = bits[i / 8];
   if constexpr (kF == 4) b >>= i % 8;
-  if constexpr (kF == 16) b |= bits[i / 8 + 1] << 8;
+  if constexpr (kF == 16) b |= i + 8 < end ? bits[i / 8 + 1] << 8 : 0;
   return (lane & b) != 0;
 }
 
@@ -38,7 +38,7 @@ PLM_INLINE void draw(const View& state, double p, uint8_t* bits, int64_t n, F f)
       auto half = [&](vu word, int64_t at) __attribute__((always_inline)) {
         if (at >= end) return;
         const vi kept = __builtin_bit_cast(vi, word) >= threshold;
-        store_bits(bits, at, kept);
+        store_bits(bits, at, end, kept);
         f(kept, at, end);
       };
       for (int w = 0; w < 4; ++w, i += 16) {
@@ -51,7 +51,7 @@ PLM_INLINE void draw(const View& state, double p, uint8_t* bits, int64_t n, F f)
 template <class F>
 PLM_INLINE void redraw(const uint8_t* bits, int64_t n, F f) {
   for_chunks(n, kGrain, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; i += kF) f(load_bits(bits, i), i, end);
+    for (int64_t i = begin; i < end; i += kF) f(load_bits(bits, i, end), i, end);
   });
 }
 

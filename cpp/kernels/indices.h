@@ -2,6 +2,7 @@
 #pragma once
 
 #include "kernels/move.h"
+#include "kernels/wrap.h"
 
 namespace plmcore::PLM_ISA {
 
@@ -52,7 +53,7 @@ void add_rows(A* sum, const T* rows, const I* index, int64_t outer, int64_t n, i
       A* to = sum + (o * n + index[j]) * inner;
       const T* from = rows + (o * m + j) * inner;
       for (int64_t i = begin; i < end; ++i) {
-        if constexpr (std::is_same_v<T, A>) to[i] += from[i];
+        if constexpr (std::is_same_v<T, A>) to[i] = static_cast<A>(unsigned_of(to[i]) + unsigned_of(from[i]));
         else to[i] += to_float(from[i]);
       }
     }

@@ -32,6 +32,10 @@ PLM_INLINE vf exp(vf x) {
   const vi k = __builtin_convertvector(n, vi), half = k >> 1;
   return p * from_bits((half + 127) << 23) * from_bits((k - half + 127) << 23);
 }
+// p 2^n, with n in the low bits: into the exponent, without sign, as saved statistics from outside lead to any number.
+PLM_INLINE vf times_power(vf p, vi n) {
+  return from_bits(__builtin_bit_cast(vi, __builtin_bit_cast(vu, bits(p)) + (__builtin_bit_cast(vu, n) << 23)));
+}
 // The same for x <= 0 whose tiny results may become 0: the softmax family.
 PLM_INLINE vf exp_nonpositive(vf x) {
   const vf clamped = max(splat(-87.3f), x);
@@ -46,7 +50,7 @@ PLM_INLINE vf exp_nonpositive(vf x) {
   p = p * r + 1.6666665459e-1f;
   p = p * r + 5.0000001201e-1f;
   p = p * r * r + r + 1.f;
-  const vf y = from_bits(bits(p) + (__builtin_convertvector(n, vi) << 23));
+  const vf y = times_power(p, __builtin_convertvector(n, vi));
   return x < -87.3f ? splat(0.f) : y;
 }
 
@@ -62,7 +66,7 @@ PLM_INLINE vf exp2_nonpositive(vf x) {
   p = p * r + 2.402224208e-01f;
   p = p * r + 6.931469776e-01f;
   p = p * r + 1.f;
-  return from_bits(bits(p) + (bits(shifted) << 23));
+  return times_power(p, bits(shifted));
 }
 
 // ln x: x = 2^k m, m in [sqrt(1/2), sqrt 2), a degree-9 polynomial in m - 1.

@@ -142,12 +142,12 @@ static void reduce_sum_whole(const KernelArgs& args, const ReducePlan& plan) {
   for_rows(outputs, args.in[0].numel / (outputs ? outputs : 1), [&](int64_t b, int64_t e) {
     for (int64_t o = b; o < e; ++o) {
       const T* from = x + plan.kept.offset(o / inner) + o % inner * step;
-      int64_t total = 0;
+      uint64_t total = 0;  // wraps around
       for (int64_t p = 0; p < plan.summed.count; ++p) {
         const T* run = from + plan.summed.offset(p);
         if (plan.run_summed)
-          for (int64_t i = 0; i < plan.run; ++i) total += run[i];
-        else total += *run;
+          for (int64_t i = 0; i < plan.run; ++i) total += static_cast<uint64_t>(run[i]);
+        else total += static_cast<uint64_t>(*run);
       }
       y[o] = static_cast<R>(total);
     }

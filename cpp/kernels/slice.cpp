@@ -14,10 +14,13 @@ struct Walk {
 
 static Walk walk_of(const KernelArgs& args, const View& x, const View& y) {
   const int axis = static_cast<int>(args.i("axis"));
-  const int64_t step = args.i("step");
-  return {x.outer(axis), x.size[axis],
-          y.size[axis],  x.inner(axis) * static_cast<int64_t>(size_of(x.dtype)),
-          step,          step > 0 ? args.dim("start") : args.dim("stop") - 1};
+  const int64_t sign = args.i("step") > 0 ? 1 : -1, count = y.size[axis];
+  return {x.outer(axis),
+          x.size[axis],
+          count,
+          x.inner(axis) * static_cast<int64_t>(size_of(x.dtype)),
+          count > 1 ? args.i("step") : sign,  // a step that is not taken may be any number
+          sign > 0 ? args.dim("start") : args.dim("stop") - 1};
 }
 
 // move(outer position, first, rows): y's rows [first, first + rows) of the middle axis.
@@ -28,9 +31,9 @@ PLM_INLINE void for_walk(const Walk& w, F move) {
 
 PLM_KERNEL(slice) {
   const Walk w = walk_of(args, args.in[0], args.out[0]);
+  if (args.out[0].numel == 0) return;
   const char* x = args.in[0].as<char>() + w.start * w.unit;
   char* y = args.out[0].as<char>();
-  if (args.out[0].numel == 0) return;
   if (w.step == 1) return copy_rows(w.outer, w.count * w.unit, y, w.count * w.unit, x, w.size * w.unit);
   for_walk(w, [&](int64_t o, int64_t first, int64_t rows) {
     copy_some(rows, w.unit, y + (o * w.count + first) * w.unit, w.unit, x + (o * w.size + first * w.step) * w.unit, w.step * w.unit);

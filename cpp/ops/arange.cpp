@@ -8,9 +8,10 @@ Tensor arange(Dim start, Dim stop, DType dtype, Device* device) {
   return dispatch(ops::arange, {}, {{"start", start}, {"stop", stop}, {"dtype", dtype}}, device)[0];
 }
 
-static Specs infer(const InSpecs&, const Attrs& attrs) {
+static Specs infer(const InSpecs& in, const Attrs& attrs) {
+  in.expect(0);
   const Dim start = attrs.dim("start"), stop = attrs.dim("stop");
-  const DType dtype = static_cast<DType>(attrs.i("dtype"));
+  const DType dtype = attrs.dtype("dtype");
   check<DTypeError>(dtype != DType::boolean, "arange: not defined on bool");
   check<ValueError>(!start.known() || !stop.known() || start.value() <= stop.value(), "arange: start must not be above stop, got ", start,
                     " and ", stop);

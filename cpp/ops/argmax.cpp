@@ -9,7 +9,8 @@ Tensor argmax(const Tensor& x, int axis, bool keepdims) {
 }
 
 static Specs infer(const InSpecs& in, const Attrs& attrs) {
-  const int axis = normal_axis("argmax", attrs.i("axis"), in[0].shape.rank());
+  in.expect(1);
+  const int axis = stored_axis("argmax", attrs, in[0].shape.rank());
   check(!in[0].shape[axis].is(0), "argmax: axis ", axis, " of ", in[0], " has no elements");
   return {{reduced_shape(in[0].shape, int64_t{1} << axis, attrs.flag("keepdims")), DType::int64}};
 }

@@ -20,15 +20,15 @@ struct Sizes {
 };
 }  // namespace
 
-static Sizes sizes_of(const InSpecs& in) {
+static Sizes sizes_of(const char* op, const InSpecs& in) {
   Sizes n;
   n.ragged = in.has(kOffsets);
   n.packed_qkv = !in.has(kK);
   n.packed_kv = !n.packed_qkv && !in.has(kV);
-  check(!n.packed_qkv || !in.has(kV), "attention: v is given without k");
+  check(!n.packed_qkv || !in.has(kV), op, ": v is given without k");
   const int rows = n.ragged ? 1 : 2;  // axes before the heads: [N], or [B, T]
   const Shape& q = in[kQ].shape;
-  check(q.rank() == rows + 2 + n.packed_qkv, "attention: ",
+  check(q.rank() == rows + 2 + n.packed_qkv, op, ": ",
         n.packed_qkv ? (n.ragged ? "qkv must be [N, 3, H, D]" : "qkv must be [B, T, 3, H, D]")
                      : (n.ragged ? "q must be [N, H, D]" : "q must be [B, T, H, D]"),
         ", got ", q);
@@ -36,68 +36,79 @@ static Sizes sizes_of(const InSpecs& in) {
   n.D = q.back();
   n.B = n.ragged ? in[kOffsets].shape[0] - 1 : q[0];
   n.T = n.S = q[rows - 1];
-  check(!n.D.is(0), "attention: the heads must not be of width 0, got ", q);
+  check(!n.D.is(0), op, ": the heads must not be of width 0, got ", q);
   if (n.packed_qkv) {
-    check(q[rows].is(3), "attention: the axis before the heads of qkv must be 3, got ", q);
+    check(q[rows].is(3), op, ": the axis before the heads of qkv must be 3, got ", q);
     return n;
   }
   const Shape& k = in[kK].shape;
-  check(k.rank() == rows + 2 + n.packed_kv, "attention: ",
+  check(k.rank() == rows + 2 + n.packed_kv, op, ": ",
         n.packed_kv ? (n.ragged ? "kv must be [N, 2, H, D]" : "kv must be [B, S, 2, H, D]")
                     : (n.ragged ? "k must be [N, H, D]" : "k must be [B, S, H, D]"),
         ", got ", k);
-  check(!n.packed_kv || k[rows].is(2), "attention: the axis before the heads of kv must be 2, got ", k);
+  check(!n.packed_kv || k[rows].is(2), op, ": the axis before the heads of kv must be 2, got ", k);
   n.S = k[rows - 1];
-  check(require_equal(k[0], q[0]) && require_equal(k[k.rank() - 2], n.H) && require_equal(k.back(), n.D),
-        "attention: q and k must agree in ", n.ragged ? "rows" : "batch", ", heads and head width, got ", q, " and ", k);
-  check(n.packed_kv || in[kV].shape.matches(k), "attention: v must be ", k, " like k, got ", n.packed_kv ? k : in[kV].shape);
+  check(require_equal(k[0], q[0]) && require_equal(k[k.rank() - 2], n.H) && require_equal(k.back(), n.D), op, ": q and k must agree in ",
+        n.ragged ? "rows" : "batch", ", heads and head width, got ", q, " and ", k);
+  check(n.packed_kv || in[kV].shape.matches(k), op, ": v must be ", k, " like k, got ", n.packed_kv ? k : in[kV].shape);
   return n;
 }
 
-static void check_per_sequence(const InSpecs& in, Input i, const char* name, Dim B) {
-  if (!in.has(i)) return;
-  check<DTypeError>(is_index(in[i].dtype), "attention: ", name, " must be int64 or int32, got ", in[i]);
-  check(in[i].shape.matches({B}), "attention: ", name, " must be [", B, "], one per sequence, got ", in[i].shape);
+static void check_per_sequence(const char* op, const InSpecs& in, Dim B) {
+  for (const auto& [i, name] : {std::pair{kLengths, "lengths"}, {kPrefix, "prefix"}, {kStart, "start"}}) {
+    if (!in.has(i)) continue;
+    check<DTypeError>(is_index(in[i].dtype), op, ": ", name, " must be int64 or int32, got ", in[i]);
+    check(in[i].shape.matches({B}), op, ": ", name, " must be [", B, "], one per sequence, got ", in[i].shape);
+  }
 }
 
 static bool is_one_or(Dim d, Dim n) { return d.is(1) || require_equal(d, n); }
-
-static Specs infer(const InSpecs& in, const Attrs& attrs) {
-  const DType dtype = float_dtype("attention", in, {kQ, kK, kV, kBias});
+// What attention and its gradient are given: the sizes, when everything fits.
+static Sizes check_inputs(const char* op, const InSpecs& in, const Attrs& attrs) {
+  float_dtype(op, in, {kQ, kK, kV, kBias});
   if (in.has(kOffsets))
-    check(in[kOffsets].shape.rank() == 1 && !in[kOffsets].shape[0].is(0) && is_index(in[kOffsets].dtype),
-          "attention: offsets must be int64 or int32 [B + 1], got ", in[kOffsets]);
-  const Sizes n = sizes_of(in);
-  check_per_sequence(in, kLengths, "lengths", n.B);
-  check_per_sequence(in, kPrefix, "prefix", n.B);
-  check_per_sequence(in, kStart, "start", n.B);
+    check(in[kOffsets].shape.rank() == 1 && !in[kOffsets].shape[0].is(0) && is_index(in[kOffsets].dtype), op,
+          ": offsets must be int64 or int32 [B + 1], got ", in[kOffsets]);
+  const Sizes n = sizes_of(op, in);
+  check_per_sequence(op, in, n.B);
   const bool causal = attrs.flag("causal"), weights = attrs.flag("weights");
-  check<ValueError>(causal || (attrs.i("band") == 0 && attrs.i("stride") == 0 && !in.has(kPrefix) && !in.has(kStart)),
-                    "attention: band, stride, prefix and start need causal=True");
-  check<ValueError>(attrs.i("band") >= 0 && attrs.i("stride") >= 0, "attention: band and stride must not be negative, got ",
-                    attrs.i("band"), " and ", attrs.i("stride"));
-  check<ValueError>(!n.ragged || (!in.has(kLengths) && !in.has(kStart) && !weights),
-                    "attention: lengths, start and weights need rows with a batch axis, offsets were given");
+  check<ValueError>(causal || (attrs.i("band") == 0 && attrs.i("stride") == 0 && !in.has(kPrefix) && !in.has(kStart)), op,
+                    ": band, stride, prefix and start need causal=True");
+  check<ValueError>(attrs.i("band") >= 0 && attrs.i("stride") >= 0, op, ": band and stride must not be negative, got ", attrs.i("band"),
+                    " and ", attrs.i("stride"));
+  check<ValueError>(!n.ragged || (!in.has(kLengths) && !in.has(kStart) && !weights), op,
+                    ": lengths, start and weights need rows with a batch axis, offsets were given");
   const double p = attrs.f("dropout");
-  check<ValueError>(p >= 0 && p < 1, "attention: dropout must be in [0, 1), got ", p);
+  check<ValueError>(p >= 0 && p < 1, op, ": dropout must be in [0, 1), got ", p);
+  if (p > 0) require_random(op, in[kRandom]);
+  attrs.f("scale");
   if (in.has(kMask)) {
     const Spec& m = in[kMask];
-    check<DTypeError>(m.dtype == DType::boolean, "attention: mask must be bool, true where a query may look, got ", m);
+    check<DTypeError>(m.dtype == DType::boolean, op, ": mask must be bool, true where a query may look, got ", m);
     check(m.shape.rank() == 4 && is_one_or(m.shape[0], n.B) && is_one_or(m.shape[1], n.H) &&
               (n.ragged || (is_one_or(m.shape[2], n.T) && require_equal(m.shape[3], n.S))),
-          "attention: mask must be [", n.B, " or 1, ", n.H, " or 1, ", n.T, " or 1, ", n.S, "], got ", m.shape);
+          op, ": mask must be [", n.B, " or 1, ", n.H, " or 1, ", n.T, " or 1, ", n.S, "], got ", m.shape);
   }
   if (in.has(kBias)) {
     const Shape& s = in[kBias].shape;
     check(s.rank() == 4 && is_one_or(s[0], n.B) && is_one_or(s[1], n.H) &&
               (n.ragged || (require_equal(s[2], n.T) && require_equal(s[3], n.S))),
-          "attention: bias must be [", n.B, " or 1, ", n.H, " or 1, ", n.T, ", ", n.S, "], got ", s);
+          op, ": bias must be [", n.B, " or 1, ", n.H, " or 1, ", n.T, ", ", n.S, "], got ", s);
   }
-  const DType sums = dtype == DType::float64 ? DType::float64 : DType::float32;
+  return n;
+}
+
+// What the op gives, after check_inputs: out, the log-sums, the weights when they are asked for.
+static Specs outputs_of(const Sizes& n, DType dtype, bool weights) {
   Specs out = {{n.ragged ? Shape{n.T, n.H, n.D} : Shape{n.B, n.T, n.H, n.D}, dtype},
-               {n.ragged ? Shape{n.H, n.T} : Shape{n.B, n.H, n.T}, sums}};
+               {n.ragged ? Shape{n.H, n.T} : Shape{n.B, n.H, n.T}, sum_dtype(dtype)}};
   if (weights) out.push_back({{n.B, n.H, n.T, n.S}, dtype});
   return out;
+}
+
+static Specs infer(const InSpecs& in, const Attrs& attrs) {
+  in.expect(kInputs);
+  return outputs_of(check_inputs("attention", in, attrs), in[kQ].dtype, attrs.flag("weights"));
 }
 
 Tensors attention(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOptions& o) {
@@ -120,7 +131,7 @@ Tensors attention(const Tensor& q, const Tensor& k, const Tensor& v, const Atten
 static Tensors backward(const Grad& g) {
   const bool weights = g.out.size() > 2 && g.dy[2].defined(), bias = g.in[kBias].defined() && g.want(kBias);
   const Tensor none;
-  Attrs attrs = g.attrs;
+  AttrList attrs = g.attrs;
   attrs.push_back({"bias_grad", bias});
   const Tensors d =
       dispatch(ops::attention_grad,
@@ -157,6 +168,17 @@ const OpDef ops::attention = {"attention",    infer,
 
 // The inputs of attention, out, lse, dout, weights, dweights -> dq, dk, dv (those that were given), dbias if asked for
 static Specs infer_grad(const InSpecs& in, const Attrs& attrs) {
+  constexpr const char* op = "attention_grad";
+  in.expect(kDweights + 1);
+  const Specs made = outputs_of(check_inputs(op, in, attrs), in[kQ].dtype, attrs.flag("weights"));
+  require_spec(op, "out", in[kOut], made[0]);
+  require_spec(op, "the log-sums", in[kLse], made[1]);
+  if (in.has(kDout)) require_spec(op, "dout", in[kDout], made[0]);
+  if (in.has(kDweights)) {
+    check<ValueError>(made.size() > 2, op, ": a gradient of the weights needs weights=True");
+    require_spec(op, "the weights", in[kWeights], made[2]);
+    require_spec(op, "dweights", in[kDweights], made[2]);
+  }
   Specs out;
   for (const Input i : {kQ, kK, kV})
     if (in.has(i)) out.push_back(in[i]);

@@ -9,8 +9,9 @@ namespace plmcore {
 Tensors beam_step(const Tensor& logits, const Tensor& scores, Dim n) { return dispatch(ops::beam_step, {logits, scores}, {{"n", n}}); }
 
 static Specs infer(const InSpecs& in, const Attrs& attrs) {
+  in.expect(2);
   const Spec &logits = in[0], &scores = in[1];
-  const DType dtype = float_dtype("beam_step", in, {0}), wide = dtype == DType::float64 ? DType::float64 : DType::float32;
+  const DType dtype = float_dtype("beam_step", in, {0}), wide = sum_dtype(dtype);
   check<DTypeError>(scores.dtype == wide, "beam_step: scores must be ", wide, " for ", dtype, " logits, got ", scores);
   check(logits.shape.rank() == 2 && scores.shape.rank() == 2 && require_equal(logits.shape[0], scores.shape.numel()),
         "beam_step: logits must be [B * K, V] and scores [B, K], got ", logits, " and ", scores);

@@ -9,6 +9,7 @@ void cache_append(const Tensor& cache, const Tensor& rows, Dim position) {
 }
 
 static Specs infer(const InSpecs& in, const Attrs& attrs) {
+  in.expect(2);
   const Spec &cache = in[0], &rows = in[1];
   check<DTypeError>(cache.dtype == rows.dtype, "cache_append: cache and rows must have one dtype, got ", cache, " and ", rows);
   bool fits = cache.shape.rank() >= 2 && cache.shape.rank() == rows.shape.rank();

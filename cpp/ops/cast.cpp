@@ -6,7 +6,10 @@ namespace plmcore {
 
 Tensor cast(const Tensor& x, DType dtype) { return dispatch(ops::cast, {x}, {{"dtype", dtype}})[0]; }
 
-static Specs infer(const InSpecs& in, const Attrs& attrs) { return {{in[0].shape, static_cast<DType>(attrs.i("dtype"))}}; }
+static Specs infer(const InSpecs& in, const Attrs& attrs) {
+  in.expect(1);
+  return {{in[0].shape, attrs.dtype("dtype")}};
+}
 
 static Tensors backward(const Grad& g) { return {cast(g.dy[0], g.in[0].dtype())}; }
 

@@ -11,7 +11,7 @@ Tensor concat(const Tensors& list, int axis) {
 
 static Specs infer(const InSpecs& in, const Attrs& attrs) {
   const Spec& first = in[0];
-  const int axis = normal_axis("concat", attrs.i("axis"), first.shape.rank());
+  const int axis = stored_axis("concat", attrs, first.shape.rank());
   Shape shape = first.shape;
   for (size_t k = 1; k < in.size(); ++k) {
     const Spec& x = in[k];

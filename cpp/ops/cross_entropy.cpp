@@ -6,14 +6,14 @@
 // Saved for backward: log sum exp(logits_i) in two parts [...], the maximum and the logarithm; the gradient is computed from
 // the logits in one pass.
 // The half types give a float32 loss.
+#include <utility>
+
 #include "ops/shape_rules.h"
 #include "plmcore/ops.h"
 
 namespace plmcore {
 
 Tensor cross_entropy(const Tensor& logits, const Tensor& labels, const CrossEntropyOptions& o) {
-  check<ValueError>(o.label_smoothing >= 0 && o.label_smoothing <= 1, "cross_entropy: label_smoothing must be in [0, 1], got ",
-                    o.label_smoothing);
   return dispatch(ops::cross_entropy, {logits, labels},
                   {{"ignore_index", o.ignore_index},
                    {"label_smoothing", o.label_smoothing},
@@ -21,24 +21,34 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& labels, const CrossEntr
                    {"reduction", o.reduction}})[0];
 }
 
-static Specs infer(const InSpecs& in, const Attrs& attrs) {
-  const DType dtype = float_dtype("cross_entropy", in, {0});
+// Logits, labels and attributes fit. The specs of the loss and of a number for each row.
+static std::pair<Spec, Spec> check_loss(const char* op, const InSpecs& in, const Attrs& attrs) {
+  const DType dtype = float_dtype(op, in, {0});
   const Spec &logits = in[0], &labels = in[1];
-  check(logits.shape.rank() >= 1, "cross_entropy: logits must be [..., V], got ", logits);
+  check(logits.shape.rank() >= 1, op, ": logits must be [..., V], got ", logits);
   const Shape rows = logits.shape.drop_last();
   if (is_index(labels.dtype))
-    check(labels.shape.matches(rows), "cross_entropy: labels must be ", rows, " (logits without the last dim), got ", labels.shape,
-          "; logits are ", logits.shape);
+    check(labels.shape.matches(rows), op, ": labels must be ", rows, " (logits without the last dim), got ", labels.shape, "; logits are ",
+          logits.shape);
   else {
-    check<DTypeError>(labels.dtype == dtype, "cross_entropy: labels must be int64, int32, or soft targets in the dtype of the logits, got ",
-                      labels, "; logits are ", logits);
-    check(labels.shape.matches(logits.shape), "cross_entropy: soft targets must have the shape of the logits ", logits.shape, ", got ",
+    check<DTypeError>(labels.dtype == dtype, op, ": labels must be int64, int32, or soft targets in the dtype of the logits, got ", labels,
+                      "; logits are ", logits);
+    check(labels.shape.matches(logits.shape), op, ": soft targets must have the shape of the logits ", logits.shape, ", got ",
           labels.shape);
-    check<ValueError>(!attrs.flag("excludes_target"), "cross_entropy: fairseq's smoothing needs labels, not soft targets");
+    check<ValueError>(!attrs.flag("excludes_target"), op, ": fairseq's smoothing needs labels, not soft targets");
   }
-  const DType wide = dtype == DType::float64 ? DType::float64 : DType::float32;
-  const bool each = attrs.i("reduction") == CrossEntropyOptions::none;
-  return {{each ? rows : Shape{}, wide}, {rows, wide}, {rows, wide}};
+  const double smoothing = attrs.f("label_smoothing");
+  check<ValueError>(smoothing >= 0 && smoothing <= 1, op, ": label_smoothing must be in [0, 1], got ", smoothing);
+  attrs.flag("excludes_target");
+  attrs.i("ignore_index");
+  const bool each = attrs.code("reduction", 3) == CrossEntropyOptions::none;
+  return {{each ? rows : Shape{}, sum_dtype(dtype)}, {rows, sum_dtype(dtype)}};
+}
+
+static Specs infer(const InSpecs& in, const Attrs& attrs) {
+  in.expect(2);
+  const auto [loss, row] = check_loss("cross_entropy", in, attrs);
+  return {loss, row, row};
 }
 
 // The loss of each row, before they are added in order.
@@ -47,7 +57,7 @@ static Workspace workspace(const View* in, const View*, const Attrs&) {
 }
 
 static Tensors backward(const Grad& g) {
-  Attrs attrs = g.attrs;
+  AttrList attrs = g.attrs;
   attrs.push_back({"targets", g.want(1)});
   Tensors d = dispatch(ops::cross_entropy_grad, {g.in[0], g.in[1], g.out[1], g.out[2], g.dy[0]}, attrs);
   d.resize(2);
@@ -58,6 +68,12 @@ const OpDef ops::cross_entropy = {"cross_entropy", infer, backward, saves(0, 1),
 
 // logits, labels, top, log_sum, dy -> dlogits, and dlabels of soft targets that want one
 static Specs infer_grad(const InSpecs& in, const Attrs& attrs) {
+  in.expect(5);
+  const auto [loss, row] = check_loss("cross_entropy_grad", in, attrs);
+  require_spec("cross_entropy_grad", "the maximum", in[2], row);
+  require_spec("cross_entropy_grad", "the logarithm", in[3], row);
+  require_spec("cross_entropy_grad", "dy", in[4], loss);
+  check<ValueError>(!attrs.flag("targets") || is_float(in[1].dtype), "cross_entropy_grad: only soft targets have a gradient, got ", in[1]);
   if (attrs.flag("targets")) return {in[0], in[1]};
   return {in[0]};
 }

@@ -11,7 +11,9 @@ static Tensor cumsum(const Tensor& x, int64_t axis, bool reverse) {
 Tensor cumsum(const Tensor& x, int axis) { return cumsum(x, normal_axis("cumsum", axis, x.rank()), false); }
 
 static Specs infer(const InSpecs& in, const Attrs& attrs) {
-  normal_axis("cumsum", attrs.i("axis"), in[0].shape.rank());
+  in.expect(1);
+  stored_axis("cumsum", attrs, in[0].shape.rank());
+  attrs.flag("reverse");
   check<DTypeError>(is_float(in[0].dtype) || is_index(in[0].dtype), "cumsum: needs a float dtype, int64 or int32, got ", in[0]);
   return {in[0]};
 }

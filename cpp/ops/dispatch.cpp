@@ -22,6 +22,20 @@ View view_of(const Tensor& t) {
   return v;
 }
 
+bool is_empty(const Shape& shape) {
+  for (Dim d : shape)
+    if (d.is(0)) return true;
+  return false;
+}
+// A tensor without elements may have other sizes of any product. Kernels multiply them, and walk rows that hold nothing.
+bool is_vast(const Tensor& t) {
+  if (!t.defined() || !is_empty(t.shape())) return false;
+  int64_t product = 1;
+  for (Dim d : t.shape())
+    if (!d.is(0) && (__builtin_mul_overflow(product, d.value(), &product) || product > INT32_MAX)) return true;
+  return false;
+}
+
 Device& common_device(const OpDef& op, const Inputs& in, Device* device) {
   for (size_t i = 0; i < in.size(); ++i) {
     if (!in[i].defined()) continue;
@@ -35,7 +49,7 @@ Device& common_device(const OpDef& op, const Inputs& in, Device* device) {
 }
 
 // Sizes that only the data can tell (pack_rows): the op measures them, in the order in which the symbols appear.
-void settle_sizes(const OpDef& op, const Inputs& in, const Attrs& attrs, Specs& out) {
+void settle_sizes(const OpDef& op, const Inputs& in, const AttrList& attrs, Specs& out) {
   std::optional<SmallVector<int64_t, 2>> sizes;
   Bindings bound;
   size_t next = 0;
@@ -47,14 +61,28 @@ void settle_sizes(const OpDef& op, const Inputs& in, const Attrs& attrs, Specs& 
       if (!sizes) {
         Tensors inputs;
         for (size_t k = 0; k < in.size(); ++k) inputs.push_back(in[k]);
-        sizes = op.extra.measure(inputs, attrs);
+        sizes = op.extra.measure(inputs, {op.name, attrs});
       }
       if (next < sizes->size() && bound.bind(d, (*sizes)[next])) ++next;
       s.shape[i] = bound.evaluate(d);
     }
 }
 
-Tensors execute(const OpDef& op, const Inputs& in, const Attrs& attrs, Specs& specs, Device& device) {
+// For a vast tensor the kernel is not called: there is nothing to write, or it is an error.
+bool has_vast(const OpDef& op, const Inputs& in, const Tensors& out) {
+  const Tensor* vast = nullptr;
+  bool writes = false;
+  const auto look = [&](const Tensor& t, bool written) {
+    if (is_vast(t)) vast = &t;
+    writes |= written && t.defined() && !is_empty(t.shape());
+  };
+  for (size_t i = 0; i < in.size(); ++i) look(in[i], in_mask(op.extra.mutates, i));
+  for (const Tensor& t : out) look(t, true);
+  if (vast) check(!writes, op.name, ": the sizes of ", *vast, " are too large");
+  return vast;
+}
+
+Tensors execute(const OpDef& op, const Inputs& in, const AttrList& attrs, Specs& specs, Device& device) {
   for (size_t i = 0; i < in.size(); ++i)
     if (in[i].defined()) in[i].data();  // a traced tensor has none: says so
   settle_sizes(op, in, attrs, specs);
@@ -67,17 +95,18 @@ Tensors execute(const OpDef& op, const Inputs& in, const Attrs& attrs, Specs& sp
       impl->spec = specs[k];
       impl->device = &device;
       impl->storage = from->storage;
-      impl->offset = from->offset + static_cast<size_t>(op.extra.view(from->spec, attrs, k)) * size_of(from->spec.dtype);
+      impl->offset = from->offset;
+      if (!is_empty(from->spec.shape))
+        impl->offset += static_cast<size_t>(op.extra.view(from->spec, {op.name, attrs}, k)) * size_of(from->spec.dtype);
     }
     return out;
   }
+  for (const Spec& s : specs) out.push_back(Tensor::empty(s.shape, s.dtype, device));
+  if (has_vast(op, in, out)) return out;
   SmallVector<View, 8> in_views;
   SmallVector<View, 4> out_views;
   for (size_t i = 0; i < in.size(); ++i) in_views.push_back(view_of(in[i]));
-  for (const Spec& s : specs) {
-    out.push_back(Tensor::empty(s.shape, s.dtype, device));
-    out_views.push_back(view_of(out.back()));
-  }
+  for (const Tensor& t : out) out_views.push_back(view_of(t));
   KernelArgs args;
   args.in = in_views.data();
   args.out = out_views.data();
@@ -89,7 +118,7 @@ Tensors execute(const OpDef& op, const Inputs& in, const Attrs& attrs, Specs& sp
     device.run(op_id(op), op.name, args);
     return out;
   }
-  const Workspace need = op.extra.workspace(args.in, args.out, attrs);
+  const Workspace need = op.extra.workspace(args.in, args.out, {op.name, attrs});
   const auto aligned = [](size_t n) { return (n + 63) / 64 * 64; };
   const int workers = device.workers();
   args.private_bytes = aligned(need.per_worker);
@@ -104,26 +133,49 @@ Tensors execute(const OpDef& op, const Inputs& in, const Attrs& attrs, Specs& sp
 
 }  // namespace
 
-const Attr& Attrs::at(const char* key) const {
-  for (const Attr& a : *this)
-    if (a.key == key || std::strcmp(a.key, key) == 0) return a;
-  fail<ValueError>("the attribute '", key, "' is missing");
+const Attr* Attrs::find(const char* key) const {
+  for (const Attr& a : *list_)
+    if (a.key == key || std::strcmp(a.key, key) == 0) return &a;
+  return nullptr;
+}
+const Attr& Attrs::at(const char* key, Attr::Kind kind) const {
+  constexpr const char* names[] = {"int", "float", "dims"};
+  const Attr* a = find(key);
+  check<ValueError>(a, op_, ": the attribute '", key, "' is missing");
+  check<ValueError>(a->kind == kind, op_, ": the attribute '", key, "' must be ", names[kind], ", got ", names[a->kind]);
+  return *a;
+}
+Dim Attrs::dim(const char* key) const {
+  const Shape& list = dims(key);
+  check<ValueError>(list.rank() == 1, op_, ": the attribute '", key, "' must be one size, got ", list);
+  return list[0];
+}
+int64_t Attrs::code(const char* key, int64_t count) const {
+  const int64_t n = i(key);
+  check<ValueError>(n >= 0 && n < count, op_, ": the attribute '", key, "' must be from 0 to ", count - 1, ", got ", n);
+  return n;
 }
 
-// An op that writes an input must not be given one in read-only memory (a mapped file, a frozen array), and spoils what was kept of it.
+// An op that writes an input must not be given one in read-only memory (a mapped file, a frozen array), nor read the memory
+// that it writes through another input; and it spoils what was kept of that memory.
 static void prepare_to_write(const OpDef& op, const Inputs& in) {
-  for (size_t i = 0; i < in.size(); ++i)
-    if (op.extra.mutates >> i & 1 && in[i].defined() && in[i].has_data()) {
-      Storage& storage = *in[i].impl()->storage;
-      check<ValueError>(!storage.read_only, op.name, ": input ", i, " is in read-only memory; use copy() first");
-      forget_packed(storage);
-    }
+  const auto begin = [&](size_t i) { return static_cast<const char*>(in[i].data()); };
+  for (size_t i = 0; i < in.size(); ++i) {
+    if (!in_mask(op.extra.mutates, i) || !in[i].defined() || !in[i].has_data()) continue;
+    Storage& storage = *in[i].impl()->storage;
+    check<ValueError>(!storage.read_only, op.name, ": input ", i, " is in read-only memory; use copy() first");
+    for (size_t k = 0; k < in.size(); ++k)
+      if (k != i && in[k].defined() && in[k].has_data())
+        check<ValueError>(begin(i) + in[i].bytes() <= begin(k) || begin(k) + in[k].bytes() <= begin(i), op.name, ": input ", i,
+                          " is written and must not share memory with input ", k, "; use copy() first");
+    forget_packed(storage);
+  }
 }
 
-Tensors dispatch(const OpDef& op, const Inputs& in, const Attrs& attrs, Device* device) {
+Tensors dispatch(const OpDef& op, const Inputs& in, const AttrList& attrs, Device* device) {
   Device& where = common_device(op, in, device);
+  Specs specs = op.infer(InSpecs(op.name, in), {op.name, attrs});
   if (op.extra.mutates) prepare_to_write(op, in);
-  Specs specs = op.infer(InSpecs(op.name, in), attrs);
   Tracer* tracer = Tracer::current();
   Tensors out = tracer ? tracer->append(op, in, attrs, specs) : execute(op, in, attrs, specs, where);
   if (op.backward && grad_enabled())

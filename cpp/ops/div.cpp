@@ -8,6 +8,7 @@ namespace plmcore {
 Tensor div(const Tensor& a, const Tensor& b) { return dispatch(ops::div, {a, b})[0]; }
 
 static Specs infer(const InSpecs& in, const Attrs&) {
+  in.expect(2);
   const DType dtype = float_dtype("div", in, {0, 1});
   return {{broadcast_shapes("div", in[0].shape, in[1].shape), dtype}};
 }

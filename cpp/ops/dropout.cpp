@@ -18,15 +18,23 @@ Tensor dropout(const Tensor& x, double p, bool locked) {
 
 // Bytes for the bits: the shape of the mask with an eighth of the last axis, rounded up; the whole of it where that is a
 // symbol, which cannot be divided.
-static Specs infer(const InSpecs& in, const Attrs& attrs) {
-  float_dtype("dropout", in, {0});
-  check(in[1].shape.rank() == 1 && in[1].shape[0].is(2) && in[1].dtype == DType::int64, "dropout: the random state must be int64[2], got ",
-        in[1]);
+static Spec bits_of(const char* op, const InSpecs& in, const Attrs& attrs) {
+  in.expect(2);
+  float_dtype(op, in, {0});
   const Shape& x = in[0].shape;
-  check(!attrs.flag("locked") || x.rank() == 3, "dropout: the locked form needs x [B, T, C], got ", in[0]);
+  const double p = attrs.f("p");
+  check<ValueError>(p >= 0 && p <= 1, op, ": p must be in [0, 1], got ", p);
+  check(!attrs.flag("locked") || x.rank() == 3, op, ": the locked form needs x [B, T, C], got ", in[0]);
+  check(!attrs.flag("packed") || x.rank() >= 1, op, ": packed bits need an x with axes, got ", in[0]);
   Shape bits = attrs.flag("locked") ? Shape{x[0], x[2]} : x;
   if (attrs.flag("packed")) bits = bits.with_last((bits.back().value() + 7) / 8);
-  return {in[0], {bits, DType::uint8}};
+  return {bits, DType::uint8};
+}
+
+static Specs infer(const InSpecs& in, const Attrs& attrs) {
+  const Spec bits = bits_of("dropout", in, attrs);
+  require_random("dropout", in[1]);
+  return {in[0], bits};
 }
 
 static Tensors backward(const Grad& g) { return {dispatch(ops::dropout_grad, {g.dy[0], g.out[1]}, g.attrs)[0], {}}; }
@@ -39,7 +47,10 @@ static Workspace workspace(const View* in, const View*, const Attrs& attrs) {
 const OpDef ops::dropout = {"dropout", infer, backward, saves(), saves(1), {.workspace = workspace}};
 
 // dy, bits -> dx
-static Specs infer_grad(const InSpecs& in, const Attrs&) { return {in[0]}; }
+static Specs infer_grad(const InSpecs& in, const Attrs& attrs) {
+  require_spec("dropout_grad", "the mask", in[1], bits_of("dropout_grad", in, attrs));
+  return {in[0]};
+}
 
 const OpDef ops::dropout_grad = {"dropout_grad", infer_grad, no_grad, saves(), saves(), {.workspace = workspace}};
 

@@ -8,6 +8,7 @@ namespace plmcore {
 void ema_step(const Tensor& average, const Tensor& param, double decay) { dispatch(ops::ema_step, {average, param}, {{"decay", decay}}); }
 
 static Specs infer(const InSpecs& in, const Attrs& attrs) {
+  in.expect(2);
   const Spec &average = in[0], &param = in[1];
   check<DTypeError>(
       is_float(param.dtype) && (average.dtype == param.dtype || (average.dtype == DType::float32 && size_of(param.dtype) == 2)),

@@ -1,5 +1,5 @@
 // y[...] = value, of a given shape.
-#include "ops/op.h"
+#include "ops/shape_rules.h"
 #include "plmcore/ops.h"
 
 namespace plmcore {
@@ -8,7 +8,12 @@ Tensor full(const Shape& shape, double value, DType dtype, Device* device) {
   return dispatch(ops::full, {}, {{"shape", shape}, {"value", value}, {"dtype", dtype}}, device)[0];
 }
 
-static Specs infer(const InSpecs&, const Attrs& attrs) { return {{attrs.dims("shape"), static_cast<DType>(attrs.i("dtype"))}}; }
+static Specs infer(const InSpecs& in, const Attrs& attrs) {
+  in.expect(0);
+  const DType dtype = attrs.dtype("dtype");
+  require_element("full", "value", attrs.f("value"), dtype);
+  return {{attrs.dims("shape"), dtype}};
+}
 
 const OpDef ops::full = {"full", infer, no_grad};
 

@@ -10,9 +10,10 @@ Tensor gather(const Tensor& x, const Tensor& index, int axis) {
 }
 
 static Specs infer(const InSpecs& in, const Attrs& attrs) {
+  in.expect(2);
   const Spec &x = in[0], &index = in[1];
   require_index("gather", index);
-  const int axis = normal_axis("gather", attrs.i("axis"), x.shape.rank());
+  const int axis = stored_axis("gather", attrs, x.shape.rank());
   Shape like = index.shape;
   if (axis < like.rank()) like[axis] = x.shape[axis];
   check(like.matches(x.shape), "gather: index must have the sizes of x but along axis ", axis, ", got ", index, "; x is ", x);
@@ -28,8 +29,12 @@ const OpDef ops::gather = {"gather", infer, backward, saves(1), saves()};
 
 // dy, index -> dx
 static Specs infer_grad(const InSpecs& in, const Attrs& attrs) {
+  in.expect(2);
+  float_dtype("gather_grad", in, {0});
+  require_index("gather_grad", in[1]);
+  require_shape("gather_grad", "the index", in[1], in[0].shape);
   Shape shape = in[0].shape;
-  shape[normal_axis("gather_grad", attrs.i("axis"), shape.rank())] = attrs.dim("size");
+  shape[stored_axis("gather_grad", attrs, shape.rank())] = attrs.dim("size");
   return {{shape, in[0].dtype}};
 }
 

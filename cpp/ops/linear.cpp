@@ -27,6 +27,8 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, Activat
 }
 
 static Specs infer(const InSpecs& in, const Attrs& attrs) {
+  in.expect(3);
+  attrs.code("activation", kActivations);
   const DType dtype = float_dtype("linear", in, {0, 1, 2});
   const Spec &x = in[0], &w = in[1];
   check(w.shape.rank() == 2, "linear: weight must be [N, K], got ", w);
@@ -61,11 +63,20 @@ const OpDef ops::linear = {"linear", infer, backward, saves(0, 1), saves(0, 1), 
 
 // x, weight, dy, sum or y -> those of dx, dweight, dbias that `want` names
 static Specs infer_grad(const InSpecs& in, const Attrs& attrs) {
-  const int64_t want = attrs.i("want");
+  in.expect(4);
+  const DType dtype = float_dtype("linear_grad", in, {0, 1, 2, 3});
+  const Spec &x = in[0], &w = in[1];
+  check(w.shape.rank() == 2, "linear_grad: weight must be [N, K], got ", w);
+  check(x.shape.rank() >= 1 && require_equal(x.shape.back(), w.shape[1]), "linear_grad: the last axis of x must be ", w.shape[1],
+        " (weight is ", w.shape, "), got ", x.shape);
+  const Shape y = x.shape.with_last(w.shape[0]);
+  require_shape("linear_grad", "dy", in[2], y);
+  if (attrs.code("activation", kActivations)) require_shape("linear_grad", "the sum or y", in[3], y);
+  const int64_t want = attrs.code("want", 8);
   Specs out;
-  if (want & 1) out.push_back(in[0]);
-  if (want & 2) out.push_back(in[1]);
-  if (want & 4) out.push_back({{in[1].shape[0]}, in[1].dtype});
+  if (want & 1) out.push_back(x);
+  if (want & 2) out.push_back(w);
+  if (want & 4) out.push_back({{w.shape[0]}, dtype});
   return out;
 }
 

@@ -15,6 +15,7 @@ Tensor linear_packed(const Tensor& x, const Tensor& packed, const Tensor& bias, 
 }
 
 static Specs infer_pack(const InSpecs& in, const Attrs&) {
+  in.expect(1);
   check<DTypeError>(in[0].dtype == DType::float32, "pack_weight: weight must be float32, got ", in[0]);
   check(in[0].shape.rank() == 2, "pack_weight: weight must be [N, K], got ", in[0]);
   const int64_t N = in[0].shape[0].value();
@@ -24,6 +25,8 @@ static Specs infer_pack(const InSpecs& in, const Attrs&) {
 const OpDef ops::pack_weight = {"pack_weight", infer_pack, no_grad};
 
 static Specs infer(const InSpecs& in, const Attrs& attrs) {
+  in.expect(3);
+  attrs.code("activation", kActivations);
   const Spec &x = in[0], &w = in[1];
   check<DTypeError>(x.dtype == DType::float32 && w.dtype == DType::float32, "linear_packed: x and the packed weight must be float32, got ",
                     x, " and ", w);
@@ -32,7 +35,7 @@ static Specs infer(const InSpecs& in, const Attrs& attrs) {
         " does not hold ", N, " rows");
   check(x.shape.rank() >= 1 && require_equal(x.shape.back(), w.shape[1]), "linear_packed: the last axis of x must be ", w.shape[1],
         ", got ", x.shape);
-  if (in.has(2)) check(in[2].shape.matches({N}), "linear_packed: bias must be [", N, "], got ", in[2].shape);
+  if (in.has(2)) require_spec("linear_packed", "bias", in[2], {{N}, DType::float32});
   return {{x.shape.with_last(N), x.dtype}};
 }
 

@@ -13,6 +13,7 @@ Tensor matmul(const Tensor& a, const Tensor& b, bool transpose_a, bool transpose
 static Shape leading(const Shape& s) { return Shape({s.begin(), static_cast<size_t>(s.rank() - 2)}); }
 
 static Specs infer(const InSpecs& in, const Attrs& attrs) {
+  in.expect(2);
   const DType dtype = float_dtype("matmul", in, {0, 1});
   const Shape &a = in[0].shape, &b = in[1].shape;
   check(a.rank() >= 2 && b.rank() >= 2, "matmul: both inputs need at least two axes, got ", a, " and ", b);

@@ -10,7 +10,9 @@ Tensor mean(const Tensor& x, const Axes& axes, bool keepdims) {
 }
 
 static Specs infer(const InSpecs& in, const Attrs& attrs) {
-  return {{reduced_shape(in[0].shape, attrs.i("axes"), attrs.flag("keepdims")), float_dtype("mean", in, {0})}};
+  in.expect(1);
+  const int64_t axes = stored_axes("mean", attrs, in[0].shape.rank());
+  return {{reduced_shape(in[0].shape, axes, attrs.flag("keepdims")), float_dtype("mean", in, {0})}};
 }
 
 static Tensors backward(const Grad& g) {
@@ -26,7 +28,13 @@ static Workspace workspace(const View* in, const View*, const Attrs& attrs) {
 const OpDef ops::mean = {"mean", infer, backward, saves(), saves(), {.workspace = workspace}};
 
 // dy with axes of size 1 where the mean was taken -> dx of `shape`
-static Specs infer_grad(const InSpecs& in, const Attrs& attrs) { return {{attrs.dims("shape"), in[0].dtype}}; }
+static Specs infer_grad(const InSpecs& in, const Attrs& attrs) {
+  in.expect(1);
+  const DType dtype = float_dtype("mean_grad", in, {0});
+  const Shape& shape = attrs.dims("shape");
+  check(broadcast_shapes("mean_grad", in[0].shape, shape).matches(shape), "mean_grad: ", in[0], " does not broadcast to ", shape);
+  return {{shape, dtype}};
+}
 
 const OpDef ops::mean_grad = {"mean_grad", infer_grad, no_grad};
 

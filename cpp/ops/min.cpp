@@ -10,7 +10,8 @@ Tensor min(const Tensor& x, int axis, bool keepdims) {
 }
 
 static Specs infer(const InSpecs& in, const Attrs& attrs) {
-  const int axis = normal_axis("min", attrs.i("axis"), in[0].shape.rank());
+  in.expect(1);
+  const int axis = stored_axis("min", attrs, in[0].shape.rank());
   check(!in[0].shape[axis].is(0), "min: axis ", axis, " of ", in[0], " has no elements");
   const int64_t mask = int64_t{1} << axis;
   return {{reduced_shape(in[0].shape, mask, attrs.flag("keepdims")), in[0].dtype}, {reduced_shape(in[0].shape, mask, true), DType::int64}};

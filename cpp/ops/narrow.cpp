@@ -7,6 +7,7 @@ namespace plmcore {
 Tensor narrow(const Tensor& x, Dim start, Dim length) { return dispatch(ops::narrow, {x}, {{"start", start}, {"length", length}})[0]; }
 
 static Specs infer(const InSpecs& in, const Attrs& attrs) {
+  in.expect(1);
   const Dim start = attrs.dim("start"), length = attrs.dim("length");
   check(in[0].shape.rank() >= 1, "narrow: x must have at least one axis, got ", in[0]);
   require_range("narrow", start, start + length, in[0].shape[0]);

@@ -1,21 +1,25 @@
 // y[...] normal with the given mean and standard deviation (Box-Muller); the same numbers in every dtype.
-#include "ops/op.h"
+#include "ops/shape_rules.h"
 #include "plmcore/ops.h"
 #include "plmcore/random.h"
 
 namespace plmcore {
 
 Tensor normal(const Shape& shape, double mean, double std, DType dtype, Device* device) {
-  check<ValueError>(std >= 0, "normal: std must not be negative, got ", std);
+  check<ValueError>(std >= 0, "normal: std must not be negative, got ", std);  // before the generator moves on
   check<DTypeError>(is_float(dtype), "normal: needs a float dtype, got ", dtype);
   const Tensor state = next_random(shape.numel(), device ? *device : cpu());
   return dispatch(ops::normal, {state}, {{"shape", shape}, {"mean", mean}, {"std", std}, {"dtype", dtype}})[0];
 }
 
 static Specs infer(const InSpecs& in, const Attrs& attrs) {
-  check(in[0].shape.rank() == 1 && in[0].shape[0].is(2) && in[0].dtype == DType::int64, "normal: the random state must be int64[2], got ",
-        in[0]);
-  return {{attrs.dims("shape"), static_cast<DType>(attrs.i("dtype"))}};
+  in.expect(1);
+  require_random("normal", in[0]);
+  attrs.f("mean");
+  check<ValueError>(attrs.f("std") >= 0, "normal: std must not be negative, got ", attrs.f("std"));
+  const DType dtype = attrs.dtype("dtype");
+  check<DTypeError>(is_float(dtype), "normal: needs a float dtype, got ", dtype);
+  return {{attrs.dims("shape"), dtype}};
 }
 
 const OpDef ops::normal = {"normal", infer, no_grad};

@@ -7,10 +7,11 @@ namespace plmcore {
 Tensor one_hot(const Tensor& ids, Dim V, DType dtype) { return dispatch(ops::one_hot, {ids}, {{"size", V}, {"dtype", dtype}})[0]; }
 
 static Specs infer(const InSpecs& in, const Attrs& attrs) {
+  in.expect(1);
   require_index("one_hot", in[0]);
   Shape shape = in[0].shape;
   shape.push_back(attrs.dim("size"));
-  return {{shape, static_cast<DType>(attrs.i("dtype"))}};
+  return {{shape, attrs.dtype("dtype")}};
 }
 
 const OpDef ops::one_hot = {"one_hot", infer, no_grad};

@@ -10,15 +10,9 @@ namespace plmcore {
 
 // ---- what is passed to a call ----
 
-class Attrs : public SmallVector<Attr, 4> {
+class AttrList : public SmallVector<Attr, 4> {
  public:
   using SmallVector::SmallVector;
-  int64_t i(const char* key) const { return at(key).i; }
-  double f(const char* key) const { return at(key).f; }
-  bool flag(const char* key) const { return at(key).i != 0; }
-  const Shape& dims(const char* key) const { return at(key).dims; }
-  Dim dim(const char* key) const { return at(key).dims[0]; }
-  const Attr& at(const char* key) const;  // ValueError when missing
 };
 
 // A list of inputs that borrows its tensors; an undefined tensor is an optional input that was not given.
@@ -52,6 +46,8 @@ class InSpecs {
     for (size_t i = 0; i < in.size(); ++i) items_.push_back(in[i].defined() ? &in[i].spec() : nullptr);
   }
   size_t size() const { return items_.size(); }
+  // The number of inputs, with those that may be undefined: kernels look at all of them.
+  void expect(size_t n) const { check<ValueError>(items_.size() == n, op_, ": must have ", n, " inputs, got ", items_.size()); }
   bool has(size_t i) const { return i < items_.size() && items_[i]; }
   const Spec& operator[](size_t i) const {
     check<ValueError>(has(i), op_, ": input ", i, " is missing");
@@ -63,6 +59,30 @@ class InSpecs {
   SmallVector<const Spec*, 8> items_;
 };
 
+// The attributes as a shape rule sees them. A missing key, another kind, or a code that an enumeration does not have is a
+// ValueError. A kernel looks its attributes up without checks, so its shape rule asks here for each of them first.
+class Attrs {
+ public:
+  Attrs(const char* op, const AttrList& list) : op_(op), list_(&list) {}
+  operator const AttrList&() const { return *list_; }
+
+  bool has(const char* key) const { return find(key) != nullptr; }
+  int64_t i(const char* key) const { return at(key, Attr::kInt).i; }
+  double f(const char* key) const { return at(key, Attr::kFloat).f; }
+  const Shape& dims(const char* key) const { return at(key, Attr::kDims).dims; }
+  Dim dim(const char* key) const;                      // a list of one size
+  bool flag(const char* key) const { return code(key, 2) != 0; }
+  DType dtype(const char* key) const { return static_cast<DType>(code(key, kDTypes)); }
+  int64_t code(const char* key, int64_t count) const;  // of an enumeration with the numbers 0 ... count - 1
+
+ private:
+  const Attr* find(const char* key) const;
+  const Attr& at(const char* key, Attr::Kind kind) const;
+
+  const char* op_;
+  const AttrList* list_;
+};
+
 // Masks have a bit for each of the first 64 inputs; a longer list (concat) is all or nothing: its last bit stands for the rest.
 constexpr bool in_mask(uint64_t mask, size_t i) { return mask >> (i < 63 ? i : 63) & 1; }
 
@@ -71,7 +91,7 @@ struct Grad {
   const Tensors& in;
   const Tensors& out;
   const Tensors& dy;     // one per output; undefined where no gradient arrived
-  const Attrs& attrs;
+  Attrs attrs;
   uint64_t wants;        // bit i: input i needs a gradient
 
   bool want(size_t i) const { return in_mask(wants, i); }
@@ -114,7 +134,7 @@ struct OpDef {
 // ---- calling ----
 
 // `device` is used by ops without inputs.
-Tensors dispatch(const OpDef& op, const Inputs& in, const Attrs& attrs = {}, Device* device = nullptr);
+Tensors dispatch(const OpDef& op, const Inputs& in, const AttrList& attrs = {}, Device* device = nullptr);
 
 // Every op of ops.def: its definition, and its number.
 namespace ops {

@@ -8,6 +8,7 @@ namespace plmcore {
 Tensors pack_rows(const Tensor& x, const Tensor& mask) { return dispatch(ops::pack_rows, {x, mask}); }
 
 static Specs infer(const InSpecs& in, const Attrs&) {
+  in.expect(2);
   const Spec &x = in[0], &mask = in[1];
   check<DTypeError>(mask.dtype == DType::boolean, "pack_rows: mask must be bool, got ", mask);
   check(x.shape.rank() >= 2 && mask.shape.matches({x.shape[0], x.shape[1]}), "pack_rows: x must be [B, T, ...] and mask [B, T], got ", x,

@@ -8,6 +8,7 @@ namespace plmcore {
 Tensor pow(const Tensor& a, const Tensor& b) { return dispatch(ops::pow, {a, b})[0]; }
 
 static Specs infer(const InSpecs& in, const Attrs&) {
+  in.expect(2);
   const DType dtype = float_dtype("pow", in, {0, 1});
   return {{broadcast_shapes("pow", in[0].shape, in[1].shape), dtype}};
 }

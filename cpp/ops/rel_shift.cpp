@@ -9,6 +9,7 @@ namespace plmcore {
 Tensor rel_shift(const Tensor& x, Dim S) { return dispatch(ops::rel_shift, {x}, {{"S", S}})[0]; }
 
 static Specs infer(const InSpecs& in, const Attrs& attrs) {
+  in.expect(1);
   check(in[0].shape.rank() >= 2, "rel_shift: x must be [..., T, L], got ", in[0]);
   check<DTypeError>(is_float(in[0].dtype), "rel_shift: needs a float dtype, got ", in[0]);
   return {{in[0].shape.with_last(attrs.dim("S")), in[0].dtype}};
@@ -19,7 +20,12 @@ static Tensors backward(const Grad& g) { return dispatch(ops::rel_shift_grad, {g
 const OpDef ops::rel_shift = {"rel_shift", infer, backward, saves(), saves()};
 
 // dy [..., T, S] -> dx [..., T, L]
-static Specs infer_grad(const InSpecs& in, const Attrs& attrs) { return {{in[0].shape.with_last(attrs.dim("L")), in[0].dtype}}; }
+static Specs infer_grad(const InSpecs& in, const Attrs& attrs) {
+  in.expect(1);
+  float_dtype("rel_shift_grad", in, {0});
+  check(in[0].shape.rank() >= 2, "rel_shift_grad: dy must be [..., T, S], got ", in[0]);
+  return {{in[0].shape.with_last(attrs.dim("L")), in[0].dtype}};
+}
 
 const OpDef ops::rel_shift_grad = {"rel_shift_grad", infer_grad, no_grad};
 

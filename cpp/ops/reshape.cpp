@@ -7,6 +7,7 @@ namespace plmcore {
 Tensor reshape(const Tensor& x, const Shape& shape) { return dispatch(ops::reshape, {x}, {{"shape", shape}})[0]; }
 
 static Specs infer(const InSpecs& in, const Attrs& attrs) {
+  in.expect(1);
   const Shape& shape = attrs.dims("shape");
   check(require_equal(in[0].shape.numel(), shape.numel()), "reshape: ", in[0], " cannot become ", shape);
   return {{shape, in[0].dtype}};

@@ -11,7 +11,9 @@ Tensors residual_layer_norm(const Tensor& x, const Tensor& residual, const Tenso
   return out;
 }
 
-static Specs infer(const InSpecs& in, const Attrs&) {
+static Specs infer(const InSpecs& in, const Attrs& attrs) {
+  in.expect(4);
+  require_eps("residual_layer_norm", attrs);
   const DType dtype = float_dtype("residual_layer_norm", in, {0, 1, 2, 3});
   const Spec &x = in[0], &residual = in[1], &gamma = in[2], &beta = in[3];
   check(x.shape.rank() >= 1, "residual_layer_norm: x must have at least one axis, got ", x);
@@ -19,7 +21,7 @@ static Specs infer(const InSpecs& in, const Attrs&) {
   const Shape last = {x.shape.back()};
   check(gamma.shape.matches(last) && beta.shape.matches(last), "residual_layer_norm: gamma and beta must be ", last,
         " (last dim of x), got ", gamma.shape, " and ", beta.shape, "; x is ", x.shape);
-  const Spec stats = {x.shape.drop_last(), dtype == DType::float64 ? DType::float64 : DType::float32};
+  const Spec stats = {x.shape.drop_last(), sum_dtype(dtype)};
   return {x, x, stats, stats};
 }
 
@@ -32,7 +34,11 @@ static Tensors backward(const Grad& g) {
 const OpDef ops::residual_layer_norm = {"residual_layer_norm", infer, backward, saves(2), saves(1, 2, 3)};
 
 // s, gamma, mean, rstd, dy, ds (may be undefined) -> dx (= dresidual), dgamma, dbeta
-static Specs infer_grad(const InSpecs& in, const Attrs&) { return {in[0], in[1], in[1]}; }
+static Specs infer_grad(const InSpecs& in, const Attrs&) {
+  in.expect(6);
+  if (in.has(5)) require_spec("residual_layer_norm_grad", "ds", in[5], in[0]);
+  return layer_norm_grad_rule("residual_layer_norm_grad", in);
+}
 
 static Workspace workspace(const View* in, const View*, const Attrs&) {
   const int64_t chunks = row_chunks(in[0].rows());

@@ -10,6 +10,7 @@ Tensor scatter_add(const Tensor& x, const Tensor& index, const Tensor& updates) 
 }
 
 static Specs infer(const InSpecs& in, const Attrs&) {
+  in.expect(3);
   const Spec &x = in[0], &index = in[1], &updates = in[2];
   require_index("scatter_add", index);
   check(x.shape.rank() >= 1, "scatter_add: x must have at least one axis, got ", x);

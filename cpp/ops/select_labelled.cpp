@@ -9,7 +9,9 @@ Tensors select_labelled(const Tensor& x, const Tensor& labels, int64_t ignore_in
   return dispatch(ops::select_labelled, {x, labels}, {{"ignore_index", ignore_index}});
 }
 
-static Specs infer(const InSpecs& in, const Attrs&) {
+static Specs infer(const InSpecs& in, const Attrs& attrs) {
+  in.expect(2);
+  attrs.i("ignore_index");
   const Spec &x = in[0], &labels = in[1];
   check<DTypeError>(is_index(labels.dtype), "select_labelled: labels must be int64 or int32, got ", labels);
   check(x.shape.rank() >= 2 && labels.shape.matches({x.shape[0], x.shape[1]}),

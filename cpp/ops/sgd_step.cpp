@@ -7,7 +7,7 @@
 namespace plmcore {
 
 void sgd_step(const Tensor& param, const Tensor& grad, const Tensor& velocity, const StepOptions& o) {
-  Attrs attrs{{"lr", o.lr}, {"weight_decay", o.weight_decay}};
+  AttrList attrs{{"lr", o.lr}, {"weight_decay", o.weight_decay}};
   if (velocity.defined()) {
     attrs.push_back({"momentum", o.momentum});
     attrs.push_back({"nesterov", o.nesterov});
@@ -18,7 +18,10 @@ void sgd_step(const Tensor& param, const Tensor& grad, const Tensor& velocity, c
 }
 
 static Specs infer(const InSpecs& in, const Attrs& attrs) {
-  if (in.has(2)) check<ValueError>(attrs.f("momentum") >= 0, "sgd_step: momentum must not be negative, got ", attrs.f("momentum"));
+  if (in.has(2)) {
+    check<ValueError>(attrs.f("momentum") >= 0, "sgd_step: momentum must not be negative, got ", attrs.f("momentum"));
+    attrs.flag("nesterov");
+  }
   return infer_step("sgd_step", in, attrs, 1, true);
 }
 static Workspace workspace(const View* in, const View*, const Attrs&) { return zero_row(in, 4); }

@@ -11,12 +11,33 @@ Shape broadcast_shapes(const char* op, const Shape& a, const Shape& b);
 
 // 0 <= axis < rank after counting from the end.
 int normal_axis(const char* op, int64_t axis, int rank);
+// The attribute "axis", which kernels take as it is: it does not count from the end any more.
+int stored_axis(const char* op, const Attrs& attrs, int rank);
 
 // Same dtype on all given inputs, which must be float.
 DType float_dtype(const char* op, const InSpecs& in, std::initializer_list<int> inputs);
 
+// The dtype of sums over elements of this float dtype, and of saved statistics: float64 for float64, else float32.
+constexpr DType sum_dtype(DType t) { return t == DType::float64 ? DType::float64 : DType::float32; }
+
 // An int64 or int32 tensor.
 void require_index(const char* op, const Spec& index);
+
+// An input of this name must be like this.
+void require_shape(const char* op, const char* name, const Spec& got, const Shape& want);
+void require_spec(const char* op, const char* name, const Spec& got, const Spec& want);
+
+// The (seed, offset) of a random op: int64[2].
+void require_random(const char* op, const Spec& state);
+
+// Of a row-sparse gradient of [V, ...]: rows int64 [n], values [n, ...] in a float dtype.
+void require_rows(const char* op, const Spec& rows, const Spec& values);
+
+// The attribute "eps", 0 or more.
+void require_eps(const char* op, const Attrs& attrs);
+
+// A number that elements of the dtype can hold.
+void require_element(const char* op, const char* name, double value, DType dtype);
 
 // start <= stop <= size, as far as the sizes are known; a traced program checks it again when it runs.
 void require_range(const char* op, Dim start, Dim stop, Dim size);
@@ -33,9 +54,13 @@ Specs arithmetic_rule(const char* op, const InSpecs& in);
 Specs comparison_rule(const char* op, const InSpecs& in);
 Specs elementwise_rule(const char* op, const InSpecs& in);
 Specs pair_rule(const char* op, const InSpecs& in);
+// x or the sum s, gamma, mean, rstd, dy -> dx, dgamma, dbeta
+Specs layer_norm_grad_rule(const char* op, const InSpecs& in);
 
 // A list of axes as bits, counted from the end where negative; empty means all. IndexError, ValueError for a repeat.
 int64_t axes_mask(const char* op, const Axes& axes, int rank);
+// The attribute "axes", which holds such bits.
+int64_t stored_axes(const char* op, const Attrs& attrs, int rank);
 // The shape without the axes of the mask, or with size 1 there.
 Shape reduced_shape(const Shape& shape, int64_t axes, bool keepdims);
 

@@ -20,14 +20,20 @@ static Dim count(Dim start, Dim stop, int64_t step) {
   return length.known() ? Dim(length.value() / stride + (length.value() % stride != 0)) : divide(length, stride);
 }
 
-static Specs infer(const InSpecs& in, const Attrs& attrs) {
-  const int axis = normal_axis("slice", attrs.i("axis"), in[0].shape.rank());
+// How many elements the attributes take from an axis of this size.
+static Dim taken(const char* op, const Attrs& attrs, Dim size) {
   const Dim start = attrs.dim("start"), stop = attrs.dim("stop");
   const int64_t step = attrs.i("step");
-  check<ValueError>(step != 0 && step != INT64_MIN, "slice: step must not be 0, got ", step);
-  require_range("slice", start, stop, in[0].shape[axis]);
+  check<ValueError>(step != 0 && step != INT64_MIN, op, ": step must not be 0, got ", step);
+  require_range(op, start, stop, size);
+  return count(start, stop, step);
+}
+
+static Specs infer(const InSpecs& in, const Attrs& attrs) {
+  in.expect(1);
   Shape shape = in[0].shape;
-  shape[axis] = count(start, stop, step);
+  const int axis = stored_axis("slice", attrs, shape.rank());
+  shape[axis] = taken("slice", attrs, shape[axis]);
   return {{shape, in[0].dtype}};
 }
 
@@ -40,8 +46,12 @@ const OpDef ops::slice = {"slice", infer, backward, saves(), saves()};
 
 // dy -> dx: dy in its place along the axis of size `size`, 0 elsewhere
 static Specs infer_grad(const InSpecs& in, const Attrs& attrs) {
+  in.expect(1);
   Shape shape = in[0].shape;
-  shape[normal_axis("slice_grad", attrs.i("axis"), shape.rank())] = attrs.dim("size");
+  const int axis = stored_axis("slice_grad", attrs, shape.rank());
+  const Dim size = attrs.dim("size"), count = taken("slice_grad", attrs, size);
+  check(require_equal(shape[axis], count), "slice_grad: axis ", axis, " of dy must be ", count, ", got ", in[0]);
+  shape[axis] = size;
   return {{shape, in[0].dtype}};
 }
 

@@ -32,8 +32,9 @@ Tensors split(const Tensor& x, const Dims& sizes, int axis) {
 }
 
 static Specs infer_pieces(const char* op, const InSpecs& in, const Attrs& attrs) {
+  in.expect(1);
   const Shape& sizes = attrs.dims("sizes");
-  const int axis = normal_axis(op, attrs.i("axis"), in[0].shape.rank());
+  const int axis = stored_axis(op, attrs, in[0].shape.rank());
   Specs out;
   Dim total = 0;
   for (Dim d : sizes) {
@@ -46,7 +47,10 @@ static Specs infer_pieces(const char* op, const InSpecs& in, const Attrs& attrs)
   return out;
 }
 static Specs infer(const InSpecs& in, const Attrs& attrs) { return infer_pieces("split", in, attrs); }
-static Specs infer_rows(const InSpecs& in, const Attrs& attrs) { return infer_pieces("split_rows", in, attrs); }
+static Specs infer_rows(const InSpecs& in, const Attrs& attrs) {
+  check<ValueError>(attrs.i("axis") == 0, "split_rows: the axis must be 0, got ", attrs.i("axis"));
+  return infer_pieces("split_rows", in, attrs);
+}
 
 static Tensors backward(const Grad& g) {
   Tensors pieces;

@@ -4,10 +4,11 @@
 
 namespace plmcore {
 
-Specs infer_step(const char* op, const InSpecs& in, const Attrs& attrs, int moments, bool optional) {
+Specs infer_step(const char* op, const InSpecs& in, const Attrs& attrs, size_t moments, bool optional) {
+  const size_t scale = 2 + moments, rows = 3 + moments;
+  in.expect(rows + 1);
   const DType dtype = float_dtype(op, in, {0, 1});
   const Spec &param = in[0], &grad = in[1];
-  const int scale = 2 + moments, rows = 3 + moments;
   if (in.has(rows)) {
     check<DTypeError>(in[rows].dtype == DType::int64, op, ": rows must be int64, got ", in[rows]);
     check(param.shape.rank() >= 1 && in[rows].shape.rank() == 1, op, ": a row-sparse gradient needs a param with axes and rows [n], got ",
@@ -18,8 +19,8 @@ Specs infer_step(const char* op, const InSpecs& in, const Attrs& attrs, int mome
   } else {
     check(grad.shape.matches(param.shape), op, ": the gradient must have the shape of param ", param.shape, ", got ", grad.shape);
   }
-  const DType state = dtype == DType::float64 ? dtype : DType::float32;
-  for (int k = 2; k < scale; ++k) {
+  const DType state = sum_dtype(dtype);
+  for (size_t k = 2; k < scale; ++k) {
     if (optional && !in.has(k)) continue;
     check(in.has(k), op, ": the moments are missing");
     check(in[k].shape.matches(param.shape) && in[k].dtype == state, op, ": the moments must be ", Spec{param.shape, state}, " for a param ",
@@ -29,13 +30,14 @@ Specs infer_step(const char* op, const InSpecs& in, const Attrs& attrs, int mome
     check(in[scale].shape.rank() == 0 && in[scale].dtype == DType::float32, op, ": scale must be float32[], got ", in[scale]);
   check<ValueError>(attrs.f("lr") >= 0, op, ": lr must not be negative, got ", attrs.f("lr"));
   check<ValueError>(attrs.f("weight_decay") >= 0, op, ": weight_decay must not be negative, got ", attrs.f("weight_decay"));
+  if (attrs.has("lazy")) attrs.flag("lazy");  // no need of it without rows
   return {};
 }
 
 void check_adam(const char* op, const Attrs& attrs) {
   for (const char* key : {"beta1", "beta2"})
     check<ValueError>(attrs.f(key) >= 0 && attrs.f(key) < 1, op, ": ", key, " must be in [0, 1), got ", attrs.f(key));
-  check<ValueError>(attrs.f("eps") >= 0, op, ": eps must not be negative, got ", attrs.f("eps"));
+  require_eps(op, attrs);
   check<ValueError>(attrs.i("step") >= 1, op, ": step counts from 1, got ", attrs.i("step"));
 }
 
@@ -45,7 +47,7 @@ Workspace zero_row(const View* in, int rows) {
 }
 
 void dispatch_adam(const OpDef& op, const Tensor& param, const Tensor& grad, const Tensor& m, const Tensor& v, const StepOptions& o) {
-  Attrs attrs{{"lr", o.lr}, {"beta1", o.beta1}, {"beta2", o.beta2}, {"eps", o.eps}, {"weight_decay", o.weight_decay}, {"step", o.step}};
+  AttrList attrs{{"lr", o.lr}, {"beta1", o.beta1}, {"beta2", o.beta2}, {"eps", o.eps}, {"weight_decay", o.weight_decay}, {"step", o.step}};
   const Tensor rows = grad.rows(), values = rows.defined() ? grad.values() : grad;
   if (rows.defined()) attrs.push_back({"lazy", o.lazy});
   dispatch(op, {param, values, m, v, o.scale, rows}, attrs);

@@ -8,7 +8,7 @@
 namespace plmcore {
 
 // `moments` of them stand between grad and scale. An undefined one fails unless `optional`.
-Specs infer_step(const char* op, const InSpecs& in, const Attrs& attrs, int moments, bool optional = false);
+Specs infer_step(const char* op, const InSpecs& in, const Attrs& attrs, size_t moments, bool optional = false);
 
 // The ranges of Adam's attributes.
 void check_adam(const char* op, const Attrs& attrs);

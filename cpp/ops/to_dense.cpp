@@ -1,5 +1,5 @@
 // The dense form of a row-sparse gradient: y[rows[k]] = values[k], zeros elsewhere.   rows [n]; values [n, ...]; y [V, ...]
-#include "ops/op.h"
+#include "ops/shape_rules.h"
 #include "plmcore/ops.h"
 
 namespace plmcore {
@@ -11,8 +11,8 @@ Tensor to_dense(const Tensor& sparse) {
 }
 
 static Specs infer(const InSpecs& in, const Attrs& attrs) {
-  check<DTypeError>(in[0].dtype == DType::int64 && is_float(in[1].dtype), "to_dense: rows must be int64 and values float, got ", in[0],
-                    " and ", in[1]);
+  in.expect(2);
+  require_rows("to_dense", in[0], in[1]);
   Shape shape = in[1].shape;
   shape[0] = attrs.dim("rows");
   return {{shape, in[1].dtype}};

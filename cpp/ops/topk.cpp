@@ -8,6 +8,7 @@ namespace plmcore {
 Tensors topk(const Tensor& x, Dim k) { return dispatch(ops::topk, {x}, {{"k", k}}); }
 
 static Specs infer(const InSpecs& in, const Attrs& attrs) {
+  in.expect(1);
   float_dtype("topk", in, {0});
   const Dim k = attrs.dim("k");
   check(in[0].shape.rank() >= 1, "topk: x must have at least one axis, got ", in[0]);

@@ -11,6 +11,7 @@ Tensor transpose(const Tensor& x, const Axes& order) {
 }
 
 static Specs infer(const InSpecs& in, const Attrs& attrs) {
+  in.expect(1);
   const Shape& order = attrs.dims("order");
   Shape shape;
   unsigned seen = 0;

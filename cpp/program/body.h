@@ -17,7 +17,7 @@ struct Instruction {
   const OpDef* op = nullptr;
   SmallVector<int32_t, 6> in;   // value numbers; 0: an optional input that was not given
   SmallVector<int32_t, 4> out;
-  Attrs attrs;
+  AttrList attrs;
 };
 
 struct Guard {

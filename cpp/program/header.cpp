@@ -189,7 +189,10 @@ class ProgramReader {
     const Reader steps = r_["instructions"];
     for (size_t i = 0; i < steps.size(); ++i) read_instruction(steps.at(i));
     read_outputs();
-    if (b_.random_in) b_.random_out = use(r_["random"].at(1));
+    if (b_.random_in) {
+      b_.random_out = use(r_["random"].at(1));
+      check_random(b_.random_out);
+    }
     for (size_t v = 1; v < defined_.size(); ++v) r_["values"].at(v - 1).require(defined_[v], "nothing gives the value ", v);
     b_.find_last_uses();
   }
@@ -240,10 +243,12 @@ class ProgramReader {
     if (r.size() == 0) return;
     r.size(2);
     b_.random_in = define(r.at(0));
-    Value& v = b_.values[b_.random_in];
-    r.require(v.spec.dtype == DType::int64 && v.spec.shape.rank() == 1 && v.spec.shape[0].is(2), "the random state must be int64[2], got ",
-              v.spec);
-    v.name = "random";
+    check_random(b_.random_in);
+    b_.values[b_.random_in].name = "random";
+  }
+  void check_random(int32_t value) const {
+    const Spec& s = b_.values[value].spec;
+    r_["random"].require(s.dtype == DType::int64 && s.shape.rank() == 1 && s.shape[0].is(2), "the random state must be int64[2], got ", s);
   }
   void read_instruction(const Reader& r) {
     r.members({"op", "in", "out", "attrs"});

@@ -29,8 +29,8 @@ void Program::Body::find_last_uses() {
 
 namespace {
 
-Attrs settle(const Attrs& attrs, const Bindings& bound) {
-  Attrs result = attrs;
+AttrList settle(const AttrList& attrs, const Bindings& bound) {
+  AttrList result = attrs;
   for (Attr& a : result)
     for (int i = 0; i < a.dims.rank(); ++i) a.dims[i] = bound.evaluate(a.dims[i]);
   return result;

@@ -70,7 +70,7 @@ int32_t Tracer::value_of(const Tensor& t) {
   return it->second;
 }
 
-Tensors Tracer::append(const OpDef& op, const Inputs& in, const Attrs& attrs, const Specs& specs) {
+Tensors Tracer::append(const OpDef& op, const Inputs& in, const AttrList& attrs, const Specs& specs) {
   Instruction step;
   step.op = &op;
   step.attrs = attrs;

@@ -20,7 +20,7 @@ class Tracer {
   Tensor input(std::string name, const Spec& spec);
   // A weight that the program uses gets this name; false when it uses no such tensor.
   bool name_constant(const Tensor& t, std::string name);
-  Tensors append(const OpDef& op, const Inputs& in, const Attrs& attrs, const Specs& out);
+  Tensors append(const OpDef& op, const Inputs& in, const AttrList& attrs, const Specs& out);
   bool guard(Dim a, Dim b);                                 // adds `a == b`, to hold when the program runs
   Tensor& random();                                       // the (seed, offset) value of the next random op
   Program finish(const std::vector<std::string>& names, const Tensors& outputs);

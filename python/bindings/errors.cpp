@@ -1,23 +1,48 @@
 // C++ exceptions as Python ones. Each is a subclass of the built-in that a caller would expect.
+#include <cstring>
+
 #include "bindings/bindings.h"
 
 namespace plmcore::bindings {
 
+namespace {
+
+// A message may quote a file, which may hold any bytes.
+nb::object text_of(const char* what) {
+  return nb::steal(PyUnicode_DecodeUTF8(what, static_cast<Py_ssize_t>(std::strlen(what)), "replace"));
+}
+
+template <class E>
+void bind_error(nb::module_& m, const char* name, PyObject* base) {
+  const std::string full = nb::cast<std::string>(m.attr("__name__")) + "." + name;
+  const nb::object type = nb::steal(PyErr_NewException(full.c_str(), base, nullptr));
+  m.attr(name) = type;  // the module keeps it
+  nb::register_exception_translator(
+      [](const std::exception_ptr& p, void* type) {
+        try {
+          std::rethrow_exception(p);
+        } catch (const E& e) { PyErr_SetObject(static_cast<PyObject*>(type), text_of(e.what()).ptr()); }
+      },
+      type.ptr());
+}
+
+}  // namespace
+
 void bind_errors(nb::module_& m) {
-  nb::exception<ShapeError>(m, "ShapeError", PyExc_ValueError);
-  nb::exception<ValueError>(m, "ArgumentError", PyExc_ValueError);
-  nb::exception<IndexError>(m, "IndexRangeError", PyExc_IndexError);
-  nb::exception<DTypeError>(m, "DTypeError", PyExc_TypeError);
-  nb::exception<DeviceError>(m, "DeviceError", PyExc_RuntimeError);
-  nb::exception<GraphError>(m, "GraphError", PyExc_RuntimeError);
-  nb::exception<TraceError>(m, "TraceError", PyExc_RuntimeError);
-  nb::exception<FormatError>(m, "FormatError", PyExc_ValueError);
-  nb::exception<MemoryError>(m, "OutOfMemoryError", PyExc_MemoryError);
+  bind_error<ShapeError>(m, "ShapeError", PyExc_ValueError);
+  bind_error<ValueError>(m, "ArgumentError", PyExc_ValueError);
+  bind_error<IndexError>(m, "IndexRangeError", PyExc_IndexError);
+  bind_error<DTypeError>(m, "DTypeError", PyExc_TypeError);
+  bind_error<DeviceError>(m, "DeviceError", PyExc_RuntimeError);
+  bind_error<GraphError>(m, "GraphError", PyExc_RuntimeError);
+  bind_error<TraceError>(m, "TraceError", PyExc_RuntimeError);
+  bind_error<FormatError>(m, "FormatError", PyExc_ValueError);
+  bind_error<MemoryError>(m, "OutOfMemoryError", PyExc_MemoryError);
   nb::register_exception_translator([](const std::exception_ptr& p, void*) {
     try {
       std::rethrow_exception(p);
     } catch (const FileError& e) {  // OSError makes itself FileNotFoundError, PermissionError, ... by its number
-      PyErr_SetObject(PyExc_OSError, nb::make_tuple(e.code, e.what()).ptr());
+      PyErr_SetObject(PyExc_OSError, nb::make_tuple(e.code, text_of(e.what())).ptr());
     }
   });
 }

@@ -8,6 +8,7 @@ namespace plmcore {
 
 // The numbers are part of the program file format.
 enum class Activation : int { none, relu, gelu, gelu_tanh, tanh, sigmoid, silu };
+constexpr int kActivations = 7;
 Activation activation_from_name(std::string_view name);  // "none", "relu", "gelu", "gelu_tanh", ...; ValueError lists them
 
 // ---- making ----
