@@ -11,8 +11,8 @@ spec = OpSpec(
         dict(state=np.array([7, 9]), by=1 << 33),
     ],
     errors=[
-        (dict(state=np.array([1, 2, 3]), by=1), r"the state must be int64\[2\], got int64\[3\]"),
-        (dict(state=np.array([1, 2], np.int32), by=1), r"the state must be int64\[2\], got int32\[2\]"),
+        (dict(state=np.array([1, 2, 3]), by=1), r"the random state must be int64\[2\], got int64\[3\]"),
+        (dict(state=np.array([1, 2], np.int32), by=1), r"the random state must be int64\[2\], got int32\[2\]"),
     ],
 )
 test_all = spec.tests()
