@@ -89,6 +89,8 @@ def write(
 def _tensor(name: str, value: Tensor | np.ndarray) -> Tensor:
     if isinstance(value, Tensor):
         return value
+    if isinstance(value, np.generic):
+        value = np.asarray(value)
     if not isinstance(value, np.ndarray):
         raise _core.DTypeError(f"safetensors: {name!r} must be a Tensor or a NumPy array, got {type(value).__name__}")
     shares = value.flags.c_contiguous and value.flags.aligned and value.dtype.isnative

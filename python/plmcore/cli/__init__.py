@@ -13,6 +13,7 @@ EXAMPLES = """\
 examples:
   python -m plmcore demo                          train a small character model for a minute and read what it writes
   python -m plmcore demo --steps 2000 --out run   longer, and keep the weights in run/weights.npz
+  python -m plmcore convert model-dir new-dir     pytorch_model.bin to model.safetensors, without PyTorch and without running pickled code
   cmake -B build -Dplmcore_DIR=$(python -m plmcore --cmake-dir)
                                                   build a C++ program against the installed library
 """
@@ -45,6 +46,30 @@ def parser() -> argparse.ArgumentParser:
         metavar="S",
         help="of weights, batches, dropout and the sample (default: %(default)s)",
     )
+
+    convert = commands.add_parser(
+        "convert",
+        help="turn pytorch_model.bin into safetensors",
+        description="Reads what torch.save wrote (a file, or a model directory with one or several) and writes safetensors. PyTorch is not needed, "
+        "and nothing in the file is run: one that holds more than tensors is refused.",
+        epilog="examples:\n  python -m plmcore convert bert-dir bert-new\n  python -m plmcore convert pytorch_model.bin model.safetensors",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    convert.add_argument(
+        "source", type=pathlib.Path, metavar="DIR|FILE", help="a model directory or a file of torch.save"
+    )
+    convert.add_argument(
+        "out",
+        type=pathlib.Path,
+        metavar="OUT",
+        help="a directory, which also gets configuration and tokenizer files, or a .safetensors file",
+    )
+    convert.add_argument(
+        "--max-shard-mb",
+        type=positive,
+        metavar="N",
+        help="split weights larger than N megabytes (10^6 bytes) into shards with an index",
+    )
     return main
 
 
@@ -76,6 +101,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         except KeyboardInterrupt:
             print("\nstopped", file=sys.stderr)
             return 130
+        return 0
+    if args.command == "convert":
+        from plmcore.cli import convert
+
+        try:
+            written = convert.run(args.source, args.out, args.max_shard_mb and args.max_shard_mb * 10**6)
+        except (plmcore.FormatError, OSError) as e:
+            print(f"plmcore convert: {e}", file=sys.stderr)
+            return 1
+        print("\n".join(map(str, written)))
         return 0
     arguments.print_help()
     return 2
