@@ -134,7 +134,8 @@ class _Machine:
     def line(self) -> str:
         end = self.data.find(b"\n", self.at, min(self.end, self.at + 256))
         if end < 0:
-            raise FormatError("the name of a global does not end")
+            self.take(256)  # cut off, unless the name is that long
+            raise FormatError("the name of a global is too long")
         text = self.take(end - self.at)
         self.take(1)
         return _text(text)
