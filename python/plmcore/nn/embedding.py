@@ -25,11 +25,11 @@ class Embedding(Module):
     ):
         if padding_idx is not None and not 0 <= padding_idx < size:
             raise ValueError(f"Embedding: padding_idx must be from 0 to {size - 1}, got {padding_idx}")
-        self.weight = Parameter(weight_init((size, width)))
+        if padding_idx is not None:
+            weight_init = init.zero_row(weight_init, padding_idx)
+        self.weight = Parameter.new(weight_init, (size, width))
         self.padding_idx = padding_idx
         self.sparse = sparse
-        if padding_idx is not None:
-            self.weight.numpy()[padding_idx] = 0
 
     def __call__(self, ids: Tensor) -> Tensor:
         y = ops.embedding(self.weight, ids, self.sparse)  # [..., C]
