@@ -56,9 +56,11 @@ def read_model(
     """
     folder = pathlib.Path(folder)
     config = read_config(folder, **changes)
-    own = models.head_of(config) if head is None or config.architectures[:1] else None
-    head = own if head is None else head
     family = models.family(config)
+    if head is None:
+        head = own = models.head_of(config)
+    else:
+        own = family.ARCHITECTURES.get(next(iter(config.architectures), ""), "base")
     with nn.init.skipped():
         model = models.build(config, head)
     tensors, _ = safetensors.read(folder)
@@ -103,7 +105,7 @@ def copy_companions(source: pathlib.Path, folder: pathlib.Path) -> None:
             shutil.copyfile(source / name, folder / name)
 
 
-def _separate_heads(config: Config, head: str, own: str | None, report: names.Report) -> list[str]:
+def _separate_heads(config: Config, head: str, own: str, report: names.Report) -> list[str]:
     """Takes out of the report what comes of loading another head than the file's; returns the names that are fresh for it."""
     if not report.missing and not report.unexpected:
         return []
@@ -114,7 +116,7 @@ def _separate_heads(config: Config, head: str, own: str | None, report: names.Re
             return names.published_names(family, models.build(config, head))
 
     fresh: list[str] = []
-    if own is not None and own != head:
+    if own != head:
         expected = {name.removeprefix(family.PREFIX) for name in known(own)}
         fresh = [name for name in report.missing if name.removeprefix(family.PREFIX) not in expected]
         report.missing = [name for name in report.missing if name not in fresh]

@@ -14,6 +14,7 @@ examples:
   python -m plmcore demo                          train a small character model for a minute and read what it writes
   python -m plmcore demo --steps 2000 --out run   longer, and keep the weights in run/weights.npz
   python -m plmcore convert model-dir new-dir     pytorch_model.bin to model.safetensors, without PyTorch and without running pickled code
+  python -m plmcore info model-dir                family, head, parameters and memory of a model directory
   cmake -B build -Dplmcore_DIR=$(python -m plmcore --cmake-dir)
                                                   build a C++ program against the installed library
 """
@@ -70,6 +71,17 @@ def parser() -> argparse.ArgumentParser:
         metavar="N",
         help="split weights larger than N megabytes (10^6 bytes) into shards with an index",
     )
+
+    info = commands.add_parser(
+        "info",
+        help="say what a model directory holds",
+        description="Family, head, number of parameters, dtype and memory of a model directory. The weights are not read.",
+        epilog="example:\n  python -m plmcore info bert-base-uncased",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    info.add_argument(
+        "folder", type=pathlib.Path, metavar="DIR", help="a directory with config.json and safetensors files"
+    )
     return main
 
 
@@ -111,6 +123,15 @@ def main(argv: Sequence[str] | None = None) -> int:
             print(f"plmcore convert: {e}", file=sys.stderr)
             return 1
         print("\n".join(map(str, written)))
+        return 0
+    if args.command == "info":
+        from plmcore.cli import info
+
+        try:
+            print(info.describe(args.folder))
+        except (ValueError, OSError) as e:
+            print(f"plmcore info: {e}", file=sys.stderr)
+            return 1
         return 0
     arguments.print_help()
     return 2

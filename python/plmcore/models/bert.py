@@ -43,6 +43,8 @@ class BertConfig(Config):
         self.one_of("hidden_act", ACTIVATIONS)
         self.probability("hidden_dropout_prob", "attention_probs_dropout_prob", "classifier_dropout")
         self.one_of("add_cross_attention", (False,))
+        if self.extra.get("position_embedding_type", "absolute") != "absolute":
+            self.refuse("extra", "must not ask for a position_embedding_type other than absolute")
 
     @property
     def weight_init(self) -> nn.init.Init:

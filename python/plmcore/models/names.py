@@ -119,12 +119,10 @@ def published_names(family: ModuleType, model: Module) -> set[str]:
     return {name for slot in slots(family, model) for name in (*slot.stored.parts, *slot.stored.aliases)}
 
 
-def load(
-    family: ModuleType, model: Module, tensors: Mapping[str, Tensor], dtype: str | None = None, prefix: str = ""
-) -> Report:
+def load(family: ModuleType, model: Module, tensors: Mapping[str, Tensor], dtype: str | None = None) -> Report:
     """Gives a model built inside nn.init.skipped() its weights: the very tensors where dtype and layout fit, else converted copies.
 
-    Parameters that are not there are drawn as for a fresh model. `prefix` is the family's, when the model is a bare body.
+    Parameters that are not there are drawn as for a fresh model.
     """
     tensors = _normal(family, tensors)
     report, used, config = Report(), set(), model.config
@@ -133,29 +131,29 @@ def load(
     for slot in slots(family, model):
         groups.setdefault(id(slot.parameter), []).append(slot)
     for group in groups.values():
-        values: list[tuple[list[Slot], Tensor | None]] = []
+        values: dict[str, Tensor] = {}
+        wrong: list[str] = []
         for slot in group:
-            parts = _find(slot.stored, tensors, family.PREFIX, used)
-            wrong = [
-                f"{name} {list(t.shape)}, expected {list(slot.stored.part_shape(slot.parameter.shape, config))}"
-                for name, t in parts
-                if tuple(t.shape) != slot.stored.part_shape(slot.parameter.shape, config)
+            parts = _find(slot.stored, tensors, family.PREFIX)
+            used.update(name for names in parts for name in names)
+            if all(parts):
+                chosen = {names[-1]: tensors[names[-1]] for names in parts}
+                shape = slot.stored.part_shape(slot.parameter.shape, config)
+                bad = [n for n, t in chosen.items() if tuple(t.shape) != shape]
+                wrong += [f"{n} {list(chosen[n].shape)}, expected {list(shape)}" for n in bad]
+                if not bad:
+                    values[slot.name] = _converted(slot, list(chosen.values()), dtype)
+        report.misshaped += wrong
+        if not values and not wrong:
+            parts = group[0].stored.parts
+            report.missing += [
+                p for p, names in zip(parts, _find(group[0].stored, tensors, family.PREFIX)) if not names
             ]
-            report.misshaped += wrong
-            if parts and not wrong:
-                values.append(([slot], _converted(slot, [t for _, t in parts], dtype)))
-        if len(values) > 1 and all(_same(values[0][1], v) for _, v in values[1:]):
-            values = values[:1]
-        if not values:
-            if not any(name in wrong for name in group[0].stored.parts for wrong in report.misshaped):
-                report.missing += group[0].stored.parts
-            values = [(group, None)]
-        elif len(values) == 1:
-            values = [(group, values[0][1])]
-        for where, value in values:
-            parameter = Parameter(_drawn(where[0].parameter, dtype) if value is None else value)
-            for slot in where:
-                setattr(slot.owner, slot.attribute, parameter)
+        first = next(iter(values.values())) if values else _drawn(group[0].parameter, dtype)
+        shared = Parameter(first)
+        for slot in group:
+            value = values.get(slot.name, first)
+            setattr(slot.owner, slot.attribute, shared if _same(value, first) else Parameter(value))
     report.unexpected = [name for name in tensors if name not in used]
     return report
 
@@ -212,20 +210,13 @@ def _normal(family: ModuleType, tensors: Mapping[str, Tensor]) -> dict[str, Tens
     return result
 
 
-def _find(stored: Stored, tensors: Mapping[str, Tensor], prefix: str, used: set[str]) -> list[tuple[str, Tensor]]:
-    """(name, tensor) of each part, [] unless all are there. The family's prefix may be there or not."""
+def _find(stored: Stored, tensors: Mapping[str, Tensor], prefix: str) -> list[list[str]]:
+    """For each part the names under which the file has it, with or without the family's prefix; the last counts."""
 
     def spellings(name: str) -> tuple[str, ...]:
         return (name, name.removeprefix(prefix) if prefix and name.startswith(prefix) else prefix + name)
 
-    found = []
-    for part in stored.parts:
-        names = [n for written in (part, *stored.aliases) for n in spellings(written) if n in tensors]
-        used.update(names)
-        if not names:
-            return []
-        found.append((names[-1], tensors[names[-1]]))
-    return found
+    return [[n for name in (part, *stored.aliases) for n in spellings(name) if n in tensors] for part in stored.parts]
 
 
 def _common_dtype(tensors) -> str:

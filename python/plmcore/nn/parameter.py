@@ -19,11 +19,14 @@ class Parameter(Tensor):
         return Unset(draw, shape) if init.is_skipped() else Parameter(draw(tuple(shape)))
 
 
+NOTHING = Tensor([])
+
+
 class Unset(Parameter):
     """A parameter that has a shape and no memory yet: what a model is built of for counting, or before its weights are loaded."""
 
     def __init__(self, draw: init.Init, shape: Sequence[int]):
-        super().__init__(Tensor([]))
+        super().__init__(NOTHING)
         self.draw, self._shape = draw, tuple(shape)
 
     @property

@@ -38,9 +38,9 @@ class Tokenizer:
         self.native, self.max_length = native, max_length
         self.native.no_padding()
         self.native.no_truncation()
-        known = native.get_vocab()
-        self.pad_token = next((t for t in (pad_token, "[PAD]", "<pad>") if t in known), None)
-        self.pad_token_id = 0 if self.pad_token is None else known[self.pad_token]
+        known = (t for t in (pad_token, "[PAD]", "<pad>") if t is not None and self.id_of(t) is not None)
+        self.pad_token = next(known, None)
+        self.pad_token_id = 0 if self.pad_token is None else self.id_of(self.pad_token)
 
     @property
     def vocab_size(self) -> int:
