@@ -41,9 +41,6 @@ class LanguageModel:
     def __call__(self, *args: Any, **inputs: Any) -> Output:
         """The model's output for tensors, arrays or nested lists."""
         inputs = {name: as_tensor(name, value) for name, value in inputs.items()}
-        mask = inputs.get("attention_mask")
-        if mask is not None and mask.numpy().all():
-            inputs["attention_mask"] = None
         return self.model(*(as_tensor("input_ids", a) for a in args), **inputs)
 
     def encode(self, texts: str | Sequence[str], batch_size: int = 32) -> np.ndarray:
@@ -103,6 +100,8 @@ def as_tensor(name: str, value: Any) -> Any:
     """Lists and arrays of numbers as tensors, whole numbers as int64; anything else as it is."""
     if value is None or isinstance(value, (Tensor, bool, str, Mapping)):
         return value
+    if isinstance(value, (list, tuple)) and any(isinstance(v, (Tensor, tuple, type(None))) for v in value):
+        return value  # memories and caches of layers
     try:
         array = np.asarray(value)
     except ValueError:

@@ -42,6 +42,12 @@ def test_frozen_and_replaced():
         config.replace(vocab_size=0)
 
 
+def test_changes_must_be_known():
+    assert BertConfig.from_dict({"novelty": 1}, novelty=2, vocab_size=7).extra["novelty"] == 2
+    with pytest.raises(ValueError, match="BertConfig has no key 'num_lables'; one of "):
+        BertConfig.from_dict({}, num_lables=3)
+
+
 @pytest.mark.parametrize(
     "values, message",
     [

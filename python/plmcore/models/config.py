@@ -55,12 +55,14 @@ class Config:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any], **changes: Any) -> Self:
         """From the keys of a config.json; `changes` replace some of them."""
+        known = {f.name for f in dataclasses.fields(cls)} - {"extra"}
+        if unknown := [key for key in changes if key not in known and key not in values]:
+            raise ArgumentError(f"{cls.__name__} has no key {unknown[0]!r}; one of {', '.join(sorted(known))}")
         values = {**values, **changes}
         values.setdefault("dtype", values.pop("torch_dtype", None))
         values["architectures"] = tuple(values.get("architectures") or ())
         if "num_labels" not in changes and isinstance(values.get("id2label"), Mapping):
             values["num_labels"] = len(values["id2label"])
-        known = {f.name for f in dataclasses.fields(cls)} - {"extra"}
         extra = {key: value for key, value in values.items() if key not in known}
         return cls(**{key: value for key, value in values.items() if key in known}, extra=extra)
 
