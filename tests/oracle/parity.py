@@ -130,7 +130,8 @@ def same_output(ours, expected, inputs, tolerance, hidden_by=None):
         for i, (a, e) in enumerate(pairs):
             if visible is not None and a.ndim > 2:
                 seen = visible.reshape(-1, visible.shape[-1]).astype(bool)  # [B, T]; multiple choice has [B, K, T]
-                seen = seen[:, None, :, None] if field.endswith("attentions") else seen[..., None]
+                at_queries = field.endswith("attentions")
+                seen = seen[:, None, :, None] if at_queries else seen.reshape(*a.shape[:-1], 1)
                 assert not np.any(np.where(seen, 0, a)), f"{field} {i}: not 0 where the mask hides"
                 e = np.where(seen, e, 0)
             near(f"{field} {i}" if len(pairs) > 1 else field, a, e, tolerance)
@@ -162,12 +163,18 @@ def one_step(folder, model, inputs, ours, theirs_, dtype, tolerance, step_tolera
     lm, model = plm.load(folder, dtype=dtype), copy.deepcopy(model).to(getattr(torch, dtype))
     batch = typed(inputs, dtype)
     optimisers = ours(lm.parameters()), theirs_(model.parameters())
-    lm(**batch).loss.backward()
-    theirs(model, batch).loss.backward()
+    total_loss(lm(**batch)).backward()
+    total_loss(theirs(model, batch)).backward()
     same_gradients(lm, model, tolerance)
     for o in optimisers:
         o.step()
     same_parameters(lm, model, step_tolerance)
+
+
+def total_loss(output):
+    """Double heads have two."""
+    found = [output[name] for name in ("loss", "mc_loss") if name in output]
+    return found[0] + found[1] if len(found) == 2 else found[0]
 
 
 def typed(inputs, dtype):

@@ -50,6 +50,11 @@ class Config:
     def check(self) -> None:
         """A family's own conditions, with the helpers below."""
 
+    @property
+    def longest(self) -> int | None:
+        """The most tokens of a sequence that there are positions for; None: any number."""
+        return getattr(self, "max_position_embeddings", None)
+
     # ---- config.json ----
 
     @classmethod
@@ -64,7 +69,8 @@ class Config:
         if "num_labels" not in changes and isinstance(values.get("id2label"), Mapping):
             values["num_labels"] = len(values["id2label"])
         extra = {key: value for key, value in values.items() if key not in known}
-        return cls(**{key: value for key, value in values.items() if key in known}, extra=extra)
+        own = {key: tuple(v) if isinstance(v, list) else v for key, v in values.items() if key in known}
+        return cls(**own, extra=extra)
 
     def to_dict(self) -> dict[str, Any]:
         """The keys of a config.json, those that were not understood among them."""

@@ -36,6 +36,10 @@ class Whole:
         """0, 1, ..., T - 1, or where the rows lie in there.  [1, T] or [N]"""
         return ops.reshape(ops.arange(0, self.T), (1, self.T))
 
+    def spread(self, rows: Tensor) -> Tensor:
+        """rows -> [B, T, ...], anything where the mask hides"""
+        return rows
+
     def unpack(self, rows: Tensor) -> Tensor:
         """rows -> [B, T, ...], 0 where the mask hides"""
         return rows
@@ -76,19 +80,22 @@ class Packed(Whole):
 
     def __init__(self, mask: Tensor, also: Tensor | None = None):
         super().__init__(mask.shape)
-        keep = mask if also is None else ops.logical_or(mask, also)
-        self.index = ops.pack_rows(keep, keep)[1]  # [N], b * T + t
-        lengths = ops.sum(ops.cast(keep, "int64"), 1)
-        self.starts = ops.pad(ops.cumsum(lengths, 0), [1], [0])  # [B + 1]
+        self.keep = mask if also is None else ops.logical_or(mask, also)
+        self.index = ops.pack_rows(self.keep, self.keep)[1]  # [N], b * T + t
+        self.lengths = ops.sum(ops.cast(self.keep, "int64"), 1)  # [B]
+        self.starts = ops.pad(ops.cumsum(self.lengths, 0), [1], [0])  # [B + 1]
         self.attention = {"offsets": self.starts}
         self.hidden = None
         if also is not None:
             visible = self.pack(mask)  # [N]
-            dropped = ops.cumsum(ops.cast(ops.logical_not(keep), "int64"), 1)  # before t, for a row that is kept
-            place = ops.sub(self.index, self.pack(dropped))  # b * T + the row's number within its sequence
-            keys = ops.unpack_rows(visible, place, self.B, self.T)
+            keys = ops.unpack_rows(visible, self.places(), self.B, self.T)
             self.attention["mask"] = ops.reshape(keys, (self.B, 1, 1, self.T))
             self.hidden = ops.logical_not(visible)
+
+    def places(self) -> Tensor:
+        """[N], b * T + the row's number within its sequence: where rows lie when the sequences begin at 0."""
+        dropped = ops.cumsum(ops.cast(ops.logical_not(self.keep), "int64"), 1)  # before t, for a row that is kept
+        return ops.sub(self.index, self.pack(dropped))
 
     def pack(self, x: Tensor) -> Tensor:
         return ops.index_select(ops.reshape(x, (self.B * self.T, *x.shape[2:])), self.index)
@@ -96,11 +103,14 @@ class Packed(Whole):
     def positions(self) -> Tensor:
         return self.pack(ops.broadcast_to(super().positions(), (self.B, self.T)))
 
+    def spread(self, rows: Tensor) -> Tensor:
+        return ops.unpack_rows(rows, self.index, self.B, self.T)
+
     def unpack(self, rows: Tensor) -> Tensor:
         if self.hidden is not None:
             shape = (self.hidden.shape[0], *(1 for _ in rows.shape[1:]))
             rows = ops.masked_fill(rows, ops.reshape(self.hidden, shape), 0.0)
-        return ops.unpack_rows(rows, self.index, self.B, self.T)
+        return self.spread(rows)
 
     def first(self, rows: Tensor) -> Tensor:
         return ops.index_select(rows, ops.narrow(self.starts, 0, self.B))
@@ -115,7 +125,7 @@ def layout(shape: Sequence, attention_mask: Tensor | None, reads: Reads = (), we
     if attention_mask is None:
         return Whole(shape, weights)
     _check_shape("attention_mask", attention_mask, shape)
-    seen = _values(attention_mask)
+    seen = values(attention_mask)
     if seen is not None and seen.all():
         return Whole(shape, weights)
     mask = ops.cast(attention_mask, "bool")
@@ -129,16 +139,16 @@ def layout(shape: Sequence, attention_mask: Tensor | None, reads: Reads = (), we
     return Packed(mask, also)
 
 
-def check_ids(input_ids: Tensor, most: int | None = None, **others: Tensor | None) -> None:
+def check_ids(input_ids: Tensor, most: int | None = None, called: str = "input_ids", **others: Tensor | None) -> None:
     """input_ids must be whole numbers [B, T] with T at most `most`; `others` must have the same shape."""
     if input_ids.ndim != 2 or input_ids.dtype not in ("int64", "int32"):
         raise ShapeError(
-            f"input_ids must be whole numbers [batch, length], got {input_ids.dtype} {list(input_ids.shape)}"
+            f"{called} must be whole numbers [batch, length], got {input_ids.dtype} {list(input_ids.shape)}"
         )
     T = input_ids.shape[1]
     if most is not None and isinstance(T, int) and T > most:
         raise ShapeError(
-            f"input_ids: the length {T} is more than the {most} positions of the model; cut the text into pieces"
+            f"{called}: the length {T} is more than the {most} positions of the model; cut the text into pieces"
         )
     for name, tensor in others.items():
         if tensor is not None:
@@ -172,8 +182,8 @@ def _check_shape(name: str, tensor: Tensor, shape: Sequence) -> None:
         raise ShapeError(f"{name} must be {list(shape)} like input_ids, got {list(tensor.shape)}")
 
 
-def _values(t: Tensor) -> np.ndarray | None:
-    """None while tracing."""
+def values(t: Tensor) -> np.ndarray | None:
+    """What a tensor holds; None while tracing."""
     try:
         return t.numpy()
     except TraceError:
@@ -186,7 +196,7 @@ def _within(what: str | Tensor, seen: np.ndarray | None) -> bool:
         return False
     if isinstance(what, str):
         return bool(seen[:, 0].all())
-    labels = _values(what)
+    labels = values(what)
     return labels is not None and not ((labels != -100) & (seen == 0)).any()
 
 
