@@ -120,3 +120,12 @@ def test_heads_of_another_width():
 def test_initialisers():
     attn = nn.SelfAttention(C, H, weight_init=nn.init.constant(2.0), out_init=nn.init.constant(3.0))
     assert (attn.qkv.weight.numpy() == 2).all() and (attn.out.weight.numpy() == 3).all()
+
+
+def test_initialiser_of_the_queries():
+    attn = nn.CrossAttention(C, H, weight_init=nn.init.constant(1.0), q_init=nn.init.constant(2.0))
+    assert (
+        (attn.q.weight.numpy() == 2).all()
+        and (attn.kv.weight.numpy() == 1).all()
+        and (attn.out.weight.numpy() == 1).all()
+    )

@@ -69,3 +69,10 @@ def test_skipped_parameters_have_a_shape_and_no_memory():
     drawn = weight.drawn()
     assert drawn.shape == (1000, 64) and drawn.requires_grad and not drawn.numpy()[0].any() and drawn.numpy()[1].any()
     assert nn.Linear(2, 2).weight.numpy().any()  # only inside
+
+
+def test_rows_in_equal_parts():
+    draw = init.rows(init.constant(1.0), init.constant(2.0), init.constant(3.0))
+    assert draw((6, 2)).numpy()[:, 1].tolist() == [1, 1, 2, 2, 3, 3]
+    with pytest.raises(ValueError, match="7 rows cannot be split into 3 equal parts"):
+        draw((7, 2))

@@ -26,3 +26,7 @@ def test_layer_norm_with_a_residual():
     y, s = norm.with_sum(Tensor(x), Tensor(r))
     np.testing.assert_allclose(y.numpy(), expected, atol=1e-6)
     np.testing.assert_array_equal(s.numpy(), x + r)
+
+
+def test_initialiser_of_rms_norm():
+    assert (nn.RMSNorm(7, gamma_init=nn.init.constant(0.5)).gamma.numpy() == 0.5).all()

@@ -1,7 +1,7 @@
 """Multi-head attention layers. Shapes: B batch, T query length, S source length, C width, H heads, D head width, C // H unless given.
 
-`weights` is a list to which a call appends its attention weights [B, H, T, S]. out_init draws the last weight, weight_init
-all unless it is given.
+`weights` is a list to which a call appends its attention weights [B, H, T, S]. out_init draws the last weight, q_init that
+of CrossAttention's queries, weight_init all unless they are given.
 """
 
 from __future__ import annotations
@@ -95,12 +95,13 @@ class CrossAttention(Module):
         scale: float | None = None,
         depth: int | None = None,
         weight_init: Init = TORCH_DEFAULT,
+        q_init: Init | None = None,
         out_init: Init | None = None,
     ):
         self.heads, self.depth = heads, depth or head_width("CrossAttention", width, heads)
         self.scale = scale
         inner = heads * self.depth
-        self.q = Linear(width, inner, bias, weight_init=weight_init)
+        self.q = Linear(width, inner, bias, weight_init=q_init or weight_init)
         self.kv = Linear(width if source_width is None else source_width, 2 * inner, bias, weight_init=weight_init)
         self.out = Linear(inner, width, bias, weight_init=out_init or weight_init)
         self.dropout = dropout

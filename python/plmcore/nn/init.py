@@ -64,6 +64,17 @@ def truncated_normal(std: float = 0.02, mean: float = 0.0, cut: float = 2.0) -> 
     return draw
 
 
+def rows(*draws: Init) -> Init:
+    """Equal parts of the rows, each drawn in its own way: weights that are used in one product."""
+
+    def draw(shape, dtype="float32"):
+        if shape[0] % len(draws):
+            raise ValueError(f"init.rows: {shape[0]} rows cannot be split into {len(draws)} equal parts")
+        return ops.concat([d((shape[0] // len(draws), *shape[1:]), dtype) for d in draws], 0)
+
+    return draw
+
+
 def zero_row(draw: Init, row: int) -> Init:
     """As `draw`, but one row is zeros: that of a padding token."""
 

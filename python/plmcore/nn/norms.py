@@ -31,8 +31,8 @@ class LayerNorm(Module):
 class RMSNorm(Module):
     """x / sqrt(mean(x^2) + eps) * gamma over the last axis.  x [..., C]"""
 
-    def __init__(self, width: int, eps: float = 1e-6):
-        self.gamma = Parameter.new(init.ones, (width,))
+    def __init__(self, width: int, eps: float = 1e-6, *, gamma_init: init.Init = init.ones):
+        self.gamma = Parameter.new(gamma_init, (width,))
         self.eps = eps
 
     def __call__(self, x: Tensor) -> Tensor:
