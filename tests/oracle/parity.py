@@ -99,7 +99,8 @@ def labels(rng, size, shape, share=0.4):
 
 
 def arrays(value):
-    return [v.detach().numpy() for v in value] if isinstance(value, (tuple, list)) else [value.detach().numpy()]
+    """Of a tensor, or of tuples of them, within one another (XLNet's attentions of two streams)."""
+    return [a for v in value for a in arrays(v)] if isinstance(value, (tuple, list)) else [value.detach().numpy()]
 
 
 def near(what, ours, expected, tolerance):
