@@ -51,7 +51,7 @@ class LanguageModel:
             return self.encode([texts], batch_size)[0]
         texts = list(texts)
         how = pooling.read(self.source)
-        limits = [how.max_length, self.tokenizer.max_length, getattr(self.config, "max_position_embeddings", None)]
+        limits = [how.max_length, self.tokenizer.max_length, self.config.longest]
         longest = min((n for n in limits if n), default=None)
         body, was_training = getattr(self.model, "body", self.model), self.model.training
         self.model.eval()

@@ -1,7 +1,8 @@
 """Model families, one module each, found by the `model_type` and `architectures` of a config.json.
 
 A family's module has MODEL_TYPES (model_type -> how its published class names begin), CONFIG, HEADS (head -> class),
-ARCHITECTURES (published class name -> head), PREFIX and NAMES (see plmcore.models.names).
+ARCHITECTURES (published class name -> head), PREFIX and NAMES (see plmcore.models.names); CONFIGS (model_type -> class) where
+its model types have defaults of their own.
 """
 
 from __future__ import annotations
@@ -54,7 +55,9 @@ def config_from_dict(values: Mapping[str, Any], **changes: Any) -> Config:
         raise ArgumentError(
             f"config.json must have a model_type, one of {', '.join(sorted(FAMILIES))}; got {values.get('model_type')!r}"
         )
-    return family(values["model_type"]).CONFIG.from_dict(values, **changes)
+    known = family(values["model_type"])
+    kind = getattr(known, "CONFIGS", {}).get(values["model_type"], known.CONFIG)
+    return kind.from_dict(values, **changes)
 
 
 def head_of(config: Config) -> str:

@@ -58,8 +58,8 @@ class BertConfig(Config):
 class Embeddings(nn.Module):
     """LN(token + segment type + position).  ids [B, T] -> rows"""
 
-    def __init__(self, cfg: BertConfig):
-        C, init = cfg.hidden_size, cfg.weight_init
+    def __init__(self, cfg: BertConfig, width: int | None = None):
+        C, init = width or cfg.hidden_size, cfg.weight_init
         self.tokens = nn.Embedding(cfg.vocab_size, C, cfg.pad_token_id, weight_init=init)
         self.positions = nn.Embedding(cfg.max_position_embeddings, C, weight_init=init)
         self.types = nn.Embedding(cfg.type_vocab_size, C, weight_init=init)
@@ -112,7 +112,7 @@ class Bert(nn.Module):
         output_attentions: bool = False,
         reads: padding.Reads = (),
     ) -> Encoded:
-        padding.check_ids(input_ids, self.config.max_position_embeddings, token_type_ids=token_type_ids)
+        padding.check_ids(input_ids, self.config.longest, token_type_ids=token_type_ids)
         layout = padding.layout(input_ids.shape, attention_mask, reads, output_attentions)
         x = self.embeddings(layout, input_ids, token_type_ids, position_ids)
         states = [x] if output_hidden_states else None
@@ -137,10 +137,10 @@ class Predictions(nn.Module):
     """Logits over the vocabulary: a transform, then the token table as the output layer.  [..., C] -> [..., V]"""
 
     def __init__(self, cfg: BertConfig, tokens: nn.Embedding):
-        C, V, init = cfg.hidden_size, cfg.vocab_size, cfg.weight_init
-        self.dense = nn.Linear(C, C, activation=ACTIVATIONS[cfg.hidden_act], weight_init=init)
-        self.norm = nn.LayerNorm(C, cfg.layer_norm_eps)
-        self.decoder = nn.Linear(C, V, weight=tokens.weight if cfg.tie_word_embeddings else None, weight_init=init)
+        (V, E), init = tokens.weight.shape, cfg.weight_init
+        self.dense = nn.Linear(cfg.hidden_size, E, activation=ACTIVATIONS[cfg.hidden_act], weight_init=init)
+        self.norm = nn.LayerNorm(E, cfg.layer_norm_eps)
+        self.decoder = nn.Linear(E, V, weight=tokens.weight if cfg.tie_word_embeddings else None, weight_init=init)
 
     def __call__(self, x: Tensor) -> Tensor:
         return self.decoder(self.norm(self.dense(x)))

@@ -72,7 +72,7 @@ def language_model_output(
 
 
 class SequenceClassification(nn.Module):
-    """logits [B, L] of each sequence, from the body's pooled vector."""
+    """logits [B, L] of each sequence, from the body's pooled vector; a head may have a pool(Encoded) -> [B, C] of its own."""
 
     def __init__(self, config: Config, body: nn.Module, width: int, dropout: float, weight_init: nn.init.Init):
         self.config, self.body = config, body
@@ -81,10 +81,13 @@ class SequenceClassification(nn.Module):
 
     def __call__(self, input_ids: Tensor, *, labels: Tensor | None = None, **inputs) -> Output:
         encoded = self.body.encode(input_ids, **inputs, reads=(FIRST,))
-        logits = self.classifier(self.dropout(self.body.pool(encoded)))  # [B, L]
+        logits = self.classifier(self.dropout(self.pool(encoded)))  # [B, L]
         return encoded.output(
             logits=logits, loss=None if labels is None else classification_loss(self.config, logits, labels)
         )
+
+    def pool(self, encoded: Encoded) -> Tensor:
+        return self.body.pool(encoded)
 
 
 class TokenClassification(nn.Module):
@@ -104,8 +107,9 @@ class TokenClassification(nn.Module):
 class QuestionAnswering(nn.Module):
     """start_logits and end_logits [B, T] of an answer; they compete over all positions, so that padding runs too."""
 
-    def __init__(self, config: Config, body: nn.Module, width: int, weight_init: nn.init.Init):
+    def __init__(self, config: Config, body: nn.Module, width: int, weight_init: nn.init.Init, dropout: float = 0.0):
         self.config, self.body = config, body
+        self.dropout = nn.Dropout(dropout)
         self.span = nn.Linear(width, 2, weight_init=weight_init)
 
     def __call__(
@@ -117,9 +121,10 @@ class QuestionAnswering(nn.Module):
         **inputs,
     ) -> Output:
         encoded = self.body.encode(input_ids, **inputs, reads=(EVERYWHERE,))
-        start, end = (ops.reshape(x, input_ids.shape) for x in ops.split(self.span(encoded.rows), (1, 1), 2))  # [B, T]
-        both = start_positions is not None and end_positions is not None
-        loss = span_loss(start, end, start_positions, end_positions) if both else None
+        both = self.span(self.dropout(encoded.rows))  # [B, T, 2]
+        start, end = (ops.reshape(x, input_ids.shape) for x in ops.split(both, (1, 1), 2))  # [B, T]
+        known = start_positions is not None and end_positions is not None
+        loss = span_loss(start, end, start_positions, end_positions) if known else None
         return encoded.output(loss=loss, start_logits=start, end_logits=end)
 
 
@@ -139,5 +144,8 @@ class MultipleChoice(nn.Module):
         B, K, T = input_ids.shape
         flat = {name: ops.reshape(x, (B * K, T)) if isinstance(x, Tensor) else x for name, x in inputs.items()}
         encoded = self.body.encode(ops.reshape(input_ids, (B * K, T)), **flat, reads=(FIRST,))
-        logits = ops.reshape(self.classifier(self.dropout(self.body.pool(encoded))), (B, K))
+        logits = ops.reshape(self.classifier(self.dropout(self.pool(encoded))), (B, K))
         return encoded.output(logits=logits, loss=None if labels is None else ops.cross_entropy(logits, labels))
+
+    def pool(self, encoded: Encoded) -> Tensor:
+        return self.body.pool(encoded)

@@ -10,7 +10,8 @@ A family's table NAMES reads ours -> published, by module or by single parameter
 
 The parameters of a head's `body` are published under the family's PREFIX; files with and without it are read. A parameter that
 several modules share is one tensor, found under the name of any of them; a file that holds different values under two of these
-names unties them. Names that match DROPPED are not parameters. RENAMED lists (pattern, replacement) for names of old files.
+names unties them. Shared parameters whose names match REPEATED (a pattern) are written under each of them, for readers that know
+nothing of the sharing. Names that match DROPPED are not parameters. RENAMED lists (pattern, replacement) for names of old files.
 """
 
 from __future__ import annotations
@@ -103,15 +104,15 @@ def slots(family: ModuleType, model: Module) -> list[Slot]:
 
 
 def published(family: ModuleType, model: Module, values: Mapping[str, Tensor] | None = None) -> dict[str, Tensor]:
-    """The parameters, or `values` by our names (gradients, say), as they stand in a file. Shared ones come once."""
+    """The parameters, or `values` by our names (gradients, say), as they stand in a file. Shared ones come once, unless REPEATED."""
     values = model.state_dict() if values is None else values
+    repeated, firsts, result = getattr(family, "REPEATED", None), {}, {}
     with no_grad():
-        return {
-            name: tensor
-            for slot in slots(family, model)
-            if slot.name in values
-            for name, tensor in slot.stored.to_parts(values[slot.name], model.config)
-        }
+        for slot in slots(family, model):
+            first = firsts.setdefault(id(slot.parameter), slot.name)
+            if first in values and (slot.name == first or (repeated and re.search(repeated, slot.name))):
+                result.update(slot.stored.to_parts(values[first], model.config))
+    return result
 
 
 def published_names(family: ModuleType, model: Module) -> set[str]:
