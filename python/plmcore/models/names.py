@@ -26,7 +26,7 @@ import numpy as np
 from plmcore import no_grad
 from plmcore._core import Tensor, ops
 from plmcore.models.config import Config
-from plmcore.nn import Module, Parameter
+from plmcore.nn import Buffer, Module, Parameter
 from plmcore.nn.parameter import Unset
 
 RENAMED = ((r"LayerNorm\.gamma$", "LayerNorm.weight"), (r"LayerNorm\.beta$", "LayerNorm.bias"))
@@ -73,7 +73,7 @@ class Slot:
     name: str
     owner: Module
     attribute: str
-    parameter: Parameter
+    parameter: Parameter | Buffer
     stored: Stored
 
 
@@ -97,7 +97,7 @@ def slots(family: ModuleType, model: Module) -> list[Slot]:
     found = []
     for path, module in model.named_modules():
         for attribute, value in module.members():
-            if isinstance(value, Parameter):
+            if isinstance(value, (Parameter, Buffer)):
                 name = f"{path}.{attribute}" if path else attribute
                 found.append(Slot(name, module, attribute, value, _stored(family, table, name)))
     return found
@@ -145,16 +145,17 @@ def load(family: ModuleType, model: Module, tensors: Mapping[str, Tensor], dtype
                 if not bad:
                     values[slot.name] = _converted(slot, list(chosen.values()), dtype)
         report.misshaped += wrong
-        if not values and not wrong:
+        kind = Buffer if isinstance(group[0].parameter, Buffer) else Parameter  # a buffer may be absent
+        if not values and not wrong and kind is Parameter:
             parts = group[0].stored.parts
             report.missing += [
                 p for p, names in zip(parts, _find(group[0].stored, tensors, family.PREFIX)) if not names
             ]
         first = next(iter(values.values())) if values else _drawn(group[0].parameter, dtype)
-        shared = Parameter(first)
+        shared = kind(first)
         for slot in group:
             value = values.get(slot.name, first)
-            setattr(slot.owner, slot.attribute, shared if _same(value, first) else Parameter(value))
+            setattr(slot.owner, slot.attribute, shared if _same(value, first) else kind(value))
     report.unexpected = [name for name in tensors if name not in used]
     return report
 
@@ -231,7 +232,7 @@ def _converted(slot: Slot, parts: list[Tensor], dtype: str) -> Tensor:
         return slot.stored.to_ours([p.astype(dtype) for p in parts], slot.parameter.shape)
 
 
-def _drawn(parameter: Parameter, dtype: str) -> Tensor:
+def _drawn(parameter: Parameter | Buffer, dtype: str) -> Tensor:
     drawn = parameter.drawn() if isinstance(parameter, Unset) else parameter
     return drawn.detach().astype(dtype)
 

@@ -16,14 +16,23 @@ class Parameter(Tensor):
     @staticmethod
     def new(draw: init.Init, shape: Sequence[int]) -> Parameter:
         """A parameter with drawn values; inside init.skipped() only its shape."""
-        return Unset(draw, shape) if init.is_skipped() else Parameter(draw(tuple(shape)))
+        return UnsetParameter(draw, shape) if init.is_skipped() else Parameter(draw(tuple(shape)))
+
+
+class Buffer(Tensor):
+    """A tensor of a Module that is saved with it but not trained, and no parameter: a table of sinusoids, a fixed bias."""
+
+    @staticmethod
+    def new(draw: init.Init, shape: Sequence[int]) -> Buffer:
+        """A buffer with these values; inside init.skipped() only its shape."""
+        return UnsetBuffer(draw, shape) if init.is_skipped() else Buffer(draw(tuple(shape)))
 
 
 NOTHING = Tensor([])
 
 
-class Unset(Parameter):
-    """A parameter that has a shape and no memory yet: what a model is built of for counting, or before its weights are loaded."""
+class Unset:
+    """A tensor that has a shape and no memory yet: what a model is built of for counting, or before its weights are loaded."""
 
     def __init__(self, draw: init.Init, shape: Sequence[int]):
         super().__init__(NOTHING)
@@ -48,5 +57,13 @@ class Unset(Parameter):
     def numpy(self):
         raise RuntimeError(f"a parameter {list(self._shape)} of a model built inside nn.init.skipped() has no values")
 
-    def drawn(self) -> Parameter:
-        return Parameter(self.draw(self._shape))
+    def drawn(self) -> Tensor:
+        return self.kind(self.draw(self._shape))
+
+
+class UnsetParameter(Unset, Parameter):
+    kind = Parameter
+
+
+class UnsetBuffer(Unset, Buffer):
+    kind = Buffer
