@@ -236,11 +236,14 @@ def check(
 
     lm.save(tmp_path / "saved")
     back, again = load_reference(name, tmp_path / "saved"), plm.load(tmp_path / "saved")
+    kept = dict(back.named_parameters())
+    assert all(torch.equal(p, kept[n]) for n, p in model.named_parameters())
     for inputs in batches:
         with torch.no_grad(), plm.no_grad():
             a, b = theirs(back, inputs), theirs(model, inputs)
             for field in fields(b):
-                assert all(np.array_equal(x, y) for x, y in zip(arrays(a[field]), arrays(b[field]), strict=True)), field
+                for x, y in zip(arrays(a[field]), arrays(b[field]), strict=True):
+                    near(f"{field} of the saved model", x, y, 1e-6)  # torch's sums depend on where memory begins
             same_output(again(**inputs), lm(**inputs), inputs, 0.0, hidden_by)
     return lm
 
