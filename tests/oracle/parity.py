@@ -144,24 +144,32 @@ def gradients(lm):
     return names.published(models.family(lm.config), lm.model, found)
 
 
+def named_parameters(model, preferred):
+    """As of transformers; a shared one comes once, under a name of `preferred` where it has one."""
+    found = {}
+    for name, p in model.named_parameters(remove_duplicate=False):
+        if id(p) not in found or name in preferred:
+            found[id(p)] = name, p
+    return found.values()
+
+
 def same_gradients(lm, model, tolerance):
-    """Relative to each tensor; one that is nothing but rounding (the keys' bias) to a hundredth of the largest, and of that to the
-    rounding of a loss near 1 (the last bias under a question-answering head, where gradients are small)."""
-    ours, expected = gradients(lm), {n: p.grad.numpy() for n, p in model.named_parameters() if p.grad is not None}
+    """Relative to each tensor; one that is nothing but rounding (the keys' bias) to a hundredth of the largest. In float32 at least 3e-7
+    is allowed, what transformers itself is off by from float64 where gradients are small (under question-answering)."""
+    ours = gradients(lm)
+    expected = {n: p.grad.numpy() for n, p in named_parameters(model, ours) if p.grad is not None}
     largest = max(np.abs(g).max() for g in expected.values())
-    floor = 1e-3 if next(iter(expected.values())).dtype == np.float32 else 0.0
+    floor = 3e-3 if next(iter(expected.values())).dtype == np.float32 else 0.0
     assert set(ours) == {n for n in expected if n in ours or np.abs(expected[n]).max() > 0}
     for name, g in ours.items():
-        error, scale = (
-            np.abs(g.numpy() - expected[name]).max(),
-            max(np.abs(expected[name]).max(), 1e-2 * largest, floor),
-        )
+        error = np.abs(g.numpy() - expected[name]).max()
+        scale = max(np.abs(expected[name]).max(), 1e-2 * largest, floor)
         assert error <= tolerance * scale, f"gradient of {name}: differs by {error:.2e}, size {scale:.2e}"
 
 
 def same_parameters(lm, model, tolerance):
     ours = names.published(models.family(lm.config), lm.model)
-    for name, p in model.named_parameters():
+    for name, p in named_parameters(model, ours):
         near(f"{name} after the step", ours[name].numpy(), p.detach().numpy(), tolerance)
 
 
