@@ -139,12 +139,8 @@ class RelativeAttention(nn.Module):
         by_head = ops.transpose(q, (0, 2, 1, 3))  # [B, H, T, D]
         bias = ops.rel_shift(ops.matmul(self.plus(by_head, self.v), r, transpose_b=True), kv.shape[1])  # [B, H, T, S]
         if view.differs is not None:
-            e = ops.reshape(
-                ops.transpose(ops.affine(self.segments, self.scale, 0.0), (1, 0, 2)), (1, self.heads, 2, self.depth)
-            )
-            same, other = ops.split(
-                ops.matmul(self.plus(by_head, self.s), e, transpose_b=True), (1, 1), 3
-            )  # [B, H, T, 1]
+            e = ops.matmul(self.plus(by_head, self.s), ops.transpose(self.segments, (1, 2, 0)))  # [B, H, T, 2]
+            same, other = ops.split(ops.affine(e, self.scale, 0.0), (1, 1), 3)
             bias = ops.add(bias, ops.where(view.differs, other, same))
         y = attend(
             view.layout.collected, ops.add(q, self.u), kv, bias=bias, mask=mask, causal=self.causal, scale=self.scale,
