@@ -224,7 +224,10 @@ class XLNet(nn.Module):
             attention_mask = ops.logical_not(ops.cast(input_mask, "bool"))
         if target_mapping is not None:
             relative.check_shape(
-                "target_mapping", target_mapping, (B, target_mapping.shape[1], T), "[batch, targets, length]"
+                "target_mapping",
+                target_mapping,
+                (B, target_mapping.shape[1] if target_mapping.ndim == 3 else "M", T),
+                "[batch, targets, length]",
             )
             target_mapping = ops.cast(target_mapping, self.tokens.weight.dtype)
         if use_mems is None:
