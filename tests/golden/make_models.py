@@ -24,6 +24,21 @@ MODELS = {
         dict(vocab_size=16, hidden_size=12, num_hidden_layers=2, num_attention_heads=3, intermediate_size=20, max_position_embeddings=8),
         dict(input_ids=IDS, attention_mask=MASK, token_type_ids=np.array([[0, 0, 1, 1, 1], [0, 1, 1, 0, 0]]), labels=LABELS, next_sentence_label=np.array([0, 1])),
     ),
+    "xlnet": (  # the order is 0, 2 before 4 before 1 before 3; 3 and 1 are predicted
+        "XLNetLMHeadModel",
+        dict(vocab_size=16, d_model=12, n_layer=2, n_head=3, d_inner=20, mem_len=4),
+        dict(
+            input_ids=IDS, token_type_ids=np.array([[0, 0, 1, 1, 2], [0, 1, 1, 1, 2]]),
+            perm_mask=np.array([[[0, 1, 0, 1, 1], [0, 1, 0, 1, 0], [0, 1, 0, 1, 1], [0, 0, 0, 1, 0], [0, 1, 0, 1, 1]]] * 2, np.float32),
+            target_mapping=np.array([[[0, 0, 0, 1, 0], [0, 1, 0, 0, 0]]] * 2, np.float32), labels=np.array([[14, 9], [-100, 1]]),
+            mems=np.linspace(-1, 1, 2 * 3 * 2 * 12, dtype=np.float32).reshape(2, 3, 2, 12),
+        ),
+    ),
+    "xlnet-classification": (
+        "XLNetForSequenceClassification",
+        dict(vocab_size=16, d_model=8, n_layer=2, n_head=2, d_inner=10, mem_len=None, num_labels=3),
+        dict(input_ids=IDS[:, ::-1].copy(), attention_mask=MASK[:, ::-1].copy(), token_type_ids=np.array([[0, 0, 1, 1, 2], [3, 3, 0, 0, 2]]), labels=np.array([2, 0])),
+    ),
 }  # fmt: skip
 
 
