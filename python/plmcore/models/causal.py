@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from plmcore import nn
-from plmcore._core import ArgumentError, Tensor, ops
+from plmcore._core import ArgumentError, ShapeError, Tensor, ops
 from plmcore.models import heads, padding
 from plmcore.models.config import ACTIVATIONS, Config
 from plmcore.models.outputs import Output
@@ -182,14 +182,16 @@ class Decoder(nn.Module):
             sparse=any(block.attn.band or block.attn.stride for block in self.blocks), future=self.FUTURE,
         )  # fmt: skip
         x = self.embeddings(where, input_ids, token_type_ids, position_ids)
-        states = [x]
+        states = [x] if output_hidden_states else None
         for i, block in enumerate(self.blocks):
             x = block(x, where, None if caches is None else caches[i])
-            if output_hidden_states:
+            if states is not None:
                 states.append(x)
         if self.norm is not None:
-            x = states[-1] = self.norm(x)
-        return Encoded(x, where, states if output_hidden_states else None)
+            x = self.norm(x)
+            if states is not None:
+                states[-1] = x
+        return Encoded(x, where, states)
 
     def __call__(self, *args, **inputs) -> Output:
         encoded = self.encode(*args, **inputs)
@@ -242,6 +244,7 @@ class CausalLM(nn.Module):
         )
 
     def __call__(self, input_ids: Tensor, *, labels: Tensor | None = None, **inputs) -> Output:
+        padding.check_ids(input_ids, labels=labels)
         labels = None if labels is None else heads.next_token_labels(labels)
         encoded = self.body.encode(input_ids, **inputs, reads=(labels,))
         return heads.language_model_output(encoded, labels, self.lm_head)
@@ -288,6 +291,10 @@ class DoubleHeads(CausalLM):
         mc_labels: Tensor | None = None,
         **inputs,
     ) -> Output:
+        if input_ids.ndim not in (2, 3):
+            raise ShapeError(
+                f"double-heads: input_ids must be [batch, choices, length] or [choices, length], got {list(input_ids.shape)}"
+            )
         *lead, T = input_ids.shape
         flat = (math.prod(lead), T)
         inputs = {k: ops.reshape(x, flat) if isinstance(x, Tensor) and x.ndim == 3 else x for k, x in inputs.items()}

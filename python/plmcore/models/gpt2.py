@@ -66,12 +66,12 @@ class GPT2Config(Config):
 
 
 class Block(nn.Module):
-    def __init__(self, cfg: GPT2Config, layer: int, band: int = 0, stride: int = 0):
+    def __init__(self, cfg: GPT2Config, layer: int):
         C, init, residual = cfg.n_embd, cfg.weight_init, cfg.residual_init
         scale = (C // cfg.n_head) ** -0.5 if cfg.scale_attn_weights else 1.0
         self.norm1 = nn.LayerNorm(C, cfg.layer_norm_epsilon)
         self.attn = causal.Attention(
-            C, cfg.n_head, scale=scale / (layer + 1) if cfg.scale_attn_by_inverse_layer_idx else scale, band=band, stride=stride,
+            C, cfg.n_head, scale=scale / (layer + 1) if cfg.scale_attn_by_inverse_layer_idx else scale,
             dropout=cfg.attn_pdrop, out_dropout=cfg.resid_pdrop, weight_init=init, out_init=residual,
         )  # fmt: skip
         self.norm2 = nn.LayerNorm(C, cfg.layer_norm_epsilon)
@@ -85,17 +85,16 @@ class Block(nn.Module):
 
 
 class GPT2(causal.Decoder):
+    Block = Block
+
     def __init__(self, config: GPT2Config):
         C = config.n_embd
         self.config = config
         self.embeddings = causal.Embeddings(
             config.vocab_size, config.n_positions, C, config.embd_pdrop, config.weight_init
         )
-        self.blocks = nn.ModuleList(self.block(i) for i in range(config.n_layer))
+        self.blocks = nn.ModuleList(self.Block(config, i) for i in range(config.n_layer))
         self.norm = nn.LayerNorm(C, config.layer_norm_epsilon)
-
-    def block(self, layer: int) -> Block:
-        return Block(self.config, layer)
 
 
 class GPT2CausalLM(causal.CausalLM):

@@ -1,7 +1,7 @@
 """GPT-3: GPT-2 with layers that alternate between dense and sparse causal attention (Brown et al. 2020, after Child et al. 2019).
 
 A dense layer sees all that came before, a banded one the last `attention_band` positions, a strided one each
-`attention_stride`-th back. No weights were published: the names in a file are GPT-2's.
+`attention_stride`-th back, both with its own position among them. No weights were published: the names in a file are GPT-2's.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ class GPT3Config(gpt2.GPT2Config):
     model_type: str = "gpt3"
     n_positions: int = 2048
     attention_layers: tuple[str, ...] = ("dense", "banded")  # over and over, from the first layer to the last
-    attention_band: int = 256  # the paper does not say; its own position counts
+    attention_band: int = 256  # the paper does not say
     attention_stride: int = 128
 
     def check(self) -> None:
@@ -31,12 +31,16 @@ class GPT3Config(gpt2.GPT2Config):
         return self.attention_layers[layer % len(self.attention_layers)]
 
 
+class Block(gpt2.Block):
+    def __init__(self, cfg: GPT3Config, layer: int):
+        super().__init__(cfg, layer)
+        kind = cfg.kind(layer)
+        self.attn.band = cfg.attention_band if "banded" in kind else 0
+        self.attn.stride = cfg.attention_stride if "strided" in kind else 0
+
+
 class GPT3(gpt2.GPT2):
-    def block(self, layer: int) -> gpt2.Block:
-        cfg, kind = self.config, self.config.kind(layer)
-        return gpt2.Block(
-            cfg, layer, cfg.attention_band if "banded" in kind else 0, cfg.attention_stride if "strided" in kind else 0
-        )
+    Block = Block
 
 
 class GPT3CausalLM(gpt2.GPT2CausalLM):
