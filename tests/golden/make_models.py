@@ -17,12 +17,38 @@ sys.path.insert(0, str(here.parent))
 IDS = np.array([[5, 9, 2, 14, 3], [7, 1, 12, 0, 0]])
 MASK = np.array([[1, 1, 1, 1, 1], [1, 1, 1, 0, 0]])
 LABELS = np.array([[-100, 4, -100, 11, -100], [8, -100, 2, -100, -100]])
+PADDED_IDS = np.array([[0, 5, 9, 14, 2], [0, 7, 2, 1, 1]])  # of RoBERTa: the token 1 is padding
+TYPES = np.array([[0, 0, 1, 1, 1], [0, 1, 1, 0, 0]])
+SMALL = dict(
+    vocab_size=16,
+    hidden_size=6,
+    num_hidden_layers=2,
+    num_attention_heads=3,
+    intermediate_size=8,
+    max_position_embeddings=8,
+)
 
 MODELS = {
     "bert": (
         "BertForPreTraining",
         dict(vocab_size=16, hidden_size=12, num_hidden_layers=2, num_attention_heads=3, intermediate_size=20, max_position_embeddings=8),
-        dict(input_ids=IDS, attention_mask=MASK, token_type_ids=np.array([[0, 0, 1, 1, 1], [0, 1, 1, 0, 0]]), labels=LABELS, next_sentence_label=np.array([0, 1])),
+        dict(input_ids=IDS, attention_mask=MASK, token_type_ids=TYPES, labels=LABELS, next_sentence_label=np.array([0, 1])),
+    ),
+    "roberta": ("RobertaForMaskedLM", dict(SMALL, hidden_size=9, layer_norm_eps=1e-5), dict(input_ids=PADDED_IDS, attention_mask=MASK, labels=LABELS)),
+    "xlm-roberta": (
+        "XLMRobertaForSequenceClassification",
+        dict(SMALL, num_labels=3),
+        dict(input_ids=PADDED_IDS, attention_mask=MASK, labels=np.array([2, 0])),
+    ),
+    "distilbert": (
+        "DistilBertForMaskedLM",
+        dict(vocab_size=16, dim=6, n_layers=2, n_heads=3, hidden_dim=8, max_position_embeddings=8),
+        dict(input_ids=IDS, attention_mask=MASK, labels=LABELS),
+    ),
+    "albert": (
+        "AlbertForPreTraining",
+        dict(SMALL, embedding_size=4, num_hidden_layers=3, num_hidden_groups=2, inner_group_num=2),
+        dict(input_ids=IDS, attention_mask=MASK, token_type_ids=TYPES, labels=LABELS, sentence_order_label=np.array([0, 1])),
     ),
     "xlnet": (  # the order is 0, 2 before 4 before 1 before 3; 3 and 1 are predicted
         "XLNetLMHeadModel",
@@ -38,6 +64,21 @@ MODELS = {
         "XLNetForSequenceClassification",
         dict(vocab_size=16, d_model=8, n_layer=2, n_head=2, d_inner=10, mem_len=None, num_labels=3),
         dict(input_ids=IDS[:, ::-1].copy(), attention_mask=MASK[:, ::-1].copy(), token_type_ids=np.array([[0, 0, 1, 1, 2], [3, 3, 0, 0, 2]]), labels=np.array([2, 0])),
+    ),
+    "openai-gpt": (
+        "OpenAIGPTDoubleHeadsModel",
+        dict(vocab_size=16, n_embd=6, n_layer=2, n_head=3, n_positions=8),
+        dict(input_ids=IDS[None], labels=LABELS[None], mc_token_ids=np.array([[4, 2]]), mc_labels=np.array([1])),
+    ),
+    "gpt2": (  # padded on the left: the first token of the second text is predicted from padding
+        "GPT2LMHeadModel",
+        dict(vocab_size=16, n_embd=6, n_layer=2, n_head=3, n_positions=8),
+        dict(input_ids=IDS[:, ::-1].copy(), attention_mask=MASK[:, ::-1].copy(), labels=np.where(MASK, IDS, -100)[:, ::-1].copy()),
+    ),
+    "gpt2-classification": (
+        "GPT2ForSequenceClassification",
+        dict(vocab_size=16, n_embd=6, n_layer=2, n_head=2, n_inner=5, n_positions=8, scale_attn_by_inverse_layer_idx=True, pad_token_id=0, num_labels=3),
+        dict(input_ids=IDS, attention_mask=MASK, labels=np.array([2, 0])),
     ),
 }  # fmt: skip
 
