@@ -25,7 +25,7 @@ FAMILIES = {
     "gpt2": "gpt2",
     "gpt3": "gpt3",
     "marian": "transformer",
-    "mbart": "bart",
+    "mbart": "mbart",
     "openai-gpt": "gpt1",
     "roberta": "roberta",
     "t5": "t5",

@@ -55,6 +55,10 @@ class Config:
         """The most tokens of a sequence that there are positions for; None: any number."""
         return getattr(self, "max_position_embeddings", None)
 
+    def fitted(self, tensors: Mapping[str, Any]) -> Self:
+        """The config that the tensors of a file, by published names, ask for where they know better than config.json."""
+        return self
+
     # ---- config.json ----
 
     @classmethod
@@ -78,7 +82,7 @@ class Config:
         values |= self.extra
         values["architectures"] = list(self.architectures)
         labels, n = self.extra.get("id2label"), values.pop("num_labels")
-        if n != (len(labels) if labels else 2):
+        if n != (len(labels) if labels else type(self).num_labels):
             values["id2label"] = {str(i): f"LABEL_{i}" for i in range(n)}
             values["label2id"] = {f"LABEL_{i}": i for i in range(n)}
         for key in ("dtype", "problem_type"):

@@ -37,8 +37,11 @@ class Source:
         self.collected: list[Tensor] | None = [] if weights else None
         self.attention = {k: v for k, v in self.layout.attention.items() if k == "mask"}
         self.places = None
-        if isinstance(self.layout, Packed):  # keys have no order: moved to the front, lengths do for any mask
-            self.places, self.attention = self.layout.places(), {"lengths": self.layout.lengths}
+        if isinstance(
+            self.layout, Packed
+        ):  # keys have no order: moved to the front, lengths do unless masked rows stayed
+            self.places = self.layout.places()
+            self.attention = self.attention or {"lengths": self.layout.lengths}
 
     def keys_values(self, attn: nn.CrossAttention) -> Tensor:
         """[B, S, 2, H, D], made of the rows that are no padding."""
@@ -201,17 +204,20 @@ class SequenceClassification(nn.Module):
     ) -> Output:
         if decoder_input_ids is None:
             decoder_input_ids = self.body.shifted(input_ids)
-        last = last_marked(input_ids, self.config.eos_token_id)  # [B, T], as labels
+        places = last_places(input_ids, self.config.eos_token_id)  # [B, T]
+        last = ops.where(ops.less(places, ops.full((), 0, "int64")), ops.full((), -100, "int64"), places)
         decoded = self.body.run(input_ids, attention_mask, decoder_input_ids, *args, **inputs, reads=(last,))
-        x, _ = decoded.layout.labelled(decoded.rows, last)  # one row of each sequence
-        x = ops.reshape(x, (input_ids.shape[0], x.shape[1]))  # [B, C]
+        x = decoded.layout.spread(decoded.rows)  # [B, T, C]
+        B, T, C = x.shape
+        x = ops.index_select(ops.reshape(x, (B * T, C)), ops.max(places, 1))  # [B, C]
         logits = self.classifier(self.dropout(self.dense(self.dropout(x))))  # [B, L]
         loss = None if labels is None else heads.classification_loss(self.config, logits, labels)
         return decoded.output(logits=logits, loss=loss)
 
 
-def last_marked(ids: Tensor, token: int) -> Tensor:
-    """0 where the last `token` of each row stands, -100 elsewhere. Every row must have it, and all equally often.  [B, T]"""
+def last_places(ids: Tensor, token: int) -> Tensor:
+    """b * T + t where the last `token` of a row stands, -1 elsewhere. Every row must have it, and all equally often.  [B, T]"""
+    B, T = ids.shape
     found = ops.equal(ids, ops.full((), token, ids.dtype))
     seen = padding.values(found)
     if seen is not None and len(np.unique(counts := seen.sum(1))) > 1:
@@ -221,9 +227,8 @@ def last_marked(ids: Tensor, token: int) -> Tensor:
     if seen is not None and not seen.any(1).all():
         raise ArgumentError(f"input_ids must have an end-of-sequence token {token} in every row, got none")
     count = ops.cumsum(ops.cast(found, "int64"), 1)
-    last = ops.equal(count, ops.max(count, 1, True))
-    zero, none = ops.full((), 0, "int64"), ops.full((), -100, "int64")
-    return ops.where(ops.logical_and(found, last), zero, none)
+    last = ops.logical_and(found, ops.equal(count, ops.max(count, 1, True)))
+    return ops.where(last, ops.reshape(ops.arange(0, B * T), (B, T)), ops.full((), -1, "int64"))
 
 
 class QuestionAnswering(nn.Module):
