@@ -38,10 +38,14 @@ with tempfile.TemporaryDirectory() as raw:
         finished(
             (made / "__init__.pyi")
             .read_text()
-            .replace("from plmcore._core import ops as ops", "from . import ops as ops"),
+            .replace("from plmcore._core import ops as ops", "from . import ops as ops")
+            .replace(
+                "from plmcore._core import safetensors as safetensors", "from . import safetensors as safetensors"
+            ),
             (),
         )
     )
-    (folder / "ops.pyi").write_text(finished((made / "ops.pyi").read_text(), ("Dim", "Tensor")))
+    for name in ("ops.pyi", "safetensors.pyi"):
+        (folder / name).write_text(finished((made / name).read_text(), ("Dim", "Tensor")))
 subprocess.run(["ruff", "check", "-q", "--fix", "--select", "I", *folder.iterdir()], check=True)
 subprocess.run(["ruff", "format", "-q", "--config", "pyproject.toml", *folder.iterdir()], check=True)

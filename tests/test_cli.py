@@ -1,5 +1,6 @@
 import io
 import os
+import pathlib
 import subprocess
 import sys
 
@@ -76,3 +77,16 @@ def test_progress_line():
     silent = io.StringIO()
     Progress(3, out=silent).update(3)
     assert silent.getvalue() == ""
+
+
+def test_info(tmp_path):
+    folder = pathlib.Path(__file__).parent / "golden" / "models" / "bert"
+    r = command("info", str(folder))
+    assert r.returncode == 0 and [line.split()[0] for line in r.stdout.splitlines()] == [
+        "family", "head", "parameters", "dtype", "memory", "tokenizer",
+    ]  # fmt: skip
+    assert "bert\n" in r.stdout and "pretraining (BertForPreTraining)" in r.stdout and "float32" in r.stdout
+    count = sum(p.size for p in plm.load(folder).parameters())
+    assert f"{count:,}\n" in r.stdout and f"{count * 4 / 1e6:.1f} MB" in r.stdout
+    r = command("info", str(tmp_path))
+    assert r.returncode == 1 and "has no config.json" in r.stderr and "Traceback" not in r.stderr

@@ -10,65 +10,33 @@ its share of what the machine was measured to do.
 
 import argparse
 import json
-import os
-import pickle
 import statistics
-import subprocess
 import sys
-import time
 from pathlib import Path
 
-import numpy as np
-
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+import contest
+
 from ops import limits
 from ops.cases import CASES
 
-
-class Side:
-    def __init__(self, library: str, threads: int):
-        env = dict(os.environ, OMP_NUM_THREADS=str(threads), PLMCORE_NUM_THREADS=str(threads))
-        here = Path(__file__).resolve().parent
-        command = [sys.executable, str(here / "worker.py"), library, str(threads), str(here.parent)]
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=env)
-
-    def ask(self, *command):
-        pickle.dump(command, self.process.stdin)
-        self.process.stdin.flush()
-        try:
-            return pickle.load(self.process.stdout)
-        except EOFError:
-            raise SystemExit(f"a contestant ended on {command}: see its message above") from None
-
-    def close(self):
-        self.process.stdin.close()
-        self.process.wait()
+WORKER = Path(__file__).with_name("worker.py")
 
 
-def difference(a: list, b: list) -> float:
-    """Largest difference of two lists of arrays, relative to the larger of 1 and the array's largest value."""
-    return max(
-        float(np.abs(x - y).max() / max(1.0, np.abs(y).max())) if x.size else 0.0 for x, y in zip(a, b, strict=True)
-    )
-
-
-def run_case(case, plm: Side, torch: Side, rounds: int, seconds: float) -> dict:
-    for side in (plm, torch):
+def run_case(case, sides: dict[str, contest.Contestant], rounds: int, seconds: float) -> dict:
+    plm, torch = sides["plmcore"], sides["torch"]
+    for side in sides.values():
         side.ask("load", case.name)
-    error = difference(plm.ask("outputs"), torch.ask("outputs")) if case.compare else float("nan")
-    if error > case.tolerance:
-        raise SystemExit(f"{case.name}: outputs differ by {error:.2e}, more than {case.tolerance:.0e}")
-    ours, theirs = [], []
-    for k in range(rounds):
-        for side, times in ((plm, ours), (torch, theirs)) if k % 2 else ((torch, theirs), (plm, ours)):
-            times.append(side.ask("time", seconds))
-            time.sleep(0.01)
-    for side in (plm, torch):
+    error = float("nan")
+    if case.compare:
+        error = contest.compare(case.name, plm.ask("outputs"), torch.ask("outputs"), case.tolerance)
+    times = contest.alternate(("torch", "plmcore"), rounds, 0.01, lambda name: sides[name].ask("time", seconds))
+    for side in sides.values():
         side.ask("unload")
-    ratios = [t / o for o, t in zip(ours, theirs, strict=True)]
+    ours, theirs = times["plmcore"], times["torch"]
     return {
         "case": case.name, "plmcore_ms": 1e3 * statistics.median(ours), "torch_ms": 1e3 * statistics.median(theirs),
-        "ratio": statistics.median(ratios), "low": min(ratios), "high": max(ratios), "target": case.target, "error": error,
+        **contest.ratios(ours, theirs), "target": case.target, "error": error,
         "gflops": case.flops / statistics.median(ours) * 1e-9, "gbps": case.bytes / statistics.median(ours) * 1e-9,
     }  # fmt: skip
 
@@ -87,35 +55,36 @@ def main() -> None:
     for threads in args.threads:
         limit = limits.measure(threads)
         print(
-            f"\n{threads} thread{'s' if threads > 1 else ''}: FMA loop {limit['gflops']:.0f} GFLOP/s, memory read {limit['gbps']:.1f} GB/s"
+            f"\n{contest.count_of(threads)}: FMA loop {limit['gflops']:.0f} GFLOP/s, memory read {limit['gbps']:.1f} GB/s"
         )
         print(
             f"{'case':42s} {'plmcore ms':>10s} {'torch ms':>10s} {'ratio':>6s} {'low–high':>11s} {'target':>6s}   {'rate':>16s}  error"
         )
-        plm, torch = Side("plmcore", threads), Side("torch", threads)
-        for case in CASES.values():
-            if args.only not in case.name:
-                continue
-            r = run_case(case, plm, torch, args.rounds, args.seconds) | {"threads": threads}
-            results.append(r | {"limit_gflops": limit["gflops"], "limit_gbps": limit["gbps"]})
-            rate = (
-                f"{r['gflops']:.0f} GFLOP/s {r['gflops'] / limit['gflops']:4.0%}"
-                if case.flops
-                else f"{r['gbps']:.1f} GB/s {r['gbps'] / limit['gbps']:4.0%}"
-                if case.bytes
-                else ""
-            )
-            miss = " " if r["ratio"] >= case.target else "*"
-            spread = f"{r['low']:.2f}–{r['high']:.2f}"
-            print(
-                f"{case.name:42s} {r['plmcore_ms']:10.3f} {r['torch_ms']:10.3f} {r['ratio']:6.2f} {spread:>11s} {case.target:6.2f}{miss}  {rate:>16s}  {r['error']:.0e}",
-                flush=True,
-            )
-        plm.close()
-        torch.close()
+        with contest.field(WORKER, ("plmcore", "torch"), threads) as sides:
+            for case in CASES.values():
+                if args.only not in case.name:
+                    continue
+                r = run_case(case, sides, args.rounds, args.seconds) | {"threads": threads}
+                results.append(r | {"limit_gflops": limit["gflops"], "limit_gbps": limit["gbps"]})
+                rate = (
+                    f"{r['gflops']:.0f} GFLOP/s {r['gflops'] / limit['gflops']:4.0%}"
+                    if case.flops
+                    else f"{r['gbps']:.1f} GB/s {r['gbps'] / limit['gbps']:4.0%}"
+                    if case.bytes
+                    else ""
+                )
+                miss = " " if r["ratio"] >= case.target else "*"
+                spread = f"{r['low']:.2f}–{r['high']:.2f}"
+                print(
+                    f"{case.name:42s} {r['plmcore_ms']:10.3f} {r['torch_ms']:10.3f} {r['ratio']:6.2f} {spread:>11s} {case.target:6.2f}{miss}  {rate:>16s}  {r['error']:.0e}",
+                    flush=True,
+                )
     if args.json:
         Path(args.json).write_text(json.dumps(results, indent=1))
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except contest.ContestError as e:
+        raise SystemExit(str(e)) from None

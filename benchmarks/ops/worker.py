@@ -1,13 +1,14 @@
-"""One contestant in its own process: a framework's spinning threads must not slow the other.
+"""One contestant in its own process: answers ("load", case), ("outputs",), ("time", seconds), ("unload",)."""
 
-Reads pickled commands from standard input, answers on standard output: ("load", case), ("outputs",), ("time", seconds).
-"""
-
-import pickle
 import sys
-import time
+from pathlib import Path
 
 import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+import contest
+
+from ops.cases import CASES
 
 
 class Plmcore:
@@ -46,11 +47,6 @@ def to_numpy(name: str, t) -> np.ndarray:
     return a.transpose(0, 2, 1, 3) if name in ("q", "k", "v", "attention") and "torch" in type(t).__module__ else a
 
 
-def sample(a: np.ndarray) -> np.ndarray:
-    flat = np.ascontiguousarray(a).reshape(-1)
-    return flat[:: max(1, flat.size // 100_003)].astype(np.float64)
-
-
 def prepare(side, case, function):
     inputs = {n: side.tensor(n, a, n in case.train) for n, a in case.arrays(np.random.default_rng(7)).items()}
     if case.iterate:
@@ -83,51 +79,30 @@ def prepare(side, case, function):
     return train, outputs
 
 
-def main() -> None:
-    sys.path.insert(0, sys.argv[3])
-    from ops.cases import CASES
+class Worker:
+    def __init__(self, library: str, threads: int):
+        self.library = library
+        self.side = (Plmcore if library == "plmcore" else Torch)(threads)
+        self.unload()
 
-    side = (Plmcore if sys.argv[1] == "plmcore" else Torch)(int(sys.argv[2]))
-    answer = sys.stdout.buffer
-    run = outputs = None
-    case = None
-    while True:
-        try:
-            command, *rest = pickle.load(sys.stdin.buffer)
-        except EOFError:  # the other side has closed the pipe
-            return
-        result = None
-        if command == "load":
-            case = CASES[rest[0]]
-            run, outputs = prepare(side, case, case.plm if sys.argv[1] == "plmcore" else case.torch)
-        elif command == "outputs":
-            values = outputs() if outputs else run()
-            values = values if isinstance(values, list) else [values]
-            attention = "attention" if case.name.startswith("attention") else ""
-            result = [sample(to_numpy(*v) if isinstance(v, tuple) else to_numpy(attention, v)) for v in values]
-        elif command == "time":
-            result = measure(run, rest[0])
-        elif command == "unload":
-            run = outputs = None
-        pickle.dump(result, answer)
-        answer.flush()
+    def load(self, name: str) -> None:
+        self.case = CASES[name]
+        function = self.case.plm if self.library == "plmcore" else self.case.torch
+        self.run, self.run_for_outputs = prepare(self.side, self.case, function)
 
+    def outputs(self) -> list[np.ndarray]:
+        values = self.run_for_outputs() if self.run_for_outputs else self.run()
+        values = values if isinstance(values, list) else [values]
+        attention = "attention" if self.case.name.startswith("attention") else ""
+        return [contest.sample(to_numpy(*v) if isinstance(v, tuple) else to_numpy(attention, v)) for v in values]
 
-def measure(run, seconds: float) -> float:
-    """Seconds per call over at least `seconds`."""
-    run()
-    count, spent = 0, 0.0
-    batch = 1
-    while spent < seconds:
-        start = time.perf_counter()
-        for _ in range(batch):
-            run()
-        spent += time.perf_counter() - start
-        count += batch
-        if spent < seconds / 20:
-            batch *= 4
-    return spent / count
+    def time(self, seconds: float) -> float:
+        return contest.measure(self.run, seconds)
+
+    def unload(self) -> None:
+        self.case = self.run = self.run_for_outputs = None
 
 
 if __name__ == "__main__":
-    main()
+    worker = Worker(sys.argv[1], int(sys.argv[2]))
+    contest.serve({"load": worker.load, "outputs": worker.outputs, "time": worker.time, "unload": worker.unload})

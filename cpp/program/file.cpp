@@ -1,17 +1,11 @@
 // Program files: docs/program-format.md. Reading maps the file; the weights are used where they lie.
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <bit>
-#include <cerrno>
 #include <cstring>
 #include <map>
 #include <set>
 #include <tuple>
 
-#include "core/device.h"
+#include "io/file.h"
 #include "program/header.h"
 
 namespace plmcore {
@@ -34,52 +28,7 @@ static_assert(sizeof(Prefix) == 24);
 
 constexpr uint64_t aligned(uint64_t n) { return (n + kAlign - 1) / kAlign * kAlign; }
 
-[[noreturn]] void system_failed(const char* what, const std::string& path, int code) {
-  throw FileError(std::string("cannot ") + what + " '" + path + "': " + std::strerror(code), code);
-}
-
-class FileHandle {
- public:
-  FileHandle(const std::string& path, int flags) : fd_(::open(path.c_str(), flags | O_CLOEXEC, 0666)) {
-    if (fd_ < 0) system_failed("open", path, errno);
-  }
-  ~FileHandle() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  FileHandle(const FileHandle&) = delete;
-  int get() const { return fd_; }
-  int close() { return ::close(std::exchange(fd_, -1)); }
-
- private:
-  int fd_;
-};
-
 // ---- loading ----
-
-struct Mapping {
-  void* data;
-  size_t bytes;
-};
-
-// The file's bytes as a storage that unmaps them at its end. Private and writable: an op that writes to a weight (a cache, an
-// optimiser step) changes this process's copy of the page, never the file.
-Ref<Storage> map_file(const std::string& path) {
-  const FileHandle file(path, O_RDONLY);
-  struct stat info;
-  if (::fstat(file.get(), &info) != 0) system_failed("read", path, errno);
-  if (S_ISDIR(info.st_mode)) system_failed("read", path, EISDIR);
-  check<FormatError>(S_ISREG(info.st_mode), "'", path, "' is not a plmcore program: not a regular file");
-  const auto bytes = static_cast<size_t>(info.st_size);
-  check<FormatError>(bytes >= sizeof(Prefix), "'", path, "' is not a plmcore program: it has only ", bytes, " bytes");
-  void* data = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE, file.get(), 0);
-  if (data == MAP_FAILED) system_failed("map", path, errno);
-  auto* mapping = new Mapping{data, bytes};
-  return Ref<Storage>(new Storage(cpu(), data, bytes, mapping, [](void* p) {
-    auto* m = static_cast<Mapping*>(p);
-    ::munmap(m->data, m->bytes);
-    delete m;
-  }));
-}
 
 std::string_view header_text(const Storage& file) {
   Prefix prefix;
@@ -109,46 +58,6 @@ void check_layout(const std::vector<FileTensor>& tensors, uint64_t data_start, u
 }
 
 // ---- saving ----
-
-class Writer {
- public:
-  Writer(const std::string& path)
-      : path_(path), temporary_(path + ".tmp" + std::to_string(::getpid())), file_(temporary_, O_WRONLY | O_CREAT | O_EXCL) {}
-  ~Writer() {
-    if (!done_) ::unlink(temporary_.c_str());
-  }
-
-  void write(const void* data, size_t bytes) {
-    const char* p = static_cast<const char*>(data);
-    written_ += bytes;
-    while (bytes > 0) {
-      const ssize_t n = ::write(file_.get(), p, std::min(bytes, size_t{1} << 30));
-      if (n < 0 && errno == EINTR) continue;
-      if (n <= 0) system_failed("write", temporary_, n < 0 ? errno : ENOSPC);
-      p += n;
-      bytes -= static_cast<size_t>(n);
-    }
-  }
-  void pad() {
-    static constexpr char zeros[kAlign] = {};
-    write(zeros, aligned(written_) - written_);
-  }
-  // Readers see the old file or the new one, never a part.
-  void finish() {
-    if (::fsync(file_.get()) != 0 || file_.close() != 0) system_failed("write", temporary_, errno);
-    if (::rename(temporary_.c_str(), path_.c_str()) != 0) system_failed("write", path_, errno);
-    done_ = true;
-    const size_t slash = path_.find_last_of('/');
-    const FileHandle folder(slash == std::string::npos ? "." : path_.substr(0, slash + 1), O_RDONLY | O_DIRECTORY);
-    ::fsync(folder.get());  // some file systems cannot; the rename has happened
-  }
-
- private:
-  std::string path_, temporary_;
-  FileHandle file_;
-  size_t written_ = 0;
-  bool done_ = false;
-};
 
 // The weights of all programs, each once: two constants over the same memory with the same spec are one tensor.
 class TensorList {
@@ -193,20 +102,14 @@ class TensorList {
 }  // namespace
 
 Model Model::load(const std::string& path) {
-  const Ref<Storage> file = map_file(path);
+  const Ref<Storage> file = map_file(path, "a plmcore program", sizeof(Prefix));
   try {
     const std::string_view text = header_text(*file);
     Header header = read_header(text);
     const uint64_t start = aligned(sizeof(Prefix) + text.size());
     check_layout(header.tensors, header.tensors.empty() ? sizeof(Prefix) + text.size() : start, file->bytes);
     std::vector<Tensor> tensors;
-    for (const FileTensor& t : header.tensors) {
-      Tensor& tensor = tensors.emplace_back(new TensorImpl);
-      tensor.impl()->spec = t.spec;
-      tensor.impl()->device = &cpu();
-      tensor.impl()->storage = file;
-      tensor.impl()->offset = t.bytes ? start + t.offset : 0;
-    }
+    for (const FileTensor& t : header.tensors) tensors.push_back(tensor_in_file(file, start + t.offset, t.spec));
     Model model;
     for (auto& [name, program, constants] : header.programs) {
       for (const auto& [value, tensor] : constants) program.body().values[value].constant = tensors[tensor];
@@ -230,13 +133,12 @@ void Model::save(const std::string& path, const std::vector<std::pair<std::strin
 
   Prefix prefix = {{}, kVersion, 0, header.size()};
   std::memcpy(prefix.magic, kMagic, sizeof kMagic);
-  Writer out(path);
+  FileWriter out(path);
   out.write(&prefix, sizeof prefix);
   out.write(header.data(), header.size());
   for (const Tensor& t : list.tensors) {
-    out.pad();
-    const Tensor host = t.to(cpu());
-    out.write(host.data(), host.bytes());
+    out.pad(kAlign);
+    out.write(t);
   }
   out.finish();
 }

@@ -26,4 +26,6 @@ NB_MODULE(_core, m) {
   bind_losses(ops);
   bind_generation(ops);
   bind_optimisers(ops);
+  nb::module_ safetensors = m.def_submodule("safetensors", "Safetensors files; plmcore.safetensors is for users.");
+  bind_safetensors(safetensors);
 }

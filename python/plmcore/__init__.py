@@ -34,7 +34,13 @@ from plmcore.export import export, load_program, load_programs
 from plmcore.making import arange, full, ones, rand, randn, zeros
 from plmcore.program import Program, spec, trace
 
-_ON_FIRST_USE = ("cuda", "losses", "nn", "optim")
+_ON_FIRST_USE = ("cuda", "losses", "models", "nn", "optim", "safetensors", "tokenizers")
+_FUNCTIONS_ON_FIRST_USE = {
+    "LanguageModel": "language_model",
+    "from_config": "language_model",
+    "load": "language_model",
+    "load_tokenizer": "tokenizers",
+}
 
 __all__ = [
     "ArgumentError",
@@ -80,12 +86,16 @@ __all__ = [
     "trim_memory",
     "zeros",
     *_ON_FIRST_USE,
+    *_FUNCTIONS_ON_FIRST_USE,
 ]
 
 
 def __getattr__(name: str):
     if name in _ON_FIRST_USE:  # found in globals() from now on
         return _import_module(f"plmcore.{name}")
+    if name in _FUNCTIONS_ON_FIRST_USE:
+        value = globals()[name] = getattr(_import_module(f"plmcore.{_FUNCTIONS_ON_FIRST_USE[name]}"), name)
+        return value
     raise AttributeError(f"module 'plmcore' has no attribute {name!r}")
 
 

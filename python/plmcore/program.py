@@ -33,7 +33,7 @@ def spec(dtype: str, *shape: int | str | Dim) -> Spec:
 def trace(fn: Callable, /, weights: Mapping[str, Tensor] | None = None, **inputs: Spec) -> Program:
     """The ops that fn(**inputs) calls, as a Program. Nothing is computed.
 
-    fn returns a tensor, a tuple of them, or a dict of them by name. The other tensors it uses become constants of the
+    fn returns a tensor, a tuple of them, or a dict (a model's Output) of them by name. The other tensors it uses become constants of the
     program: under the names of `weights`, or those of a Module's parameters when fn is one. Gradients are part of the
     program when fn computes them with plm.grad.
     """
@@ -56,5 +56,8 @@ def _outputs(result: Any) -> tuple[list[str], list[Tensor]]:
     if isinstance(result, Tensor):
         return [], [result]
     if isinstance(result, Mapping):
-        return list(result), list(result.values())
+        named: dict[str, Tensor] = {}
+        for name, value in result.items():  # a tuple's tensors are name.0, name.1, ...
+            named |= {name: value} if isinstance(value, Tensor) else {f"{name}.{i}": v for i, v in enumerate(value)}
+        return list(named), list(named.values())
     return [], list(result)

@@ -94,3 +94,38 @@ def test_parameters():
 def test_error():
     with pytest.raises(ValueError, match="SelfAttention: the width 12 must be a multiple of the number of heads 5"):
         nn.SelfAttention(12, 5)
+
+
+def test_weights_are_collected():
+    attn, collected = nn.SelfAttention(C, H).eval(), []
+    plain, y = attn(Tensor(x)).numpy(), attn(Tensor(x), weights=collected).numpy()
+    (w,) = collected
+    assert w.shape == (B, H, T, T)
+    np.testing.assert_allclose(w.numpy().sum(-1), 1, atol=1e-6)
+    np.testing.assert_allclose(y, plain, atol=1e-6)
+    nn.CrossAttention(C, H)(Tensor(x), Tensor(source), weights=collected)
+    assert collected[1].shape == (B, H, T, S)
+
+
+def test_heads_of_another_width():
+    for attn in (nn.SelfAttention(C, H, depth=5), nn.CrossAttention(C, H, depth=5)):
+        assert attn.out.weight.shape == (C, H * 5)
+        assert (attn(Tensor(x)) if isinstance(attn, nn.SelfAttention) else attn(Tensor(x), Tensor(source))).shape == (
+            B,
+            T,
+            C,
+        )
+
+
+def test_initialisers():
+    attn = nn.SelfAttention(C, H, weight_init=nn.init.constant(2.0), out_init=nn.init.constant(3.0))
+    assert (attn.qkv.weight.numpy() == 2).all() and (attn.out.weight.numpy() == 3).all()
+
+
+def test_initialiser_of_the_queries():
+    attn = nn.CrossAttention(C, H, weight_init=nn.init.constant(1.0), q_init=nn.init.constant(2.0))
+    assert (
+        (attn.q.weight.numpy() == 2).all()
+        and (attn.kv.weight.numpy() == 1).all()
+        and (attn.out.weight.numpy() == 1).all()
+    )

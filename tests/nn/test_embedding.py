@@ -30,3 +30,11 @@ def test_errors():
         nn.Embedding(5, 4, padding_idx=5)
     with pytest.raises(IndexError):
         nn.Embedding(5, 4)(Tensor(np.array([5])))
+
+
+def test_shared_weight():
+    one = nn.Embedding(5, 4)
+    other = nn.Embedding(5, 4, weight=one.weight)
+    assert other.weight is one.weight
+    with pytest.raises(ValueError, match=r"the shared weight must be \[5, 3\], got \[5, 4\]"):
+        nn.Embedding(5, 3, weight=one.weight)

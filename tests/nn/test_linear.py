@@ -29,3 +29,11 @@ def test_initialisation():
 def test_error():
     with pytest.raises(ValueError, match="linear"):
         nn.Linear(4, 4)(Tensor(x))
+
+
+def test_a_shared_weight():
+    table = nn.Embedding(5, 3)
+    out = nn.Linear(3, 5, weight=table.weight)
+    assert out.weight is table.weight and out.bias.shape == (5,)
+    with pytest.raises(ValueError, match=r"Linear: the shared weight must be \[6, 3\], got \[5, 3\]"):
+        nn.Linear(3, 6, weight=table.weight)

@@ -4,6 +4,7 @@ from numpy.typing import ArrayLike as TensorLike
 from numpy.typing import DTypeLike
 
 from . import ops as ops
+from . import safetensors as safetensors
 
 class ShapeError(ValueError):
     pass

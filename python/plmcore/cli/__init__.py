@@ -13,6 +13,8 @@ EXAMPLES = """\
 examples:
   python -m plmcore demo                          train a small character model for a minute and read what it writes
   python -m plmcore demo --steps 2000 --out run   longer, and keep the weights in run/weights.npz
+  python -m plmcore convert model-dir new-dir     pytorch_model.bin to model.safetensors, without PyTorch and without running pickled code
+  python -m plmcore info model-dir                family, head, parameters and memory of a model directory
   cmake -B build -Dplmcore_DIR=$(python -m plmcore --cmake-dir)
                                                   build a C++ program against the installed library
 """
@@ -45,6 +47,41 @@ def parser() -> argparse.ArgumentParser:
         metavar="S",
         help="of weights, batches, dropout and the sample (default: %(default)s)",
     )
+
+    convert = commands.add_parser(
+        "convert",
+        help="turn pytorch_model.bin into safetensors",
+        description="Reads what torch.save wrote (a file, or a model directory with one or several) and writes safetensors. PyTorch is not needed, "
+        "and nothing in the file is run: one that holds more than tensors is refused.",
+        epilog="examples:\n  python -m plmcore convert bert-dir bert-new\n  python -m plmcore convert pytorch_model.bin model.safetensors",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    convert.add_argument(
+        "source", type=pathlib.Path, metavar="DIR|FILE", help="a model directory or a file of torch.save"
+    )
+    convert.add_argument(
+        "out",
+        type=pathlib.Path,
+        metavar="OUT",
+        help="a directory, which also gets configuration and tokenizer files, or a .safetensors file",
+    )
+    convert.add_argument(
+        "--max-shard-mb",
+        type=positive,
+        metavar="N",
+        help="split weights larger than N megabytes (10^6 bytes) into shards with an index",
+    )
+
+    info = commands.add_parser(
+        "info",
+        help="say what a model directory holds",
+        description="Family, head, number of parameters, dtype and memory of a model directory. The weights are not read.",
+        epilog="example:\n  python -m plmcore info bert-base-uncased",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    info.add_argument(
+        "folder", type=pathlib.Path, metavar="DIR", help="a directory with config.json and safetensors files"
+    )
     return main
 
 
@@ -76,6 +113,25 @@ def main(argv: Sequence[str] | None = None) -> int:
         except KeyboardInterrupt:
             print("\nstopped", file=sys.stderr)
             return 130
+        return 0
+    if args.command == "convert":
+        from plmcore.cli import convert
+
+        try:
+            written = convert.run(args.source, args.out, args.max_shard_mb and args.max_shard_mb * 10**6)
+        except (plmcore.FormatError, OSError) as e:
+            print(f"plmcore convert: {e}", file=sys.stderr)
+            return 1
+        print("\n".join(map(str, written)))
+        return 0
+    if args.command == "info":
+        from plmcore.cli import info
+
+        try:
+            print(info.describe(args.folder))
+        except (ValueError, OSError) as e:
+            print(f"plmcore info: {e}", file=sys.stderr)
+            return 1
         return 0
     arguments.print_help()
     return 2

@@ -10,9 +10,9 @@ from plmcore.nn.linear import Linear
 from plmcore.nn.mlp import MLP
 from plmcore.nn.module import Module
 from plmcore.nn.norms import LayerNorm, RMSNorm
-from plmcore.nn.parameter import Parameter
+from plmcore.nn.parameter import Buffer, Parameter
 
 __all__ = [
-    "GELU", "MLP", "Activation", "CrossAttention", "Dropout", "Embedding", "LayerNorm", "Linear", "LockedDropout", "Module", "ModuleList",
+    "GELU", "MLP", "Activation", "Buffer", "CrossAttention", "Dropout", "Embedding", "LayerNorm", "Linear", "LockedDropout", "Module", "ModuleList",
     "Parameter", "RMSNorm", "ReLU", "SelfAttention", "Sequential", "SiLU", "Sigmoid", "Tanh", "init",
 ]  # fmt: skip

@@ -1,10 +1,15 @@
-"""Multi-head attention layers. Shapes: B batch, T query length, S source length, C width, H heads, D = C // H."""
+"""Multi-head attention layers. Shapes: B batch, T query length, S source length, C width, H heads, D head width, C // H unless given.
+
+`weights` is a list to which a call appends its attention weights [B, H, T, S]. out_init draws the last weight, q_init that
+of CrossAttention's queries, weight_init all unless they are given.
+"""
 
 from __future__ import annotations
 
 from plmcore._core import Tensor, ops
 from plmcore.nn.dropout import Dropout
-from plmcore.nn.linear import Linear
+from plmcore.nn.init import Init
+from plmcore.nn.linear import TORCH_DEFAULT, Linear
 from plmcore.nn.module import Module
 
 
@@ -12,6 +17,15 @@ def head_width(name: str, width: int, heads: int) -> int:
     if heads < 1 or width % heads:
         raise ValueError(f"{name}: the width {width} must be a multiple of the number of heads {heads}")
     return width // heads
+
+
+def attend(collected: list[Tensor] | None, *inputs: Tensor, **options) -> Tensor:
+    """ops.attention; its weights are appended to `collected` unless that is None."""
+    if collected is None:
+        return ops.attention(*inputs, **options)
+    y, weights = ops.attention(*inputs, **options, weights=True)
+    collected.append(weights)
+    return y
 
 
 class SelfAttention(Module):
@@ -33,11 +47,14 @@ class SelfAttention(Module):
         scale: float | None = None,
         band: int = 0,
         stride: int = 0,
+        depth: int | None = None,
+        weight_init: Init = TORCH_DEFAULT,
+        out_init: Init | None = None,
     ):
-        self.heads, self.depth = heads, head_width("SelfAttention", width, heads)
+        self.heads, self.depth = heads, depth or head_width("SelfAttention", width, heads)
         self.causal, self.scale, self.band, self.stride = causal, scale, band, stride
-        self.qkv = Linear(width, 3 * width, bias)
-        self.out = Linear(width, width, bias)
+        self.qkv = Linear(width, 3 * heads * self.depth, bias, weight_init=weight_init)
+        self.out = Linear(heads * self.depth, width, bias, weight_init=out_init or weight_init)
         self.dropout = dropout
         self.out_dropout = Dropout(dropout if out_dropout is None else out_dropout)
 
@@ -50,13 +67,14 @@ class SelfAttention(Module):
         bias: Tensor | None = None,
         offsets: Tensor | None = None,
         prefix: Tensor | None = None,
+        weights: list[Tensor] | None = None,
     ) -> Tensor:
         qkv = ops.reshape(self.qkv(x), (*x.shape[:-1], 3, self.heads, self.depth))  # [B, T, 3, H, D]
-        y = ops.attention(
-            qkv, causal=self.causal, band=self.band, stride=self.stride, scale=self.scale, dropout=self.dropout if self.training else 0.0,
-            lengths=lengths, mask=mask, bias=bias, offsets=offsets, prefix=prefix,
+        y = attend(
+            weights, qkv, causal=self.causal, band=self.band, stride=self.stride, scale=self.scale,
+            dropout=self.dropout if self.training else 0.0, lengths=lengths, mask=mask, bias=bias, offsets=offsets, prefix=prefix,
         )  # fmt: skip
-        return self.out_dropout(self.out(ops.reshape(y, x.shape)))  # [B, T, C]
+        return self.out_dropout(self.out(ops.reshape(y, (*x.shape[:-1], self.heads * self.depth))))  # [B, T, C]
 
     def describe(self) -> str:
         return f"heads={self.heads}" + (", causal" if self.causal else "")
@@ -75,12 +93,17 @@ class CrossAttention(Module):
         out_dropout: float | None = None,
         bias: bool = True,
         scale: float | None = None,
+        depth: int | None = None,
+        weight_init: Init = TORCH_DEFAULT,
+        q_init: Init | None = None,
+        out_init: Init | None = None,
     ):
-        self.heads, self.depth = heads, head_width("CrossAttention", width, heads)
+        self.heads, self.depth = heads, depth or head_width("CrossAttention", width, heads)
         self.scale = scale
-        self.q = Linear(width, width, bias)
-        self.kv = Linear(width if source_width is None else source_width, 2 * width, bias)
-        self.out = Linear(width, width, bias)
+        inner = heads * self.depth
+        self.q = Linear(width, inner, bias, weight_init=q_init or weight_init)
+        self.kv = Linear(width if source_width is None else source_width, 2 * inner, bias, weight_init=weight_init)
+        self.out = Linear(inner, width, bias, weight_init=out_init or weight_init)
         self.dropout = dropout
         self.out_dropout = Dropout(dropout if out_dropout is None else out_dropout)
 
@@ -97,19 +120,14 @@ class CrossAttention(Module):
         mask: Tensor | None = None,
         bias: Tensor | None = None,
         kv: Tensor | None = None,
+        weights: list[Tensor] | None = None,
     ) -> Tensor:
         q = ops.reshape(self.q(x), (*x.shape[:-1], self.heads, self.depth))  # [B, T, H, D]
         kv = self.project(source) if kv is None else kv
-        y = ops.attention(
-            q,
-            kv,
-            scale=self.scale,
-            dropout=self.dropout if self.training else 0.0,
-            lengths=lengths,
-            mask=mask,
-            bias=bias,
-        )
-        return self.out_dropout(self.out(ops.reshape(y, x.shape)))  # [B, T, C]
+        y = attend(
+            weights, q, kv, scale=self.scale, dropout=self.dropout if self.training else 0.0, lengths=lengths, mask=mask, bias=bias
+        )  # fmt: skip
+        return self.out_dropout(self.out(ops.reshape(y, (*x.shape[:-1], self.heads * self.depth))))  # [B, T, C]
 
     def describe(self) -> str:
         return f"heads={self.heads}"

@@ -12,6 +12,7 @@ class Embedding(Module):
     """Rows of a table.  ids [...] -> [..., C]; weight [V, C]
 
     padding_idx: this row starts as zeros and gets no gradient. sparse: the gradient holds the rows that were used and no others.
+    weight: a parameter of another layer, to be shared with it.
     """
 
     def __init__(
@@ -21,15 +22,18 @@ class Embedding(Module):
         padding_idx: int | None = None,
         *,
         sparse: bool = False,
+        weight: Parameter | None = None,
         weight_init: init.Init = SMALL,
     ):
         if padding_idx is not None and not 0 <= padding_idx < size:
             raise ValueError(f"Embedding: padding_idx must be from 0 to {size - 1}, got {padding_idx}")
-        self.weight = Parameter(weight_init((size, width)))
+        if padding_idx is not None:
+            weight_init = init.zero_row(weight_init, padding_idx)
+        if weight is not None and tuple(weight.shape) != (size, width):
+            raise ValueError(f"Embedding: the shared weight must be {[size, width]}, got {list(weight.shape)}")
+        self.weight = Parameter.new(weight_init, (size, width)) if weight is None else weight
         self.padding_idx = padding_idx
         self.sparse = sparse
-        if padding_idx is not None:
-            self.weight.numpy()[padding_idx] = 0
 
     def __call__(self, ids: Tensor) -> Tensor:
         y = ops.embedding(self.weight, ids, self.sparse)  # [..., C]

@@ -5,14 +5,31 @@ A weight is [out, in]: fan_in is its last axis, fan_out the product of the other
 
 from __future__ import annotations
 
+import contextlib
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextvars import ContextVar
 
 import numpy as np
 
 from plmcore._core import Tensor, ops
 
 Init = Callable[..., Tensor]
+_skipped = ContextVar("skipped", default=False)
+
+
+@contextlib.contextmanager
+def skipped() -> Iterator[None]:
+    """Modules built in here have parameters with a shape but no memory (Parameter.new makes them so)."""
+    token = _skipped.set(True)
+    try:
+        yield
+    finally:
+        _skipped.reset(token)
+
+
+def is_skipped() -> bool:
+    return _skipped.get()
 
 
 def constant(value: float) -> Init:
@@ -45,6 +62,28 @@ def truncated_normal(std: float = 0.02, mean: float = 0.0, cut: float = 2.0) -> 
         return Tensor(values * np.float32(std) + np.float32(mean), dtype=dtype)
 
     return draw
+
+
+def rows(*draws: Init) -> Init:
+    """Equal parts of the rows, each drawn in its own way: weights that are used in one product."""
+
+    def draw(shape, dtype="float32"):
+        if shape[0] % len(draws):
+            raise ValueError(f"init.rows: {shape[0]} rows cannot be split into {len(draws)} equal parts")
+        return ops.concat([d((shape[0] // len(draws), *shape[1:]), dtype) for d in draws], 0)
+
+    return draw
+
+
+def zero_row(draw: Init, row: int) -> Init:
+    """As `draw`, but one row is zeros: that of a padding token."""
+
+    def draw_all(shape, dtype="float32"):
+        values = draw(shape, dtype)
+        values.numpy()[row] = 0
+        return values
+
+    return draw_all
 
 
 def xavier_uniform(gain: float = 1.0) -> Init:

@@ -11,7 +11,10 @@ TORCH_DEFAULT = init.kaiming_uniform(1 / math.sqrt(3))  # within 1 / sqrt(in)
 
 
 class Linear(Module):
-    """activation(x W^T + b), the activation inside the product's epilogue.  x [..., in] -> [..., out]; weight [out, in]; bias [out]"""
+    """activation(x W^T + b), the activation inside the product's epilogue.  x [..., in] -> [..., out]; weight [out, in]; bias [out]
+
+    weight: a parameter of another layer, to be shared with it.
+    """
 
     def __init__(
         self,
@@ -20,11 +23,14 @@ class Linear(Module):
         bias: bool = True,
         *,
         activation: str = "none",
+        weight: Parameter | None = None,
         weight_init: init.Init = TORCH_DEFAULT,
         bias_init: init.Init = init.zeros,
     ):
-        self.weight = Parameter(weight_init((out_width, in_width)))
-        self.bias = Parameter(bias_init((out_width,))) if bias else None
+        if weight is not None and tuple(weight.shape) != (out_width, in_width):
+            raise ValueError(f"Linear: the shared weight must be {[out_width, in_width]}, got {list(weight.shape)}")
+        self.weight = Parameter.new(weight_init, (out_width, in_width)) if weight is None else weight
+        self.bias = Parameter.new(bias_init, (out_width,)) if bias else None
         self.activation = activation
 
     def __call__(self, x: Tensor) -> Tensor:

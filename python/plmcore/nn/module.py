@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Self
 
 from plmcore._core import Tensor, assign
-from plmcore.nn.parameter import Parameter
+from plmcore.nn.parameter import Buffer, Parameter
 
 
 class Module:
@@ -39,10 +39,16 @@ class Module:
 
     def named_parameters(self) -> Iterator[tuple[str, Parameter]]:
         """(dotted name, parameter); one that is shared comes once, under its first name."""
+        return self._named(Parameter)
+
+    def named_buffers(self) -> Iterator[tuple[str, Buffer]]:
+        return self._named(Buffer)
+
+    def _named(self, kind: type | tuple[type, ...]) -> Iterator[tuple[str, Any]]:
         seen = set()
         for prefix, module in self.named_modules():
             for name, value in module.members():
-                if isinstance(value, Parameter) and id(value) not in seen:
+                if isinstance(value, kind) and id(value) not in seen:
                     seen.add(id(value))
                     yield (f"{prefix}.{name}" if prefix else name), value
 
@@ -55,13 +61,13 @@ class Module:
     # ---- state ----
 
     def state_dict(self) -> dict[str, Tensor]:
-        """The parameters by name. The tensors share memory with the module: np.savez(path, **module.state_dict())."""
-        return {name: p.detach() for name, p in self.named_parameters()}
+        """Parameters and buffers by name. The tensors share memory with the module: np.savez(path, **module.state_dict())."""
+        return {name: p.detach() for name, p in self._named((Parameter, Buffer))}
 
     def load_state_dict(self, state: Mapping[str, Any], strict: bool = True) -> tuple[list[str], list[str]]:
         """Copies values in by name, from tensors or arrays of any float dtype. Returns the names that were missing and those that
         were not expected, which strict=True does not allow. Nothing is changed when an error is raised."""
-        own = dict(self.named_parameters())
+        own = dict(self._named((Parameter, Buffer)))
         missing, unexpected = [n for n in own if n not in state], [n for n in state if n not in own]
         shapes = [
             f"{n} {list(state[n].shape)}, expected {list(p.shape)}"
@@ -116,9 +122,9 @@ class Module:
                     continue
                 if id(value) not in converted:
                     new = Tensor(value.detach(), dtype=dtype)
-                    converted[id(value)] = (
-                        Parameter(new, requires_grad=value.requires_grad) if isinstance(value, Parameter) else new
-                    )
+                    if isinstance(value, Parameter):
+                        new = Parameter(new, requires_grad=value.requires_grad)
+                    converted[id(value)] = Buffer(new) if isinstance(value, Buffer) else new
                 setattr(module, name, converted[id(value)])
         return self
 

@@ -7,15 +7,22 @@ from plmcore.nn.parameter import Parameter
 
 
 class LayerNorm(Module):
-    """(x - mean) / sqrt(var + eps) * gamma + beta over the last axis.  x [..., C]"""
+    """(x - mean) / sqrt(var + eps) * gamma + beta over the last axis, of x or of x + residual in one pass.  x [..., C]"""
 
     def __init__(self, width: int, eps: float = 1e-5):
-        self.gamma = Parameter(init.ones((width,)))
-        self.beta = Parameter(init.zeros((width,)))
+        self.gamma = Parameter.new(init.ones, (width,))
+        self.beta = Parameter.new(init.zeros, (width,))
         self.eps = eps
 
-    def __call__(self, x: Tensor) -> Tensor:
-        return ops.layer_norm(x, self.gamma, self.beta, self.eps)
+    def __call__(self, x: Tensor, residual: Tensor | None = None) -> Tensor:
+        if residual is None:
+            return ops.layer_norm(x, self.gamma, self.beta, self.eps)
+        return self.with_sum(x, residual)[0]
+
+    def with_sum(self, x: Tensor, residual: Tensor) -> tuple[Tensor, Tensor]:
+        """The norm of x + residual, and x + residual, which a pre-norm block carries on."""
+        y, s = ops.residual_layer_norm(x, residual, self.gamma, self.beta, self.eps)
+        return y, s
 
     def describe(self) -> str:
         return f"{super().describe()}, eps={self.eps}"
@@ -24,8 +31,8 @@ class LayerNorm(Module):
 class RMSNorm(Module):
     """x / sqrt(mean(x^2) + eps) * gamma over the last axis.  x [..., C]"""
 
-    def __init__(self, width: int, eps: float = 1e-6):
-        self.gamma = Parameter(init.ones((width,)))
+    def __init__(self, width: int, eps: float = 1e-6, *, gamma_init: init.Init = init.ones):
+        self.gamma = Parameter.new(gamma_init, (width,))
         self.eps = eps
 
     def __call__(self, x: Tensor) -> Tensor:

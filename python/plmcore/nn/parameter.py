@@ -1,6 +1,10 @@
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+
 from plmcore._core import Tensor, keep_packed
+from plmcore.nn import init
 
 
 class Parameter(Tensor):
@@ -9,3 +13,58 @@ class Parameter(Tensor):
     def __init__(self, data, dtype=None, requires_grad: bool = True):
         super().__init__(data, dtype=dtype, requires_grad=requires_grad)
         keep_packed(self)
+
+    @staticmethod
+    def new(draw: init.Init, shape: Sequence[int]) -> Parameter:
+        """A parameter with drawn values; inside init.skipped() only its shape."""
+        return UnsetParameter(draw, shape) if init.is_skipped() else Parameter(draw(tuple(shape)))
+
+
+class Buffer(Tensor):
+    """A tensor of a Module that is saved with it but not trained, and no parameter: a table of sinusoids, a fixed bias."""
+
+    @staticmethod
+    def new(draw: init.Init, shape: Sequence[int]) -> Buffer:
+        """A buffer with these values; inside init.skipped() only its shape."""
+        return UnsetBuffer(draw, shape) if init.is_skipped() else Buffer(draw(tuple(shape)))
+
+
+NOTHING = Tensor([])
+
+
+class Unset:
+    """A tensor that has a shape and no memory yet: what a model is built of for counting, or before its weights are loaded."""
+
+    def __init__(self, draw: init.Init, shape: Sequence[int]):
+        super().__init__(NOTHING)
+        self.draw, self._shape = draw, tuple(shape)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self._shape
+
+    @property
+    def ndim(self) -> int:
+        return len(self._shape)
+
+    @property
+    def size(self) -> int:
+        return math.prod(self._shape)
+
+    @property
+    def nbytes(self) -> int:
+        return 4 * self.size
+
+    def numpy(self):
+        raise RuntimeError(f"a parameter {list(self._shape)} of a model built inside nn.init.skipped() has no values")
+
+    def drawn(self) -> Tensor:
+        return self.kind(self.draw(self._shape))
+
+
+class UnsetParameter(Unset, Parameter):
+    kind = Parameter
+
+
+class UnsetBuffer(Unset, Buffer):
+    kind = Buffer

@@ -1,0 +1,197 @@
+"""plmcore's models against transformers (eager, sdpa), ONNX Runtime and CTranslate2 (float32) on the CPU, with random weights.
+
+    python benchmarks/models --threads 2 1 --json models.json
+    python benchmarks/models --only BERT-base --threads 2
+    python benchmarks/models --from models.json again.json --write
+
+Each library runs in a process of its own, same thread count, in alternating rounds with a pause; outputs are compared before
+anything is timed. Training is against eager PyTorch with its fused AdamW, in fresh processes whose peak memory is reported;
+loading is timed in fresh processes, from the call that loads to the first output, imports not counted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+import contest
+
+from models import table
+from models.cases import CASES, PACKAGES, Case, Forward, Train
+
+HERE = Path(__file__).resolve().parent
+WORKER = HERE / "worker.py"
+README = HERE.parent / "README.md"
+VERSIONS = ("plmcore", "torch", "transformers", "onnxruntime", "ctranslate2", "numpy")
+KIND = {"Forward": "forward", "Train": "train", "Load": "load"}
+
+
+def installed() -> tuple[list[str], list[str]]:
+    """The peers that can run, and a line for each that cannot."""
+    present, lines = [], []
+    for peer, modules in PACKAGES.items():
+        missing = [pip for module, pip in modules.items() if importlib.util.find_spec(module) is None]
+        if missing:
+            lines.append(f"{table.TITLES[peer]} is skipped: pip install {' '.join(missing)}")
+        else:
+            present.append(peer)
+    return present, lines
+
+
+class Models:
+    """The models that the cases need, written on first use into a folder."""
+
+    def __init__(self, folder: Path, layers: int, present: list[str]):
+        self.folder, self.layers, self.present = folder, layers, present
+
+    def __call__(self, case: Case) -> Path:
+        folder = self.folder / (case.size + (f"-{self.layers}-layers" if self.layers else ""))
+        peers = [p for p in case.peers if p in self.present]
+        if not all((folder / p).exists() for p in ("transformers", *peers)):
+            print(f"writing {case.size} for {', '.join(peers)}", file=sys.stderr, flush=True)
+            command = [sys.executable, str(HERE / "write.py"), case.size, str(folder), str(self.layers), *peers]
+            done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+            if done.returncode:
+                raise contest.ContestError(f"{case.size} could not be written:\n{done.stdout[-3000:]}")
+        return folder
+
+
+def compare_all(case: Case, outputs: dict[str, list]) -> float:
+    """The largest difference of plmcore from a peer."""
+    ours, errors = outputs["plmcore"], [0.0]
+    for peer, theirs in outputs.items():
+        if peer != "plmcore":
+            for i, (a, b) in enumerate(zip(ours, theirs, strict=True)):
+                tolerance = case.step_tolerance if i else case.tolerance
+                errors.append(contest.compare(case.name, [a], [b], tolerance, ("plmcore", peer)))
+    return max(errors)
+
+
+def run_together(case: Forward | Train, folder: Path, libraries: list[str], threads: int, args) -> dict:
+    with contest.field(WORKER, libraries, threads) as sides:
+        for side in sides.values():
+            side.ask("load", case.name, folder)
+        error = compare_all(case, {name: side.ask("outputs") for name, side in sides.items()})
+        timed = lambda name: sides[name].ask("time", args.seconds if isinstance(case, Forward) else 0.0)
+        rotations = [("plmcore", peer) for peer in libraries[1:]] if args.pairs else [libraries]
+        pairs = {}
+        for names in rotations:
+            times = contest.alternate(names, args.rounds, args.pause, timed)
+            pairs |= {peer: {"ours": times["plmcore"], "theirs": times[peer]} for peer in names[1:]}
+        result = {"error": error, "pairs": pairs}
+        if isinstance(case, Train):
+            result["memory"] = {name: side.ask("memory") for name, side in sides.items()}
+            result["memory_target"] = case.memory
+    return result
+
+
+def run_load(case: Case, folder: Path, libraries: list[str], threads: int, args) -> dict:
+    def fresh(name: str) -> tuple[list, float]:
+        with contest.field(WORKER, [name], threads) as sides:
+            return sides[name].ask("first", case.name, folder)
+
+    error = compare_all(case, {name: fresh(name)[0] for name in libraries})  # also brings the file into memory
+    times = contest.alternate(libraries, args.rounds, args.pause, lambda name: fresh(name)[1])
+    return {
+        "error": error,
+        "pairs": {peer: {"ours": times["plmcore"], "theirs": times[peer]} for peer in libraries[1:]},
+    }
+
+
+def run_case(case: Case, models: Models, threads: int, args) -> dict:
+    libraries = ["plmcore", *(p for p in case.peers if p in models.present)]
+    run = run_together if isinstance(case, Forward | Train) else run_load
+    kind = KIND[type(case).__name__]
+    targets = [(t.peer, t.ratio) for t in case.targets]
+    result = {"case": case.name, "kind": kind, "threads": threads, "targets": targets}
+    return result | run(case, models(case), libraries, threads, args)
+
+
+def run_all(args, models: Models) -> tuple[list[dict], list[str]]:
+    """Results, and what failed."""
+    results, failed = [], []
+    for threads in args.threads:
+        kind = None
+        for case in CASES.values():
+            if args.only and not any(text.lower() in case.name.lower() for text in args.only):
+                continue
+            try:
+                result = run_case(case, models, threads, args)
+            except contest.ContestError as e:
+                failed.append(f"{case.name}, {contest.count_of(threads)}: {e}")
+                print(f"FAILED {failed[-1]}", flush=True)
+                continue
+            results.append(result)
+            if result["kind"] != kind:
+                kind = result["kind"]
+                print(f"\n{table.KINDS[kind]}, {contest.count_of(threads)}\n{table.top(kind)}")
+            for texts in table.cells(result):
+                print(table.line(texts, kind), f" error {result['error']:.0e}", flush=True)
+            if args.json:
+                Path(args.json).write_text(json.dumps({"machine": args.machine, "results": results}, indent=1))
+    return results, failed
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="benchmarks/models", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--only", nargs="+", default=[], help="run the cases whose name contains one of these")
+    parser.add_argument("--threads", type=int, nargs="+", default=[2, 1])
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--seconds", type=float, default=0.5, help="time per measurement of a forward case")
+    parser.add_argument(
+        "--pause", type=float, default=0.4, help="seconds between contestants, for spinning threads to end"
+    )
+    parser.add_argument(
+        "--pairs", action="store_true", help="plmcore and one peer at a time instead of the whole field"
+    )
+    parser.add_argument("--torch-adamw", choices=("fused", "default"), default="fused", help="which AdamW of torch's")
+    parser.add_argument("--folder", type=Path, help="keep the models here instead of in a temporary folder")
+    parser.add_argument("--json", help="write the results here, after each case")
+    parser.add_argument("--write", action="store_true", help="write the tables to benchmarks/README.md")
+    parser.add_argument("--from", nargs="+", dest="runs", metavar="JSON", help="show earlier results, run nothing")
+    parser.add_argument("--layers", type=int, default=0, help=argparse.SUPPRESS)  # to try the benchmark itself
+    args = parser.parse_args()
+    if args.write and (args.layers or args.only):
+        parser.error(
+            "--write wants all cases at their full size; to mend single rows, --json each run and --from them all"
+        )
+    return args
+
+
+def main() -> None:
+    args = arguments()
+    args.machine = contest.machine_line(VERSIONS)
+    if args.runs:
+        args.machine, results = table.merge([json.loads(Path(path).read_text()) for path in args.runs])
+        text, failed = table.markdown(args.machine, results), []
+        print(text)
+    else:
+        present, skipped = installed()
+        print("\n".join([args.machine, *skipped]))
+        if "transformers" not in present:
+            raise SystemExit("the models are written by transformers: there is nothing to run without it")
+        os.environ |= {"HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false"}
+        os.environ["BENCHMARK_TORCH_ADAMW"] = args.torch_adamw
+        place = contextlib.nullcontext(args.folder) if args.folder else tempfile.TemporaryDirectory()
+        with place as folder:
+            results, failed = run_all(args, Models(Path(folder), args.layers, present))
+        text = table.markdown(args.machine, results, [f"{line}." for line in skipped])
+    print(f"\n{len(results)} cases, {table.missed(results)} targets missed, {len(failed)} failed")
+    if failed:
+        raise SystemExit("\n".join(failed))
+    if args.write:
+        table.write(README, text)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,153 @@
+"""Results as tables: one row per case and target, with a mark where the target was missed."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import contest
+
+from models.cases import FASTEST, FORWARD_PEERS
+
+TITLES = {
+    "plmcore": "plmcore",
+    "transformers": "transformers",
+    "onnxruntime": "ONNX Runtime",
+    "ctranslate2": "CTranslate2",
+}
+KINDS = {
+    "forward": "Forward, ms",
+    "train": "Training step, ms, and peak resident memory, GB",
+    "load": "Loading and the first output, ms",
+}
+MISSED, BEHIND = "*", "**"
+NOTE = (
+    f"Times are medians over rounds. The ratio is the peer's time / plmcore's, the median over rounds, then the lowest and the highest. "
+    f"{MISSED} marks a target that was missed, {BEHIND} less than 0.9 of the peer."
+).replace("*", r"\*")
+BEGIN, END = "<!-- benchmarks/models: begin -->", "<!-- benchmarks/models: end -->"
+
+
+def median(result: dict, library: str) -> float | None:
+    """Median seconds of a library over all rounds it ran in; None where it was skipped."""
+    pairs = result["pairs"]
+    if library != "plmcore":
+        return statistics.median(pairs[library]["theirs"]) if library in pairs else None
+    seen = {tuple(pair["ours"]) for pair in pairs.values()}  # one list where the whole field ran together
+    return statistics.median([t for ours in seen for t in ours]) if seen else None
+
+
+def rows(result: dict) -> list[dict]:
+    """What came of each target: peer, ratio, low, high, target, mark. No ratio where the peer was skipped."""
+    found = []
+    for peer, target in result["targets"]:
+        if peer == FASTEST:
+            peer = min(result["pairs"], key=lambda name: median(result, name), default=None)
+        pair = result["pairs"].get(peer)
+        row = {"peer": peer, "target": target, "ratio": None, "mark": ""}
+        if pair:
+            row |= contest.ratios(pair["ours"], pair["theirs"])
+            row["mark"] = BEHIND if row["ratio"] < 0.9 else MISSED if row["ratio"] < target else ""
+        found.append(row)
+    return found
+
+
+def memory(result: dict) -> dict:
+    """Peak memory of plmcore and torch in GB, their ratio, the target, the mark."""
+    ours, theirs = (result["memory"].get(name) for name in ("plmcore", "transformers"))
+    limit = result["memory_target"]
+    ratio = ours / theirs if ours and theirs else None
+    missed = ratio is not None and limit is not None and ratio > limit
+    return {"ours": ours, "theirs": theirs, "ratio": ratio, "target": limit, "mark": MISSED if missed else ""}
+
+
+def missed(results: Iterable[dict]) -> int:
+    marks = [row["mark"] for r in results for row in rows(r)]
+    marks += [memory(r)["mark"] for r in results if r["kind"] == "train"]
+    return sum(bool(mark) for mark in marks)
+
+
+def number(value: float | None, form: str, scale: float = 1.0) -> str:
+    return "–" if value is None else format(value * scale, form)
+
+
+def header(kind: str) -> list[str]:
+    peers = [TITLES[p] for p in FORWARD_PEERS] if kind == "forward" else ["transformers"]
+    end = ["plmcore GB", "torch GB", "memory", "at most"] if kind == "train" else []
+    return ["case", "plmcore", *peers, "against", "ratio", "low–high", "target", *end]
+
+
+def cells(result: dict) -> list[list[str]]:
+    """The table's lines for a result, one per target."""
+    kind = result["kind"]
+    lines = []
+    for row in rows(result):
+        times = [
+            number(median(result, n), ".4g", 1e3) for n in ("plmcore", *FORWARD_PEERS[: 3 if kind == "forward" else 1])
+        ]
+        has = row["ratio"] is not None
+        spread = f"{row['low']:.2f}–{row['high']:.2f}" if has else "–"
+        line = [result["case"], *times, TITLES.get(row["peer"], "–"), number(row["ratio"], ".2f"), spread]
+        line.append(f"{row['target']:.2f}{row['mark']}")
+        if kind == "train":
+            m = memory(result)
+            line += [number(m["ours"], ".2f", 1e-9), number(m["theirs"], ".2f", 1e-9)]
+            line += [number(m["ratio"], ".2f"), number(m["target"], ".2f") + m["mark"]]
+        lines.append(line)
+    return lines
+
+
+WIDTHS = {"case": 36, "against": 12, "low–high": 9}
+
+
+def line(texts: Sequence[str], kind: str) -> str:
+    """A line of a Markdown table that also lines up in a terminal."""
+    widths = [WIDTHS.get(h, max(len(h), 7)) for h in header(kind)]
+    aligned = [
+        t.ljust(w) if h in ("case", "against") else t.rjust(w)
+        for t, w, h in zip(texts, widths, header(kind), strict=True)
+    ]
+    return f"| {' | '.join(aligned)} |"
+
+
+def top(kind: str) -> str:
+    rules = ["---" if h in ("case", "against") else "--:" for h in header(kind)]
+    return line(header(kind), kind) + "\n" + line(rules, kind)
+
+
+def markdown(machine: str, results: Sequence[dict], remarks: Sequence[str] = ()) -> str:
+    """All tables: by number of threads, then by kind."""
+    parts = [machine + ".", NOTE, *remarks]
+    for threads in dict.fromkeys(r["threads"] for r in results):
+        for kind, title in KINDS.items():
+            chosen = [r for r in results if r["threads"] == threads and r["kind"] == kind]
+            if chosen:
+                parts.append(f"### {title}, {contest.count_of(threads)}")
+                lines = [line(texts, kind) for r in chosen for texts in cells(r)]
+                parts.append("\n".join([top(kind), *lines]).replace("*", r"\*"))
+    return "\n\n".join(parts)
+
+
+def write(path: Path, text: str) -> None:
+    """Puts the text between the markers of a file, which must have them."""
+    old = path.read_text(encoding="utf-8")
+    before, begin, rest = old.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not begin or not end:
+        raise SystemExit(f"{path} has no place for the table: it needs the lines '{BEGIN}' and '{END}'")
+    path.write_text(f"{before}{begin}\n{text}\n{end}{after}", encoding="utf-8")
+
+
+def merge(runs: Sequence[dict]) -> tuple[str, list[dict]]:
+    """One run of several of the same machine and versions; of a case measured twice the later counts, in the earlier's place."""
+    machines = list(dict.fromkeys(run["machine"] for run in runs))
+    if len(machines) != 1:
+        raise SystemExit(
+            "the runs are of different machines or versions, which one table cannot show:\n" + "\n".join(machines)
+        )
+    results: dict[tuple, dict] = {}
+    for run in runs:
+        for r in run["results"]:
+            results[r["threads"], r["case"]] = r
+    return machines[0], list(results.values())

@@ -1,0 +1,38 @@
+#include "plmcore/safetensors.h"
+
+#include <nanobind/stl/map.h>
+
+#include "bindings/bindings.h"
+
+namespace plmcore::bindings {
+
+void bind_safetensors(nb::module_& m) {
+  m.def(
+      "read",
+      [](const std::string& path) {
+        safetensors::File file;
+        {
+          const ReleaseGil nogil;
+          file = safetensors::read(path);
+        }
+        nb::dict tensors, metadata;
+        for (auto& [name, tensor] : file.tensors) tensors[nb::str(name.data(), name.size())] = tensor;
+        for (auto& [key, text] : file.metadata) metadata[nb::str(key.data(), key.size())] = nb::str(text.data(), text.size());
+        return nb::make_tuple(tensors, metadata);
+      },
+      "path"_a, nb::sig("def read(path: str) -> tuple[dict[str, Tensor], dict[str, str]]"),
+      "The tensors of a file by name, as they lie in it, and its metadata. The file is mapped, not copied.");
+  m.def(
+      "write",
+      [](const std::string& path, nb::dict tensors, const safetensors::Metadata& metadata) {
+        safetensors::Named named;
+        for (auto [name, tensor] : tensors) named.emplace_back(nb::cast<std::string>(name), nb::cast<Tensor>(tensor));
+        const ReleaseGil nogil;
+        safetensors::write(path, named, metadata);
+      },
+      "path"_a, "tensors"_a, "metadata"_a = safetensors::Metadata(),
+      nb::sig("def write(path: str, tensors: dict[str, Tensor], metadata: dict[str, str] = {}) -> None"),
+      "Writes a file that appears under its name when it is complete.");
+}
+
+}  // namespace plmcore::bindings

@@ -1,0 +1,153 @@
+"""A model with its tokenizer: what plm.load returns."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
+
+import numpy as np
+
+from plmcore import directory, models, nn, pooling
+from plmcore._core import ArgumentError, Tensor
+from plmcore.autograd import no_grad
+from plmcore.models.config import Config
+from plmcore.models.names import Report
+from plmcore.models.outputs import Output
+from plmcore.tokenizers import Tokenizer, load_tokenizer
+
+
+class LanguageModel:
+    """`model`, its `config`, and a `tokenizer` or None. `report` says what loading found."""
+
+    def __init__(
+        self,
+        model: nn.Module,
+        tokenizer: Tokenizer | None = None,
+        source: pathlib.Path | None = None,
+        report: Report | None = None,
+    ):
+        self.model, self.tokenizer, self.source, self.report = model, tokenizer, source, report
+
+    @property
+    def config(self) -> Config:
+        return self.model.config
+
+    @property
+    def head(self) -> str:
+        return models.head_name(self.model)
+
+    def __call__(self, *args: Any, **inputs: Any) -> Output:
+        """The model's output for tensors, arrays or nested lists."""
+        inputs = {name: as_tensor(name, value) for name, value in inputs.items()}
+        return self.model(*(as_tensor("input_ids", a) for a in args), **inputs)
+
+    def encode(self, texts: str | Sequence[str], batch_size: int = 32) -> np.ndarray:
+        """One float32 vector per text, pooled and normalised as the directory says (mean over tokens where it says nothing).  [n, C], or [C]"""
+        if self.tokenizer is None:
+            raise ArgumentError("encode: this model has no tokenizer; load it from a directory with tokenizer files")
+        if isinstance(texts, str):
+            return self.encode([texts], batch_size)[0]
+        texts = list(texts)
+        how = pooling.read(self.source)
+        limits = [how.max_length, self.tokenizer.max_length, self.config.longest]
+        longest = min((n for n in limits if n), default=None)
+        body, was_training = getattr(self.model, "body", self.model), self.model.training
+        self.model.eval()
+        by_length = sorted(range(len(texts)), key=lambda i: -len(texts[i]))  # a batch of equals has no padding
+        vectors: dict[int, np.ndarray] = {}
+        with no_grad():
+            for start in range(0, len(texts), batch_size):
+                chosen = by_length[start : start + batch_size]
+                batch = self.tokenizer([texts[i] for i in chosen], max_length=longest)
+                encoded = body.encode(**{name: Tensor(batch[name]) for name in self._takes(batch)})
+                states = encoded.layout.unpack(encoded.rows).numpy().astype(np.float32)  # [B, T, C]
+                vectors.update(zip(chosen, how(states, batch["attention_mask"])))
+        self.model.train(was_training)
+        return np.stack([vectors[i] for i in range(len(texts))]) if texts else np.zeros((0, 0), np.float32)
+
+    def save(self, folder: str | os.PathLike[str], max_shard_bytes: int | None = None) -> None:
+        """A directory that plm.load and transformers open: config, weights, and the tokenizer files this model came with."""
+        folder = pathlib.Path(folder)
+        directory.write_model(self.model, folder, max_shard_bytes)
+        if self.source is not None:
+            directory.copy_companions(self.source, folder)
+
+    def parameters(self) -> list[nn.Parameter]:
+        return self.model.parameters()
+
+    def named_parameters(self):
+        return self.model.named_parameters()
+
+    def train(self, mode: bool = True) -> Self:
+        self.model.train(mode)
+        return self
+
+    def eval(self) -> Self:
+        return self.train(False)
+
+    def _takes(self, batch: Mapping[str, np.ndarray]) -> list[str]:
+        """Not every family has token types."""
+        types = hasattr(self.config, "type_vocab_size")
+        return [name for name in batch if name != "token_type_ids" or types]
+
+    def __repr__(self) -> str:
+        return f"LanguageModel({self.config.model_type}, {self.head}, {self.model.num_parameters():,} parameters)"
+
+
+def as_tensor(name: str, value: Any) -> Any:
+    """Lists and arrays of numbers as tensors, whole numbers as int64; anything else as it is."""
+    if value is None or isinstance(value, (Tensor, bool, str, Mapping)):
+        return value
+    if isinstance(value, (list, tuple)) and any(isinstance(v, (Tensor, tuple, type(None))) for v in value):
+        return value  # memories and caches of layers
+    try:
+        array = np.asarray(value)
+    except ValueError:
+        array = np.asarray(None)
+    if array.dtype == object:
+        raise ArgumentError(
+            f"{name}: the lists must be numbers, and of equal lengths; pad them and pass an attention_mask"
+        )
+    return Tensor(array, dtype="int64" if array.dtype.kind in "iu" else None)
+
+
+def load(
+    folder: str | os.PathLike[str],
+    head: str | None = None,
+    *,
+    dtype: str | None = None,
+    strict: bool = True,
+    **changes: Any,
+) -> LanguageModel:
+    """The model of a directory, in eval mode. plm.load("dir", head="sequence-classification", num_labels=3)
+
+    Without `head` the architecture in config.json decides, without `dtype` that of the file. Other keywords replace keys of the
+    config. strict=False loads what fits; `report` of the result tells the rest.
+    """
+    folder = pathlib.Path(folder)
+    model, report = directory.read_model(folder, head, dtype, strict, **changes)
+    try:
+        tokenizer = load_tokenizer(folder)
+    except FileNotFoundError:
+        tokenizer = None
+    return LanguageModel(model.eval(), tokenizer, folder, report)
+
+
+def from_config(
+    config: Config | Mapping[str, Any] | str | os.PathLike[str],
+    head: str = "base",
+    *,
+    dtype: str = "float32",
+    **changes: Any,
+) -> LanguageModel:
+    """A model with fresh weights, in training mode. The config: a Config, its keys as a dict, or a directory with config.json."""
+    if isinstance(config, (str, os.PathLike)):
+        config = directory.read_config(config, **changes)
+    elif isinstance(config, Config):
+        config = config.replace(**changes)
+    else:
+        config = models.config_from_dict(config, **changes)
+    model = models.build(config, head)
+    return LanguageModel(model if dtype == "float32" else model.to(dtype))

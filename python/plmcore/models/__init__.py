@@ -1,0 +1,101 @@
+"""Model families, one module each, found by the `model_type` and `architectures` of a config.json.
+
+A family's module has MODEL_TYPES (model_type -> how its published class names begin), CONFIG, HEADS (head -> class),
+ARCHITECTURES (published class name -> head), PREFIX and NAMES (see plmcore.models.names); CONFIGS (model_type -> class) where
+its model types have defaults of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import import_module
+from types import ModuleType
+from typing import Any
+
+from plmcore import nn
+from plmcore._core import ArgumentError
+from plmcore.models.config import Config
+
+# model_type -> module of this package
+FAMILIES = {
+    "albert": "albert",
+    "bart": "bart",
+    "bert": "bert",
+    "distilbert": "distilbert",
+    "gpt2": "gpt2",
+    "gpt3": "gpt3",
+    "marian": "transformer",
+    "mbart": "mbart",
+    "openai-gpt": "gpt1",
+    "roberta": "roberta",
+    "t5": "t5",
+    "transformer": "transformer",
+    "xlm-roberta": "roberta",
+    "xlnet": "xlnet",
+}
+
+
+def __getattr__(name: str) -> ModuleType:
+    if name in FAMILIES.values():  # found in globals() from now on
+        return import_module(f"plmcore.models.{name}")
+    raise AttributeError(f"module 'plmcore.models' has no attribute {name!r}")
+
+
+def family(model_type: str | Config) -> ModuleType:
+    """The module of a family."""
+    model_type = model_type.model_type if isinstance(model_type, Config) else model_type
+    if model_type not in FAMILIES:
+        raise ArgumentError(f"there is no model_type {model_type!r}; one of {', '.join(sorted(FAMILIES))}")
+    return import_module(f"plmcore.models.{FAMILIES[model_type]}")
+
+
+def config_from_dict(values: Mapping[str, Any], **changes: Any) -> Config:
+    """The config of the family that config.json's `model_type` names."""
+    if not isinstance(values.get("model_type"), str):
+        raise ArgumentError(
+            f"config.json must have a model_type, one of {', '.join(sorted(FAMILIES))}; got {values.get('model_type')!r}"
+        )
+    known = family(values["model_type"])
+    kind = getattr(known, "CONFIGS", {}).get(values["model_type"], known.CONFIG)
+    return kind.from_dict(values, **changes)
+
+
+def head_of(config: Config) -> str:
+    """The head that the config's `architectures` names; base when it names none."""
+    if not config.architectures:
+        return "base"
+    known = family(config).ARCHITECTURES
+    if config.architectures[0] not in known:
+        raise ArgumentError(
+            f"config.json: the architecture {config.architectures[0]!r} is not one of {', '.join(known)}; choose a head yourself: "
+            f"head= one of {', '.join(family(config).HEADS)}"
+        )
+    return known[config.architectures[0]]
+
+
+def architecture_of(config: Config, head: str) -> str:
+    """The published class name of a head."""
+    known = family(config)
+    start = known.MODEL_TYPES[config.model_type]
+    names = [name for name, h in known.ARCHITECTURES.items() if h == head and name.startswith(start)]
+    same = [name for name in config.architectures if name in names]
+    return (same or names)[0]
+
+
+def build(config: Config, head: str = "base") -> nn.Module:
+    """A model with fresh weights, drawn as published; inside nn.init.skipped() without weights."""
+    heads = family(config).HEADS
+    if head not in heads:
+        raise ArgumentError(f"{config.model_type} has no head {head!r}; one of {', '.join(heads)}")
+    return heads[head](config)
+
+
+def head_name(model: nn.Module) -> str:
+    """The head that a model is."""
+    return next(head for head, kind in family(model.config).HEADS.items() if kind is type(model))
+
+
+def count_parameters(config: Config, head: str = "base") -> int:
+    """Without making them. Shared parameters count once."""
+    with nn.init.skipped():
+        return build(config, head).num_parameters()

@@ -1,0 +1,213 @@
+"""ALBERT: BERT with narrow token vectors and few parameters that all layers share (Lan et al. 2019).
+
+Shapes as in bert.py; E width of the embeddings. The L layers fall into groups; the layers of a group are one block, or inner_group_num
+blocks one after the other, applied again and again. The paper's modes of sharing, as AlbertConfig.sharing(mode) sets them:
+
+    all         num_hidden_groups = 1
+    attention   num_hidden_groups = L, groups_share = "attention"
+    ffn         num_hidden_groups = L, groups_share = "ffn"
+    none        num_hidden_groups = L
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
+
+from plmcore import nn
+from plmcore._core import Tensor, ops
+from plmcore.models import bert, heads, padding
+from plmcore.models.config import ACTIVATIONS, Config
+from plmcore.models.outputs import Output
+from plmcore.models.padding import FIRST
+
+
+@dataclass(frozen=True, kw_only=True)
+class AlbertConfig(Config):
+    model_type: str = "albert"
+    vocab_size: int = 30000
+    embedding_size: int = 128
+    hidden_size: int = 4096
+    num_hidden_layers: int = 12
+    num_hidden_groups: int = 1
+    num_attention_heads: int = 64
+    intermediate_size: int = 16384
+    inner_group_num: int = 1
+    groups_share: str = "none"  # our own key: what all groups have in common; a file holds it once per group
+    hidden_act: str = "gelu_new"
+    hidden_dropout_prob: float = 0.0
+    attention_probs_dropout_prob: float = 0.0
+    classifier_dropout_prob: float = 0.1
+    max_position_embeddings: int = 512
+    type_vocab_size: int = 2
+    initializer_range: float = 0.02
+    layer_norm_eps: float = 1e-12
+    pad_token_id: int | None = 0
+    tie_word_embeddings: bool = True
+
+    def check(self) -> None:
+        self.at_least(1, "vocab_size", "embedding_size", "intermediate_size", "max_position_embeddings")
+        self.at_least(1, "type_vocab_size", "num_hidden_groups", "inner_group_num")
+        self.at_least(0, "num_hidden_layers", "initializer_range")
+        self.multiple("hidden_size", of="num_attention_heads")
+        self.one_of("hidden_act", ACTIVATIONS)
+        self.one_of("groups_share", ("none", "attention", "ffn", "all"))
+        self.probability("hidden_dropout_prob", "attention_probs_dropout_prob", "classifier_dropout_prob")
+
+    def sharing(self, mode: str) -> Self:
+        """This config with what its layers share: "all", "attention", "ffn" or "none"."""
+        parted = self.replace(groups_share=mode, num_hidden_groups=max(1, self.num_hidden_layers))
+        return parted.replace(groups_share="none", num_hidden_groups=1) if mode == "all" else parted
+
+    @property
+    def weight_init(self) -> nn.init.Init:
+        return nn.init.truncated_normal(self.initializer_range)
+
+    @property
+    def is_decoder(self) -> bool:
+        return False
+
+
+class Embeddings(bert.Embeddings):
+    """LN(token + segment type + position) of width E, widened to C.  ids [B, T] -> rows"""
+
+    def __init__(self, cfg: AlbertConfig):
+        super().__init__(cfg, cfg.embedding_size)
+        self.widen = nn.Linear(cfg.embedding_size, cfg.hidden_size, weight_init=cfg.weight_init)
+
+    def __call__(self, layout: padding.Whole, ids: Tensor, types: Tensor | None, positions: Tensor | None) -> Tensor:
+        return self.widen(super().__call__(layout, ids, types, positions))
+
+
+class Group(nn.Module):
+    """Blocks that are applied one after the other. `first`: the group whose attention or feed-forward this one shares."""
+
+    def __init__(self, cfg: AlbertConfig, first: Group | None = None):
+        self.blocks = nn.ModuleList(bert.Block(cfg) for _ in range(cfg.inner_group_num))
+        for block, other in zip(self.blocks, first.blocks if first else ()):
+            if cfg.groups_share in ("attention", "all"):
+                block.attn, block.norm1 = other.attn, other.norm1
+            if cfg.groups_share in ("ffn", "all"):
+                block.mlp, block.norm2 = other.mlp, other.norm2
+
+
+class Albert(bert.Bert):
+    def __init__(self, config: AlbertConfig, pooler: bool = True):
+        C, init = config.hidden_size, config.weight_init
+        self.config = config
+        self.embeddings = Embeddings(config)
+        self.groups = nn.ModuleList()
+        for i in range(config.num_hidden_groups):
+            self.groups.append(Group(config, self.groups[0] if i else None))
+        self.pooler = nn.Linear(C, C, activation="tanh", weight_init=init) if pooler else None
+
+    @property
+    def blocks(self) -> list[bert.Block]:
+        """As they are applied."""
+        L, G = self.config.num_hidden_layers, self.config.num_hidden_groups
+        # Rounded as the published models round: i * G // L differs where L / G is not exact (18 layers in 14 groups).
+        return [block for i in range(L) for block in self.groups[int(i / (L / G))].blocks]
+
+
+class AlbertMaskedLM(nn.Module):
+    def __init__(self, config: AlbertConfig):
+        self.config = config
+        self.body = Albert(config, pooler=False)
+        self.predictions = bert.Predictions(config, self.body.embeddings.tokens)
+
+    def __call__(self, input_ids: Tensor, *, labels: Tensor | None = None, **inputs) -> Output:
+        encoded = self.body.encode(input_ids, **inputs, reads=(labels,))
+        return heads.language_model_output(encoded, labels, self.predictions)
+
+
+class AlbertPretraining(nn.Module):
+    """Masked tokens and the order of two segments (label 0: as in the text)."""
+
+    def __init__(self, config: AlbertConfig):
+        self.config = config
+        self.body = Albert(config)
+        self.predictions = bert.Predictions(config, self.body.embeddings.tokens)
+        self.dropout = nn.Dropout(config.classifier_dropout_prob)
+        self.order = nn.Linear(config.hidden_size, 2, weight_init=config.weight_init)
+
+    def __call__(
+        self, input_ids: Tensor, *, labels: Tensor | None = None, sentence_order_label: Tensor | None = None, **inputs
+    ) -> Output:
+        encoded = self.body.encode(input_ids, **inputs, reads=(FIRST, labels))
+        order = self.order(self.dropout(self.body.pool(encoded)))  # [B, 2]
+        loss = None
+        if labels is not None and sentence_order_label is not None:
+            tokens_loss = heads.labelled_loss(encoded, labels, self.predictions)
+            loss = ops.add(tokens_loss, ops.cross_entropy(order, ops.reshape(sentence_order_label, order.shape[:1])))
+        return encoded.output(
+            loss=loss,
+            prediction_logits=lambda: encoded.layout.unpack(self.predictions(encoded.rows)),  # [B, T, V]
+            sop_logits=order,
+        )
+
+
+class AlbertSequenceClassification(heads.SequenceClassification):
+    def __init__(self, cfg: AlbertConfig):
+        super().__init__(cfg, Albert(cfg), cfg.hidden_size, cfg.classifier_dropout_prob, cfg.weight_init)
+
+
+class AlbertTokenClassification(heads.TokenClassification):
+    def __init__(self, cfg: AlbertConfig):
+        super().__init__(cfg, Albert(cfg, pooler=False), cfg.hidden_size, cfg.classifier_dropout_prob, cfg.weight_init)
+
+
+class AlbertQuestionAnswering(heads.QuestionAnswering):
+    def __init__(self, cfg: AlbertConfig):
+        super().__init__(cfg, Albert(cfg, pooler=False), cfg.hidden_size, cfg.weight_init)
+
+
+class AlbertMultipleChoice(heads.MultipleChoice):
+    def __init__(self, cfg: AlbertConfig):
+        super().__init__(cfg, Albert(cfg), cfg.hidden_size, cfg.classifier_dropout_prob, cfg.weight_init)
+
+
+CONFIG = AlbertConfig
+MODEL_TYPES = {"albert": "Albert"}
+HEADS = {
+    "base": Albert,
+    "pretraining": AlbertPretraining,
+    "masked-lm": AlbertMaskedLM,
+    "sequence-classification": AlbertSequenceClassification,
+    "token-classification": AlbertTokenClassification,
+    "question-answering": AlbertQuestionAnswering,
+    "multiple-choice": AlbertMultipleChoice,
+}
+ARCHITECTURES = {
+    "AlbertModel": "base",
+    "AlbertForPreTraining": "pretraining",
+    "AlbertForMaskedLM": "masked-lm",
+    "AlbertForSequenceClassification": "sequence-classification",
+    "AlbertForTokenClassification": "token-classification",
+    "AlbertForQuestionAnswering": "question-answering",
+    "AlbertForMultipleChoice": "multiple-choice",
+}
+PREFIX = "albert."
+DROPPED = bert.DROPPED
+REPEATED = r"^(body\.)?groups\."
+GROUP = "encoder.albert_layer_groups.{i}.albert_layers.{j}"
+NAMES = {
+    "embeddings.tokens": "embeddings.word_embeddings",
+    "embeddings.positions": "embeddings.position_embeddings",
+    "embeddings.types": "embeddings.token_type_embeddings",
+    "embeddings.norm": "embeddings.LayerNorm",
+    "embeddings.widen": "encoder.embedding_hidden_mapping_in",
+    "groups.{i}.blocks.{j}.attn.qkv": f"{GROUP}.attention.{{query,key,value}}",
+    "groups.{i}.blocks.{j}.attn.out": f"{GROUP}.attention.dense",
+    "groups.{i}.blocks.{j}.norm1": f"{GROUP}.attention.LayerNorm",
+    "groups.{i}.blocks.{j}.mlp.up": f"{GROUP}.ffn",
+    "groups.{i}.blocks.{j}.mlp.down": f"{GROUP}.ffn_output",
+    "groups.{i}.blocks.{j}.norm2": f"{GROUP}.full_layer_layer_norm",
+    "pooler": "pooler",
+    "predictions.dense": "predictions.dense",
+    "predictions.norm": "predictions.LayerNorm",
+    "predictions.decoder.weight": "predictions.decoder.weight",
+    "predictions.decoder.bias": "predictions.bias | predictions.decoder.bias",
+    "order": "sop_classifier.classifier",
+    "classifier": "classifier",
+    "span": "qa_outputs",
+}

@@ -1,0 +1,121 @@
+"""BART: the Transformer as a denoising auto-encoder, with learned positions, GELU and a norm of the embeddings (Lewis et al. 2019).
+
+Shapes: B batch, S source length, T target length, C width, V vocabulary; rows are [B, T, C], or [N, C] where padding was dropped.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from plmcore import nn
+from plmcore._core import Tensor, ops
+from plmcore.models import padding, seq2seq, transformer
+from plmcore.models.names import Stored
+from plmcore.models.stacks import Decoder, Encoder, Stacks, StacksCausalLM, StacksConfig, StacksSeq2SeqLM
+from plmcore.models.transformer import DecoderBlock, EncoderBlock
+
+FIRST_POSITION = 2  # rows 0 and 1 of the table are not used; padding counts
+
+
+@dataclass(frozen=True, kw_only=True)
+class BartConfig(StacksConfig):
+    model_type: str = "bart"
+    num_labels: int = 3
+    vocab_size: int = 50265
+    classifier_dropout: float = 0.0
+    pad_token_id: int | None = 1
+    eos_token_id: int | None = 2
+    decoder_start_token_id: int | None = 2
+
+    def check(self) -> None:
+        super().check()
+        self.probability("classifier_dropout")
+
+
+class Embeddings(nn.Module):
+    """LN(token + position), tokens times sqrt(C) where the config says so.  ids [B, T] -> rows"""
+
+    def __init__(self, cfg: BartConfig, weight: nn.Parameter | None = None):
+        C, init = cfg.d_model, cfg.weight_init
+        self.tokens = nn.Embedding(cfg.vocab_size, C, cfg.pad_token_id, weight=weight, weight_init=init)
+        self.positions = nn.Embedding(FIRST_POSITION + cfg.max_position_embeddings, C, weight_init=init)
+        self.scale = cfg.embedding_scale
+        self.norm = nn.LayerNorm(C)
+        self.dropout = nn.Dropout(cfg.dropout)
+
+    def __call__(self, ids: Tensor, layout: padding.Whole) -> Tensor:
+        x = ops.affine(self.tokens(layout.pack(ids)), self.scale, 0.0)
+        positions = ops.add(layout.positions(), ops.full((), FIRST_POSITION, "int64"))
+        return self.dropout(self.norm(ops.add(x, self.positions(positions))))
+
+
+def encoder(cfg: BartConfig, weight: nn.Parameter | None = None) -> Encoder:
+    return Encoder(cfg, Embeddings(cfg, weight), (EncoderBlock(cfg) for _ in range(cfg.encoder_layers)))
+
+
+def decoder(cfg: BartConfig, weight: nn.Parameter | None = None) -> Decoder:
+    return Decoder(cfg, Embeddings(cfg, weight), (DecoderBlock(cfg) for _ in range(cfg.decoder_layers)))
+
+
+class Bart(Stacks):
+    """Without decoder_input_ids the decoder reads the source, shifted: it is to restore it."""
+
+    def __init__(self, config: BartConfig):
+        self.config = config
+        self.shared = nn.Embedding(
+            config.vocab_size, config.d_model, config.pad_token_id, weight_init=config.weight_init
+        )
+        weight = self.shared.weight if config.tie_word_embeddings else None
+        self.encoder, self.decoder = encoder(config, weight), decoder(config, weight)
+
+    def target_of(self, input_ids: Tensor | None) -> Tensor:
+        return super().target_of(None) if input_ids is None else self.shifted(input_ids)
+
+
+class BartSeq2SeqLM(StacksSeq2SeqLM):
+    def __init__(self, config: BartConfig):
+        super().__init__(config, Bart(config))
+
+
+class BartCausalLM(StacksCausalLM):
+    def __init__(self, config: BartConfig):
+        super().__init__(config, decoder(config))
+
+
+class BartSequenceClassification(seq2seq.SequenceClassification):
+    def __init__(self, cfg: BartConfig):
+        super().__init__(cfg, Bart(cfg), cfg.d_model, cfg.classifier_dropout, cfg.weight_init)
+
+
+class BartQuestionAnswering(seq2seq.QuestionAnswering):
+    def __init__(self, cfg: BartConfig):
+        super().__init__(cfg, Bart(cfg), cfg.d_model, cfg.weight_init)
+
+
+CONFIG = BartConfig
+MODEL_TYPES = {"bart": "Bart"}
+HEADS = {
+    "base": Bart,
+    "seq2seq-lm": BartSeq2SeqLM,
+    "causal-lm": BartCausalLM,
+    "sequence-classification": BartSequenceClassification,
+    "question-answering": BartQuestionAnswering,
+}
+ARCHITECTURES = {
+    "BartModel": "base",
+    "BartForConditionalGeneration": "seq2seq-lm",
+    "BartForCausalLM": "causal-lm",
+    "BartForSequenceClassification": "sequence-classification",
+    "BartForQuestionAnswering": "question-answering",
+}
+PREFIX = "model."
+DROPPED = transformer.DROPPED
+NAMES = {
+    **transformer.NAMES,
+    "encoder.embeddings.norm": "encoder.layernorm_embedding",
+    "decoder.embeddings.norm": "decoder.layernorm_embedding",
+    "logits_bias": Stored(("final_logits_bias",), shape=lambda config: (1, config.vocab_size)),
+    "dense": "classification_head.dense",
+    "classifier": "classification_head.out_proj",
+    "span": "qa_outputs",
+}

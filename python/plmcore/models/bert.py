@@ -1,0 +1,270 @@
+"""BERT: a bidirectional encoder with learned positions, segment types and post-norm blocks (Devlin et al. 2018).
+
+Shapes: B batch, T length, N rows that are no padding, C width, V vocabulary. Rows are [B, T, C], or [N, C] where padding was dropped.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from plmcore import nn
+from plmcore._core import Tensor, ops
+from plmcore.models import heads, padding
+from plmcore.models.config import ACTIVATIONS, Config
+from plmcore.models.outputs import Output
+from plmcore.models.padding import FIRST, Encoded
+
+
+@dataclass(frozen=True, kw_only=True)
+class BertConfig(Config):
+    model_type: str = "bert"
+    vocab_size: int = 30522
+    hidden_size: int = 768
+    num_hidden_layers: int = 12
+    num_attention_heads: int = 12
+    intermediate_size: int = 3072
+    hidden_act: str = "gelu"
+    hidden_dropout_prob: float = 0.1
+    attention_probs_dropout_prob: float = 0.1
+    classifier_dropout: float | None = None
+    max_position_embeddings: int = 512
+    type_vocab_size: int = 2
+    initializer_range: float = 0.02
+    layer_norm_eps: float = 1e-12
+    pad_token_id: int | None = 0
+    tie_word_embeddings: bool = True
+    is_decoder: bool = False
+    add_cross_attention: bool = False
+
+    def check(self) -> None:
+        self.at_least(1, "vocab_size", "intermediate_size", "max_position_embeddings", "type_vocab_size")
+        self.at_least(0, "num_hidden_layers", "initializer_range")
+        self.multiple("hidden_size", of="num_attention_heads")
+        self.one_of("hidden_act", ACTIVATIONS)
+        self.probability("hidden_dropout_prob", "attention_probs_dropout_prob", "classifier_dropout")
+        self.one_of("add_cross_attention", (False,))
+        if self.extra.get("position_embedding_type", "absolute") != "absolute":
+            self.refuse("extra", "must not ask for a position_embedding_type other than absolute")
+
+    @property
+    def weight_init(self) -> nn.init.Init:
+        return nn.init.truncated_normal(self.initializer_range)
+
+    @property
+    def head_dropout(self) -> float:
+        return self.hidden_dropout_prob if self.classifier_dropout is None else self.classifier_dropout
+
+
+class Embeddings(nn.Module):
+    """LN(token + segment type + position).  ids [B, T] -> rows"""
+
+    def __init__(self, cfg: BertConfig, width: int | None = None):
+        C, init = width or cfg.hidden_size, cfg.weight_init
+        self.tokens = nn.Embedding(cfg.vocab_size, C, cfg.pad_token_id, weight_init=init)
+        self.positions = nn.Embedding(cfg.max_position_embeddings, C, weight_init=init)
+        self.types = nn.Embedding(cfg.type_vocab_size, C, weight_init=init)
+        self.norm = nn.LayerNorm(C, cfg.layer_norm_eps)
+        self.dropout = nn.Dropout(cfg.hidden_dropout_prob)
+
+    def __call__(self, layout: padding.Whole, ids: Tensor, types: Tensor | None, positions: Tensor | None) -> Tensor:
+        positions = layout.positions() if positions is None else layout.pack(ops.broadcast_to(positions, ids.shape))
+        types = ops.full(ids.shape, 0, "int64") if types is None else types
+        x = ops.add(self.tokens(layout.pack(ids)), self.types(layout.pack(types)))  # [B, T, C] or [N, C]
+        return self.dropout(self.norm(ops.add(x, self.positions(positions))))
+
+
+class Block(nn.Module):
+    def __init__(self, cfg: BertConfig):
+        C, init = cfg.hidden_size, cfg.weight_init
+        self.attn = nn.SelfAttention(
+            C, cfg.num_attention_heads, causal=cfg.is_decoder, weight_init=init,
+            dropout=cfg.attention_probs_dropout_prob, out_dropout=cfg.hidden_dropout_prob,
+        )  # fmt: skip
+        self.norm1 = nn.LayerNorm(C, cfg.layer_norm_eps)
+        self.mlp = nn.MLP(
+            C, cfg.intermediate_size, ACTIVATIONS[cfg.hidden_act], cfg.hidden_dropout_prob, weight_init=init
+        )
+        self.norm2 = nn.LayerNorm(C, cfg.layer_norm_eps)
+
+    def __call__(self, x: Tensor, layout: padding.Whole) -> Tensor:
+        x = self.norm1(self.attn(x, **layout.attention), residual=x)
+        return self.norm2(self.mlp(x), residual=x)
+
+
+class Bert(nn.Module):
+    def __init__(self, config: BertConfig, pooler: bool = True):
+        self.config = config
+        self.embeddings = Embeddings(config)
+        self.blocks = nn.ModuleList(Block(config) for _ in range(config.num_hidden_layers))
+        self.pooler = None
+        if pooler:
+            C = config.hidden_size
+            self.pooler = nn.Linear(C, C, activation="tanh", weight_init=config.weight_init)
+
+    def encode(
+        self,
+        input_ids: Tensor,
+        attention_mask: Tensor | None = None,
+        token_type_ids: Tensor | None = None,
+        position_ids: Tensor | None = None,
+        *,
+        output_hidden_states: bool = False,
+        output_attentions: bool = False,
+        reads: padding.Reads = (),
+    ) -> Encoded:
+        padding.check_ids(input_ids, self.config.longest, token_type_ids=token_type_ids)
+        layout = padding.layout(input_ids.shape, attention_mask, reads, output_attentions)
+        x = self.embeddings(layout, input_ids, token_type_ids, position_ids)
+        states = [x] if output_hidden_states else None
+        for block in self.blocks:
+            x = block(x, layout)
+            if states is not None:
+                states.append(x)
+        return Encoded(x, layout, states)
+
+    def pool(self, encoded: Encoded) -> Tensor:
+        return self.pooler(encoded.first())  # [B, C]
+
+    def __call__(self, input_ids: Tensor, attention_mask: Tensor | None = None, *args, **inputs) -> Output:
+        pools = self.pooler is not None
+        encoded = self.encode(input_ids, attention_mask, *args, **inputs, reads=(FIRST,) if pools else ())
+        return encoded.output(
+            last_hidden_state=encoded.layout.unpack(encoded.rows), pooler_output=self.pool(encoded) if pools else None
+        )
+
+
+class Predictions(nn.Module):
+    """Logits over the vocabulary: a transform, then the token table as the output layer.  [..., C] -> [..., V]"""
+
+    def __init__(self, cfg: BertConfig, tokens: nn.Embedding):
+        (V, E), init = tokens.weight.shape, cfg.weight_init
+        self.dense = nn.Linear(cfg.hidden_size, E, activation=ACTIVATIONS[cfg.hidden_act], weight_init=init)
+        self.norm = nn.LayerNorm(E, cfg.layer_norm_eps)
+        self.decoder = nn.Linear(E, V, weight=tokens.weight if cfg.tie_word_embeddings else None, weight_init=init)
+
+    def __call__(self, x: Tensor) -> Tensor:
+        return self.decoder(self.norm(self.dense(x)))
+
+
+class BertMaskedLM(nn.Module):
+    def __init__(self, config: BertConfig):
+        self.config = config
+        self.body = Bert(config, pooler=False)
+        self.predictions = Predictions(config, self.body.embeddings.tokens)
+
+    def __call__(self, input_ids: Tensor, *, labels: Tensor | None = None, **inputs) -> Output:
+        encoded = self.body.encode(input_ids, **inputs, reads=(labels,))
+        return heads.language_model_output(encoded, labels, self.predictions)
+
+
+class BertCausalLM(BertMaskedLM):
+    """With is_decoder in the config a position sees those up to itself, and labels are compared with the position before."""
+
+    def __call__(self, input_ids: Tensor, *, labels: Tensor | None = None, **inputs) -> Output:
+        return super().__call__(input_ids, labels=None if labels is None else heads.next_token_labels(labels), **inputs)
+
+
+class BertPretraining(nn.Module):
+    """Masked tokens and whether the second segment follows the first (label 0: it does)."""
+
+    def __init__(self, config: BertConfig):
+        self.config = config
+        self.body = Bert(config)
+        self.predictions = Predictions(config, self.body.embeddings.tokens)
+        self.next_sentence = nn.Linear(config.hidden_size, 2, weight_init=config.weight_init)
+
+    def __call__(
+        self, input_ids: Tensor, *, labels: Tensor | None = None, next_sentence_label: Tensor | None = None, **inputs
+    ) -> Output:
+        encoded = self.body.encode(input_ids, **inputs, reads=(FIRST, labels))
+        follows = self.next_sentence(self.body.pool(encoded))  # [B, 2]
+        loss = None
+        if labels is not None and next_sentence_label is not None:
+            tokens_loss = heads.labelled_loss(encoded, labels, self.predictions)
+            loss = ops.add(tokens_loss, ops.cross_entropy(follows, ops.reshape(next_sentence_label, follows.shape[:1])))
+        return encoded.output(
+            loss=loss,
+            prediction_logits=lambda: encoded.layout.unpack(self.predictions(encoded.rows)),  # [B, T, V]
+            seq_relationship_logits=follows,
+        )
+
+
+class BertNextSentence(nn.Module):
+    def __init__(self, config: BertConfig):
+        self.config = config
+        self.body = Bert(config)
+        self.next_sentence = nn.Linear(config.hidden_size, 2, weight_init=config.weight_init)
+
+    def __call__(self, input_ids: Tensor, *, labels: Tensor | None = None, **inputs) -> Output:
+        encoded = self.body.encode(input_ids, **inputs, reads=(FIRST,))
+        logits = self.next_sentence(self.body.pool(encoded))  # [B, 2]
+        loss = None if labels is None else ops.cross_entropy(logits, ops.reshape(labels, logits.shape[:1]))
+        return encoded.output(logits=logits, loss=loss)
+
+
+class BertSequenceClassification(heads.SequenceClassification):
+    def __init__(self, cfg: BertConfig):
+        super().__init__(cfg, Bert(cfg), cfg.hidden_size, cfg.head_dropout, cfg.weight_init)
+
+
+class BertTokenClassification(heads.TokenClassification):
+    def __init__(self, cfg: BertConfig):
+        super().__init__(cfg, Bert(cfg, pooler=False), cfg.hidden_size, cfg.head_dropout, cfg.weight_init)
+
+
+class BertQuestionAnswering(heads.QuestionAnswering):
+    def __init__(self, cfg: BertConfig):
+        super().__init__(cfg, Bert(cfg, pooler=False), cfg.hidden_size, cfg.weight_init)
+
+
+class BertMultipleChoice(heads.MultipleChoice):
+    def __init__(self, cfg: BertConfig):
+        super().__init__(cfg, Bert(cfg), cfg.hidden_size, cfg.head_dropout, cfg.weight_init)
+
+
+CONFIG = BertConfig
+MODEL_TYPES = {"bert": "Bert"}
+HEADS = {
+    "base": Bert,
+    "pretraining": BertPretraining,
+    "masked-lm": BertMaskedLM,
+    "causal-lm": BertCausalLM,
+    "next-sentence": BertNextSentence,
+    "sequence-classification": BertSequenceClassification,
+    "token-classification": BertTokenClassification,
+    "question-answering": BertQuestionAnswering,
+    "multiple-choice": BertMultipleChoice,
+}
+ARCHITECTURES = {
+    "BertModel": "base",
+    "BertForPreTraining": "pretraining",
+    "BertForMaskedLM": "masked-lm",
+    "BertLMHeadModel": "causal-lm",
+    "BertForNextSentencePrediction": "next-sentence",
+    "BertForSequenceClassification": "sequence-classification",
+    "BertForTokenClassification": "token-classification",
+    "BertForQuestionAnswering": "question-answering",
+    "BertForMultipleChoice": "multiple-choice",
+}
+PREFIX = "bert."
+DROPPED = (r"embeddings\.position_ids$",)
+NAMES = {
+    "embeddings.tokens": "embeddings.word_embeddings",
+    "embeddings.positions": "embeddings.position_embeddings",
+    "embeddings.types": "embeddings.token_type_embeddings",
+    "embeddings.norm": "embeddings.LayerNorm",
+    "blocks.{i}.attn.qkv": "encoder.layer.{i}.attention.self.{query,key,value}",
+    "blocks.{i}.attn.out": "encoder.layer.{i}.attention.output.dense",
+    "blocks.{i}.norm1": "encoder.layer.{i}.attention.output.LayerNorm",
+    "blocks.{i}.mlp.up": "encoder.layer.{i}.intermediate.dense",
+    "blocks.{i}.mlp.down": "encoder.layer.{i}.output.dense",
+    "blocks.{i}.norm2": "encoder.layer.{i}.output.LayerNorm",
+    "pooler": "pooler.dense",
+    "predictions.dense": "cls.predictions.transform.dense",
+    "predictions.norm": "cls.predictions.transform.LayerNorm",
+    "predictions.decoder.weight": "cls.predictions.decoder.weight",
+    "predictions.decoder.bias": "cls.predictions.bias | cls.predictions.decoder.bias",
+    "next_sentence": "cls.seq_relationship",
+    "classifier": "classifier",
+    "span": "qa_outputs",
+}

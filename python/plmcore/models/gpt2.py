@@ -1,0 +1,171 @@
+"""GPT-2: a decoder with learned positions and pre-norm blocks (Radford et al. 2019).
+
+Shapes: B batch, T length, C width, V vocabulary. Rows are [B, T, C], or [N, C] where padding was dropped.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from plmcore import nn
+from plmcore._core import Tensor, ops
+from plmcore.models import causal, heads
+from plmcore.models.config import ACTIVATIONS, Config
+from plmcore.models.padding import Whole
+
+
+@dataclass(frozen=True, kw_only=True)
+class GPT2Config(Config):
+    model_type: str = "gpt2"
+    vocab_size: int = 50257
+    n_positions: int = 1024
+    n_embd: int = 768
+    n_layer: int = 12
+    n_head: int = 12
+    n_inner: int | None = None
+    activation_function: str = "gelu_new"
+    resid_pdrop: float = 0.1
+    embd_pdrop: float = 0.1
+    attn_pdrop: float = 0.1
+    classifier_dropout: float | None = None
+    layer_norm_epsilon: float = 1e-5
+    initializer_range: float = 0.02
+    scale_attn_weights: bool = True
+    scale_attn_by_inverse_layer_idx: bool = False
+    reorder_and_upcast_attn: bool = False  # scores are never narrower than float32 here
+    summary_type: str = "cls_index"
+    summary_use_proj: bool = True
+    summary_activation: str | None = None
+    summary_proj_to_labels: bool = True
+    summary_first_dropout: float = 0.1
+    pad_token_id: int | None = None
+    tie_word_embeddings: bool = True
+    add_cross_attention: bool = False
+
+    def check(self) -> None:
+        self.at_least(1, "vocab_size", "n_positions", "n_layer")
+        self.at_least(0, "initializer_range")
+        self.multiple("n_embd", of="n_head")
+        if self.n_inner is not None:
+            self.at_least(1, "n_inner")
+        self.one_of("activation_function", ACTIVATIONS)
+        self.one_of("summary_type", causal.SUMMARIES)
+        self.one_of("summary_activation", (None, *ACTIVATIONS))
+        self.probability("resid_pdrop", "embd_pdrop", "attn_pdrop", "classifier_dropout", "summary_first_dropout")
+        self.one_of("add_cross_attention", (False,))
+
+    @property
+    def weight_init(self) -> nn.init.Init:
+        return nn.init.normal(self.initializer_range)
+
+    @property
+    def residual_init(self) -> nn.init.Init:
+        """Of what is added to the stream, 2 n_layer times."""
+        return nn.init.normal(self.initializer_range / math.sqrt(2 * self.n_layer))
+
+
+class Block(nn.Module):
+    def __init__(self, cfg: GPT2Config, layer: int):
+        C, init, residual = cfg.n_embd, cfg.weight_init, cfg.residual_init
+        scale = (C // cfg.n_head) ** -0.5 if cfg.scale_attn_weights else 1.0
+        self.norm1 = nn.LayerNorm(C, cfg.layer_norm_epsilon)
+        self.attn = causal.Attention(
+            C, cfg.n_head, scale=scale / (layer + 1) if cfg.scale_attn_by_inverse_layer_idx else scale,
+            dropout=cfg.attn_pdrop, out_dropout=cfg.resid_pdrop, weight_init=init, out_init=residual,
+        )  # fmt: skip
+        self.norm2 = nn.LayerNorm(C, cfg.layer_norm_epsilon)
+        self.mlp = nn.MLP(
+            C, cfg.n_inner or 4 * C, ACTIVATIONS[cfg.activation_function], cfg.resid_pdrop, weight_init=init, down_init=residual
+        )  # fmt: skip
+
+    def __call__(self, x: Tensor, layout: Whole, cache: causal.Cache | None = None) -> Tensor:
+        h, x = self.norm2.with_sum(self.attn(self.norm1(x), layout, cache), x)
+        return ops.add(x, self.mlp(h))
+
+
+class GPT2(causal.Decoder):
+    Block = Block
+
+    def __init__(self, config: GPT2Config):
+        C = config.n_embd
+        self.config = config
+        self.embeddings = causal.Embeddings(
+            config.vocab_size, config.n_positions, C, config.embd_pdrop, config.weight_init
+        )
+        self.blocks = nn.ModuleList(self.Block(config, i) for i in range(config.n_layer))
+        self.norm = nn.LayerNorm(C, config.layer_norm_epsilon)
+
+
+class GPT2CausalLM(causal.CausalLM):
+    Body = GPT2
+
+    def __init__(self, cfg: GPT2Config):
+        super().__init__(cfg, self.Body(cfg), cfg.weight_init)
+
+
+class GPT2DoubleHeads(causal.DoubleHeads):
+    Body = GPT2
+
+    def __init__(self, cfg: GPT2Config):
+        super().__init__(cfg, self.Body(cfg), cfg.n_embd, cfg.weight_init)
+
+
+class GPT2SequenceClassification(causal.LastTokenClassification):
+    Body = GPT2
+
+    def __init__(self, cfg: GPT2Config):
+        super().__init__(cfg, self.Body(cfg), cfg.n_embd, cfg.weight_init)
+
+
+class GPT2TokenClassification(heads.TokenClassification):
+    Body = GPT2
+
+    def __init__(self, cfg: GPT2Config):
+        dropout = 0.1 if cfg.classifier_dropout is None else cfg.classifier_dropout
+        super().__init__(cfg, self.Body(cfg), cfg.n_embd, dropout, cfg.weight_init)
+
+
+class GPT2QuestionAnswering(heads.QuestionAnswering):
+    Body = GPT2
+
+    def __init__(self, cfg: GPT2Config):
+        super().__init__(cfg, self.Body(cfg), cfg.n_embd, cfg.weight_init)
+
+
+CONFIG = GPT2Config
+MODEL_TYPES = {"gpt2": "GPT2"}
+HEADS = {
+    "base": GPT2,
+    "causal-lm": GPT2CausalLM,
+    "double-heads": GPT2DoubleHeads,
+    "sequence-classification": GPT2SequenceClassification,
+    "token-classification": GPT2TokenClassification,
+    "question-answering": GPT2QuestionAnswering,
+}
+ARCHITECTURES = {
+    "GPT2Model": "base",
+    "GPT2LMHeadModel": "causal-lm",
+    "GPT2DoubleHeadsModel": "double-heads",
+    "GPT2ForSequenceClassification": "sequence-classification",
+    "GPT2ForTokenClassification": "token-classification",
+    "GPT2ForQuestionAnswering": "question-answering",
+}
+PREFIX = "transformer."
+DROPPED = (r"\bh\.\d+\.attn\.(bias|masked_bias)$",)
+NAMES = {
+    "embeddings.tokens": "wte",
+    "embeddings.positions": "wpe",
+    "blocks.{i}.norm1": "h.{i}.ln_1",
+    "blocks.{i}.attn.qkv": "h.{i}.attn.c_attn^T",
+    "blocks.{i}.attn.out": "h.{i}.attn.c_proj^T",
+    "blocks.{i}.norm2": "h.{i}.ln_2",
+    "blocks.{i}.mlp.up": "h.{i}.mlp.c_fc^T",
+    "blocks.{i}.mlp.down": "h.{i}.mlp.c_proj^T",
+    "norm": "ln_f",
+    "lm_head": "lm_head",
+    "choice": "multiple_choice_head.summary",
+    "score": "score",
+    "classifier": "classifier",
+    "span": "qa_outputs",
+}

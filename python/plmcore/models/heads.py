@@ -1,0 +1,151 @@
+"""Heads that families share, and the losses the published classes compute from labels.
+
+A body has encode(input_ids, ..., reads=()) -> Encoded and, where a head needs one vector per sequence, pool(Encoded) -> [B, C].
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from plmcore import losses, nn
+from plmcore._core import ShapeError, Tensor, ops
+from plmcore.models.config import Config
+from plmcore.models.outputs import Output
+from plmcore.models.padding import EVERYWHERE, FIRST, Encoded
+
+# ---- losses ----
+
+
+def classification_loss(config: Config, logits: Tensor, labels: Tensor) -> Tensor:
+    """Of one answer per sequence: the squared error of one label, cross-entropy of int labels, else one yes or no per label.  logits [B, L]"""
+    kind = config.problem_type
+    if kind is None:
+        whole = labels.dtype in ("int64", "int32")
+        kind = "regression" if config.num_labels == 1 else "single_label" if whole else "multi_label"
+    if kind.startswith("single_label"):
+        return ops.cross_entropy(logits, ops.reshape(labels, logits.shape[:1]))
+    labels = ops.reshape(ops.cast(labels, logits.dtype), logits.shape)
+    return (
+        losses.mse(logits, labels) if kind == "regression" else losses.binary_cross_entropy_with_logits(logits, labels)
+    )
+
+
+def span_loss(start_logits: Tensor, end_logits: Tensor, start_positions: Tensor, end_positions: Tensor) -> Tensor:
+    """The mean of two cross-entropies over positions; an answer beyond the text does not count.  logits [B, T]; positions [B]"""
+    B, T = start_logits.shape
+
+    def one(logits: Tensor, positions: Tensor) -> Tensor:
+        positions = ops.reshape(positions, (B,))
+        zero, ignored = ops.full((), 0, positions.dtype), ops.full((), -100, positions.dtype)
+        length = ops.cast(ops.sum(ops.full((T,), 1, "int64")), positions.dtype)
+        inside = ops.less(positions, length)
+        return ops.cross_entropy(logits, ops.where(inside, ops.maximum(positions, zero), ignored))
+
+    return ops.affine(ops.add(one(start_logits, start_positions), one(end_logits, end_positions)), 0.5, 0.0)
+
+
+def labelled_loss(encoded: Encoded, labels: Tensor, project: Callable[[Tensor], Tensor]) -> Tensor:
+    """Cross-entropy of the labelled positions, whose logits alone are computed.  labels [B, T], -100 for none; project [M, C] -> [M, V]"""
+    rows, labels = encoded.layout.labelled(encoded.rows, labels)
+    return ops.cross_entropy(project(rows), labels)
+
+
+def next_token_labels(labels: Tensor) -> Tensor:
+    """labels[:, t + 1] at t, -100 at the last.  [B, T]"""
+    return ops.pad(ops.slice(labels, 1, 1, labels.shape[1]), [0, 0], [0, 1], -100)
+
+
+def language_model_output(
+    encoded: Encoded, labels: Tensor | None, project: Callable[[Tensor], Tensor], name: str = "logits", **fields
+) -> Output:
+    """Loss and logits of a language model's head; with labels the logits wait until they are read."""
+
+    def logits() -> Tensor:
+        return encoded.layout.unpack(project(encoded.rows))  # [B, T, V]
+
+    if labels is None:
+        return encoded.output(**{name: logits()}, **fields)
+    return encoded.output(**{name: logits}, loss=labelled_loss(encoded, labels, project), **fields)
+
+
+# ---- heads ----
+
+
+class SequenceClassification(nn.Module):
+    """logits [B, L] of each sequence, from the body's pooled vector; a head may have a pool(Encoded) -> [B, C] of its own."""
+
+    def __init__(self, config: Config, body: nn.Module, width: int, dropout: float, weight_init: nn.init.Init):
+        self.config, self.body = config, body
+        self.dropout = nn.Dropout(dropout)
+        self.classifier = nn.Linear(width, config.num_labels, weight_init=weight_init)
+
+    def __call__(self, input_ids: Tensor, *, labels: Tensor | None = None, **inputs) -> Output:
+        encoded = self.body.encode(input_ids, **inputs, reads=(FIRST,))
+        logits = self.classifier(self.dropout(self.pool(encoded)))  # [B, L]
+        return encoded.output(
+            logits=logits, loss=None if labels is None else classification_loss(self.config, logits, labels)
+        )
+
+    def pool(self, encoded: Encoded) -> Tensor:
+        return self.body.pool(encoded)
+
+
+class TokenClassification(nn.Module):
+    """logits [B, T, L] of each token."""
+
+    def __init__(self, config: Config, body: nn.Module, width: int, dropout: float, weight_init: nn.init.Init):
+        self.config, self.body = config, body
+        self.dropout = nn.Dropout(dropout)
+        self.classifier = nn.Linear(width, config.num_labels, weight_init=weight_init)
+
+    def __call__(self, input_ids: Tensor, *, labels: Tensor | None = None, **inputs) -> Output:
+        encoded = self.body.encode(input_ids, **inputs, reads=(labels,))
+        encoded.rows = self.dropout(encoded.rows)
+        return language_model_output(encoded, labels, self.classifier)
+
+
+class QuestionAnswering(nn.Module):
+    """start_logits and end_logits [B, T] of an answer; they compete over all positions, so that padding runs too."""
+
+    def __init__(self, config: Config, body: nn.Module, width: int, weight_init: nn.init.Init, dropout: float = 0.0):
+        self.config, self.body = config, body
+        self.dropout = nn.Dropout(dropout)
+        self.span = nn.Linear(width, 2, weight_init=weight_init)
+
+    def __call__(
+        self,
+        input_ids: Tensor,
+        *,
+        start_positions: Tensor | None = None,
+        end_positions: Tensor | None = None,
+        **inputs,
+    ) -> Output:
+        encoded = self.body.encode(input_ids, **inputs, reads=(EVERYWHERE,))
+        both = self.span(self.dropout(encoded.rows))  # [B, T, 2]
+        start, end = (ops.reshape(x, input_ids.shape) for x in ops.split(both, (1, 1), 2))  # [B, T]
+        known = start_positions is not None and end_positions is not None
+        loss = span_loss(start, end, start_positions, end_positions) if known else None
+        return encoded.output(loss=loss, start_logits=start, end_logits=end)
+
+
+class MultipleChoice(nn.Module):
+    """logits [B, K] of K choices, each a sequence of its own.  input_ids and what goes with them [B, K, T]"""
+
+    def __init__(self, config: Config, body: nn.Module, width: int, dropout: float, weight_init: nn.init.Init):
+        self.config, self.body = config, body
+        self.dropout = nn.Dropout(dropout)
+        self.classifier = nn.Linear(width, 1, weight_init=weight_init)
+
+    def __call__(self, input_ids: Tensor, *, labels: Tensor | None = None, **inputs) -> Output:
+        if input_ids.ndim != 3:
+            raise ShapeError(
+                f"multiple-choice: input_ids must be [batch, choices, length], got {list(input_ids.shape)}"
+            )
+        B, K, T = input_ids.shape
+        flat = {name: ops.reshape(x, (B * K, T)) if isinstance(x, Tensor) else x for name, x in inputs.items()}
+        encoded = self.body.encode(ops.reshape(input_ids, (B * K, T)), **flat, reads=(FIRST,))
+        logits = ops.reshape(self.classifier(self.dropout(self.pool(encoded))), (B, K))
+        return encoded.output(logits=logits, loss=None if labels is None else ops.cross_entropy(logits, labels))
+
+    def pool(self, encoded: Encoded) -> Tensor:
+        return self.body.pool(encoded)

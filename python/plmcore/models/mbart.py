@@ -1,0 +1,133 @@
+"""mBART: BART for many languages, with pre-norm blocks and a norm at the end of each stack (Liu et al. 2020).
+
+A text ends with its language's token, and the decoder's input begins with it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from plmcore import nn
+from plmcore._core import ArgumentError, Tensor, ops
+from plmcore.models import bart, padding, seq2seq
+from plmcore.models.bart import BartConfig, Embeddings
+from plmcore.models.seq2seq import Source
+from plmcore.models.stacks import (
+    Decoder,
+    Encoder,
+    Stacks,
+    StacksCausalLM,
+    StacksSeq2SeqLM,
+    cross_attention,
+    feed_forward,
+    self_attention,
+)  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class MBartConfig(BartConfig):
+    model_type: str = "mbart"
+    num_labels: int = 2
+    decoder_start_token_id: int | None = None
+
+
+class EncoderBlock(nn.Module):
+    def __init__(self, cfg: MBartConfig):
+        self.norm1 = nn.LayerNorm(cfg.d_model)
+        self.attn = self_attention(cfg, cfg.encoder_attention_heads)
+        self.norm2 = nn.LayerNorm(cfg.d_model)
+        self.mlp = feed_forward(cfg, cfg.encoder_ffn_dim)
+
+    def __call__(self, x: Tensor, layout: padding.Whole) -> Tensor:
+        y, x = self.norm2.with_sum(self.attn(self.norm1(x), **layout.attention), x)
+        return ops.add(x, self.mlp(y))
+
+
+class DecoderBlock(nn.Module):
+    """Without a source it is the block of a decoder alone."""
+
+    def __init__(self, cfg: MBartConfig):
+        self.norm1 = nn.LayerNorm(cfg.d_model)
+        self.attn = self_attention(cfg, cfg.decoder_attention_heads, causal=True)
+        self.norm2 = nn.LayerNorm(cfg.d_model)
+        self.cross = cross_attention(cfg)
+        self.norm3 = nn.LayerNorm(cfg.d_model)
+        self.mlp = feed_forward(cfg, cfg.decoder_ffn_dim)
+
+    def __call__(self, x: Tensor, layout: padding.Whole, source: Source | None) -> Tensor:
+        y = self.attn(self.norm1(x), **layout.attention)
+        if source is not None:
+            seen, x = self.norm2.with_sum(y, x)
+            y = seq2seq.look(self.cross, seen, layout, source)
+        y, x = self.norm3.with_sum(y, x)
+        return ops.add(x, self.mlp(y))
+
+
+def encoder(cfg: MBartConfig, weight: nn.Parameter | None = None) -> Encoder:
+    blocks = (EncoderBlock(cfg) for _ in range(cfg.encoder_layers))
+    return Encoder(cfg, Embeddings(cfg, weight), blocks, nn.LayerNorm(cfg.d_model))
+
+
+def decoder(cfg: MBartConfig, weight: nn.Parameter | None = None) -> Decoder:
+    blocks = (DecoderBlock(cfg) for _ in range(cfg.decoder_layers))
+    return Decoder(cfg, Embeddings(cfg, weight), blocks, nn.LayerNorm(cfg.d_model))
+
+
+class MBart(Stacks):
+    """Without decoder_input_ids the decoder reads the source, shifted: it is to restore it."""
+
+    def __init__(self, config: MBartConfig):
+        self.config = config
+        self.shared = nn.Embedding(
+            config.vocab_size, config.d_model, config.pad_token_id, weight_init=config.weight_init
+        )
+        weight = self.shared.weight if config.tie_word_embeddings else None
+        self.encoder, self.decoder = encoder(config, weight), decoder(config, weight)
+
+    def target_of(self, input_ids: Tensor | None) -> Tensor:
+        return super().target_of(None) if input_ids is None else self.shifted(input_ids)
+
+    def shifted(self, ids: Tensor) -> Tensor:
+        """The last token that is no padding, then the others.  [B, T]"""
+        if self.config.pad_token_id is None:
+            raise ArgumentError("the config has no pad_token_id: pass decoder_input_ids")
+        pad = ops.full((), self.config.pad_token_id, ids.dtype)
+        ids = ops.where(ops.equal(ids, ops.full((), -100, ids.dtype)), pad, ids)
+        count = ops.sum(ops.cast(ops.not_equal(ids, pad), "int64"), 1, True)  # [B, 1]
+        last = ops.gather(ids, ops.sub(count, ops.full((), 1, "int64")), 1)
+        return ops.concat([last, ops.slice(ids, 1, 0, ids.shape[1] - 1)], 1)
+
+
+class MBartSeq2SeqLM(StacksSeq2SeqLM):
+    def __init__(self, config: MBartConfig):
+        super().__init__(config, MBart(config))
+
+
+class MBartCausalLM(StacksCausalLM):
+    def __init__(self, config: MBartConfig):
+        super().__init__(config, decoder(config))
+
+
+class MBartSequenceClassification(seq2seq.SequenceClassification):
+    def __init__(self, cfg: MBartConfig):
+        super().__init__(cfg, MBart(cfg), cfg.d_model, cfg.classifier_dropout, cfg.weight_init)
+
+
+class MBartQuestionAnswering(seq2seq.QuestionAnswering):
+    def __init__(self, cfg: MBartConfig):
+        super().__init__(cfg, MBart(cfg), cfg.d_model, cfg.weight_init)
+
+
+CONFIG = MBartConfig
+MODEL_TYPES = {"mbart": "MBart"}
+HEADS = {
+    "base": MBart,
+    "seq2seq-lm": MBartSeq2SeqLM,
+    "causal-lm": MBartCausalLM,
+    "sequence-classification": MBartSequenceClassification,
+    "question-answering": MBartQuestionAnswering,
+}
+ARCHITECTURES = {f"M{name}": head for name, head in bart.ARCHITECTURES.items()}
+PREFIX = "model."
+DROPPED = bart.DROPPED
+NAMES = {**bart.NAMES, "encoder.norm": "encoder.layer_norm", "decoder.norm": "decoder.layer_norm"}

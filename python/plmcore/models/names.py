@@ -1,0 +1,246 @@
+"""Between our parameter names and the published ones.
+
+A family's table NAMES reads ours -> published, by module or by single parameter; {i}, {j} are numbers:
+
+    "blocks.{i}.mlp.up": "encoder.layer.{i}.intermediate.dense"      weight and bias; a norm's gamma and beta are published so too
+    "blocks.{i}.attn.qkv": "encoder.layer.{i}.attention.self.{query,key,value}"     published apart, here one below the other
+    "blocks.{i}.attn.qkv": "h.{i}.attn.c_attn^T"                     matrices published as [in, out]
+    "decoder.bias": "cls.predictions.bias | cls.predictions.decoder.bias"           written under the first name, read under any, the last first
+    "blocks.{i}.attn.out.weight": Stored(("layer.{i}.rel_attn.o",), shape=lambda c: (c.d_model, c.n_head, c.d_head))
+
+The parameters of a head's `body` are published under the family's PREFIX; files with and without it are read. A parameter that
+several modules share is one tensor, found under the name of any of them; a file that holds different values under two of these
+names unties them. Shared parameters whose names match REPEATED (a pattern) are written under each of them, for readers that know
+nothing of the sharing. Names that match DROPPED are not parameters. RENAMED lists (pattern, replacement) for names of old files.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import ModuleType
+
+import numpy as np
+
+from plmcore import no_grad
+from plmcore._core import Tensor, ops
+from plmcore.models.config import Config
+from plmcore.nn import Buffer, Module, Parameter
+from plmcore.nn.parameter import Unset
+
+RENAMED = ((r"LayerNorm\.gamma$", "LayerNorm.weight"), (r"LayerNorm\.beta$", "LayerNorm.bias"))
+LEAVES = {"gamma": "weight", "beta": "bias"}
+
+
+@dataclass(frozen=True)
+class Stored:
+    """How one of our parameters lies in a file: its rows in several parts, each perhaps transposed, perhaps of another shape."""
+
+    parts: tuple[str, ...]
+    transposed: bool = False
+    shape: Callable[[Config], tuple[int, ...]] | None = (
+        None  # of each part in the file; None: that of our rows, or transposed
+    )
+    aliases: tuple[str, ...] = ()  # other names of the one part
+
+    def part_shape(self, ours: Sequence[int], config: Config) -> tuple[int, ...]:
+        if self.shape is not None:
+            return tuple(self.shape(config))
+        rows = (ours[0] // len(self.parts), *ours[1:]) if ours else ()
+        return rows[::-1] if self.transposed else rows
+
+    def to_ours(self, parts: Sequence[Tensor], shape: Sequence[int]) -> Tensor:
+        rows = (shape[0] // len(parts), *shape[1:]) if shape else ()
+        if self.transposed and len(rows) > 1:
+            parts = [ops.transpose(ops.reshape(p, rows[::-1]), (1, 0)) for p in parts]
+        joined = ops.concat([ops.reshape(p, rows) for p in parts], 0) if len(parts) > 1 else parts[0]
+        return ops.reshape(joined, shape)
+
+    def to_parts(self, ours: Tensor, config: Config) -> Iterator[tuple[str, Tensor]]:
+        n = len(self.parts)
+        rows = ops.split(ours, [ours.shape[0] // n] * n, 0) if n > 1 else [ours]
+        for name, part in zip(self.parts, rows):
+            if self.transposed and part.ndim > 1:
+                part = ops.transpose(part, (1, 0))
+            yield name, ops.reshape(part, self.part_shape(ours.shape, config))
+
+
+@dataclass(frozen=True)
+class Slot:
+    """An attribute that holds a parameter. Shared parameters have several."""
+
+    name: str
+    owner: Module
+    attribute: str
+    parameter: Parameter | Buffer
+    stored: Stored
+
+
+@dataclass
+class Report:
+    """What loading found, by published names."""
+
+    missing: list[str] = field(default_factory=list)  # and drawn at random
+    unexpected: list[str] = field(default_factory=list)
+    misshaped: list[str] = field(default_factory=list)  # "name [4, 3], expected [4, 5]"; drawn at random
+    unused: list[str] = field(default_factory=list)  # of another head of the family
+
+    def problems(self) -> str:
+        kinds = {"missing": self.missing, "unexpected": self.unexpected, "wrong shape": self.misshaped}
+        return "; ".join(f"{kind}: {_listed(names)}" for kind, names in kinds.items() if names)
+
+
+def slots(family: ModuleType, model: Module) -> list[Slot]:
+    """Every attribute of the model that holds a parameter, with what it is called in a file."""
+    table = [(_pattern(key), value) for key, value in family.NAMES.items()]
+    found = []
+    for path, module in model.named_modules():
+        for attribute, value in module.members():
+            if isinstance(value, (Parameter, Buffer)):
+                name = f"{path}.{attribute}" if path else attribute
+                found.append(Slot(name, module, attribute, value, _stored(family, table, name)))
+    return found
+
+
+def published(family: ModuleType, model: Module, values: Mapping[str, Tensor] | None = None) -> dict[str, Tensor]:
+    """The parameters, or `values` by our names (gradients, say), as they stand in a file. Shared ones come once, unless REPEATED."""
+    values = model.state_dict() if values is None else values
+    repeated, firsts, result = getattr(family, "REPEATED", None), {}, {}
+    with no_grad():
+        for slot in slots(family, model):
+            first = firsts.setdefault(id(slot.parameter), slot.name)
+            if first in values and (slot.name == first or (repeated and re.search(repeated, slot.name))):
+                result.update(slot.stored.to_parts(values[first], model.config))
+    return result
+
+
+def published_names(family: ModuleType, model: Module) -> set[str]:
+    """Every name under which a file may hold a parameter of the model."""
+    return {name for slot in slots(family, model) for name in (*slot.stored.parts, *slot.stored.aliases)}
+
+
+def load(family: ModuleType, model: Module, tensors: Mapping[str, Tensor], dtype: str | None = None) -> Report:
+    """Gives a model built inside nn.init.skipped() its weights: the very tensors where dtype and layout fit, else converted copies.
+
+    Parameters that are not there are drawn as for a fresh model.
+    """
+    tensors = _normal(family, tensors)
+    report, used, config = Report(), set(), model.config
+    dtype = dtype or _common_dtype(tensors.values())
+    groups: dict[int, list[Slot]] = {}
+    for slot in slots(family, model):
+        groups.setdefault(id(slot.parameter), []).append(slot)
+    for group in groups.values():
+        values: dict[str, Tensor] = {}
+        wrong: list[str] = []
+        for slot in group:
+            parts = _find(slot.stored, tensors, family.PREFIX)
+            used.update(name for names in parts for name in names)
+            if all(parts):
+                chosen = {names[-1]: tensors[names[-1]] for names in parts}
+                shape = slot.stored.part_shape(slot.parameter.shape, config)
+                bad = [n for n, t in chosen.items() if tuple(t.shape) != shape]
+                wrong += [f"{n} {list(chosen[n].shape)}, expected {list(shape)}" for n in bad]
+                if not bad:
+                    values[slot.name] = _converted(slot, list(chosen.values()), dtype)
+        report.misshaped += wrong
+        kind = Buffer if isinstance(group[0].parameter, Buffer) else Parameter  # a buffer may be absent
+        if not values and not wrong and kind is Parameter:
+            parts = group[0].stored.parts
+            report.missing += [
+                p for p, names in zip(parts, _find(group[0].stored, tensors, family.PREFIX)) if not names
+            ]
+        first = next(iter(values.values())) if values else _drawn(group[0].parameter, dtype)
+        shared = kind(first)
+        for slot in group:
+            value = values.get(slot.name, first)
+            setattr(slot.owner, slot.attribute, shared if _same(value, first) else kind(value))
+    report.unexpected = [name for name in tensors if name not in used]
+    return report
+
+
+# ---- the table ----
+
+
+def _pattern(key: str) -> re.Pattern:
+    return re.compile(re.sub(r"\\{(\w)\\}", r"(?P<\1>\\d+)", re.escape(key)) + r"(?:\.(?P<leaf>\w+))?")
+
+
+def _stored(family: ModuleType, table: list, name: str) -> Stored:
+    inner = name.removeprefix("body.")
+    prefix = family.PREFIX if inner != name else ""
+    matches = [(m, value) for pattern, value in table if (m := pattern.fullmatch(inner))]
+    if not matches:
+        raise KeyError(f"{family.__name__}.NAMES has no entry for the parameter '{name}'")
+    match, value = max(
+        matches, key=lambda found: (found[0]["leaf"] is None, len(found[1] if isinstance(found[1], str) else ""))
+    )
+    numbers = {k: v for k, v in match.groupdict().items() if k != "leaf"}
+    leaf = match["leaf"]
+    ending = "" if leaf is None else "." + LEAVES.get(leaf, leaf)
+
+    def full(text: str) -> str:
+        for letter, number in numbers.items():
+            text = text.replace("{" + letter + "}", number)
+        return prefix + text + ending
+
+    if isinstance(value, Stored):
+        return Stored(tuple(map(full, value.parts)), value.transposed, value.shape, tuple(map(full, value.aliases)))
+    main, *aliases = (text.strip() for text in value.split("|"))
+    transposed = main.endswith("^T")
+    main = main.removesuffix("^T")
+    choice = re.search(r"\{([^{}]*,[^{}]*)\}", main)
+    parts = [main[: choice.start()] + w + main[choice.end() :] for w in choice[1].split(",")] if choice else [main]
+    return Stored(tuple(map(full, parts)), transposed, None, tuple(map(full, aliases)))
+
+
+# ---- files ----
+
+
+def _normal(family: ModuleType, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Without buffers, old names as new ones."""
+    renamed = (*RENAMED, *getattr(family, "RENAMED", ()))
+    dropped = [re.compile(pattern) for pattern in getattr(family, "DROPPED", ())]
+    result = {}
+    for name, tensor in tensors.items():
+        if any(pattern.search(name) for pattern in dropped):
+            continue
+        for pattern, replacement in renamed:
+            name = re.sub(pattern, replacement, name)
+        result[name] = tensor
+    return result
+
+
+def _find(stored: Stored, tensors: Mapping[str, Tensor], prefix: str) -> list[list[str]]:
+    """For each part the names under which the file has it, with or without the family's prefix; the last counts."""
+
+    def spellings(name: str) -> tuple[str, ...]:
+        return (name, name.removeprefix(prefix) if prefix and name.startswith(prefix) else prefix + name)
+
+    return [[n for name in (part, *stored.aliases) for n in spellings(name) if n in tensors] for part in stored.parts]
+
+
+def _common_dtype(tensors) -> str:
+    """The widest float dtype: ops want one for all."""
+    found = {t.dtype for t in tensors}
+    return next((d for d in ("float64", "float32", "bfloat16", "float16") if d in found), "float32")
+
+
+def _converted(slot: Slot, parts: list[Tensor], dtype: str) -> Tensor:
+    with no_grad():
+        return slot.stored.to_ours([p.astype(dtype) for p in parts], slot.parameter.shape)
+
+
+def _drawn(parameter: Parameter | Buffer, dtype: str) -> Tensor:
+    drawn = parameter.drawn() if isinstance(parameter, Unset) else parameter
+    return drawn.detach().astype(dtype)
+
+
+def _same(a: Tensor, b: Tensor) -> bool:
+    return a is b or (tuple(a.shape) == tuple(b.shape) and np.array_equal(a.numpy(), b.numpy()))
+
+
+def _listed(names: Sequence[str], most: int = 12) -> str:
+    rest = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + rest

@@ -1,0 +1,101 @@
+"""What Transformer-XL brought and XLNet kept: distances between tokens as sinusoids, and the memory of earlier segments.
+
+Shapes: B batch, T length, P memory, S = P + T keys, L distances, C width.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+import numpy as np
+
+from plmcore._core import ShapeError, Tensor, ops
+
+STEP = 256
+LIMIT = STEP * STEP // 2  # positions are from -LIMIT to LIMIT - 1
+
+
+def distances(T: int, S: int, ahead: bool, most: int = 0) -> Tensor:
+    """From S - 1 down to 0, or to 1 - T for those who look ahead, as ops.rel_shift wants them; `most`: none is larger, either way.  int64 [L]"""
+    d = ops.slice(ops.arange(0, S), 0, 0, S, -1)
+    if ahead:
+        d = ops.concat([d, ops.mul(ops.arange(1, T), whole(-1))])
+    return ops.minimum(ops.maximum(d, whole(-most)), whole(most)) if most > 0 else d
+
+
+def sinusoids(positions: Tensor, width: int, dtype: str) -> Tensor:
+    """sin(p f), then cos(p f), with frequencies f = 10000^(-2 i / width), i < width / 2.  int64 [...] -> [..., width]
+
+    A length has no number while a program is traced, so that there is no table of all positions: p = 256 a + b, and the sum
+    formulas join two small tables. The angles are exact, where a product p f in float32 is off by up to p / 2^24.
+    """
+    high, low = _tables(width, "float64" if dtype == "float64" else "float32")
+    p = ops.add(positions, whole(LIMIT))
+    a = ops.cast(ops.affine(ops.cast(p, "float32"), 1 / STEP, 0.0), "int64")  # cut to a whole number
+    b = ops.sub(p, ops.mul(a, whole(STEP)))
+    halves = (width // 2, width // 2)
+    sin_a, cos_a = ops.split(ops.embedding(high, a), halves, -1)  # [..., width / 2]
+    sin_b, cos_b = ops.split(ops.embedding(low, b), halves, -1)
+    sin = ops.add(ops.mul(sin_a, cos_b), ops.mul(cos_a, sin_b))
+    cos = ops.sub(ops.mul(cos_a, cos_b), ops.mul(sin_a, sin_b))
+    return ops.cast(ops.concat([sin, cos], -1), dtype)
+
+
+def next_memory(memory: Tensor | None, h: Tensor, mem_len: int | None, reuse_len: int | None = None) -> Tensor:
+    """Of the memory and the first reuse_len positions of h the last mem_len; None or 0: all.  [B, P, C], [B, T, C] -> [.., B, C]"""
+    both = h if memory is None else ops.concat([memory, h], 1)
+    both = ops.transpose(both, (1, 0, 2)).detach()  # [S, B, C]
+    if not mem_len and not reuse_len:
+        return both
+    S, P = both.shape[0], 0 if memory is None else memory.shape[1]
+    n, end = ops.arange(0, S), count(S)
+    if reuse_len:
+        end = ops.minimum(end, ops.add(count(P), whole(reuse_len)))
+    stays = ops.less(n, end)
+    if mem_len:
+        stays = ops.logical_and(stays, ops.greater_equal(ops.add(n, whole(mem_len)), end))
+    return ops.pack_rows(ops.reshape(both, (1, *both.shape)), ops.reshape(stays, (1, S)))[0]
+
+
+def by_batch(mems: Sequence[Tensor] | Tensor | None, layers: int, B: int, T: int, width: int) -> list[Tensor | None]:
+    """Memories as models take and give them, [P, B, C] of each layer (or all in one tensor), as [B, P, C]."""
+    if mems is None:
+        return [None] * layers
+    found = [mems[i] for i in range(mems.shape[0] if isinstance(mems, Tensor) else len(mems))]
+    if len(found) != layers:
+        raise ShapeError(f"mems must have one tensor for each of the {layers} layers, got {len(found)}")
+    P = found[0].shape[0]
+    for i, memory in enumerate(found):
+        check_shape(f"mems[{i}]", memory, (P, B, width), "[length, batch, width]")
+    if isinstance(P + T, int) and P + T > LIMIT:
+        raise ShapeError(f"mems and input_ids: {P} and {T} positions are more than {LIMIT}; cut the memory")
+    return [ops.transpose(memory, (1, 0, 2)) for memory in found]
+
+
+def check_shape(name: str, tensor: Tensor, shape: Sequence, meaning: str) -> None:
+    """Sizes that have no number yet are checked when they have."""
+    differ = [isinstance(a, int) and isinstance(b, int) and a != b for a, b in zip(shape, tensor.shape)]
+    if tensor.ndim != len(shape) or any(differ):
+        raise ShapeError(f"{name} must be {list(shape)}, {meaning}; got {list(tensor.shape)}")
+
+
+def whole(n: int) -> Tensor:
+    return ops.full((), n, "int64")
+
+
+def count(n: int) -> Tensor:
+    """A size, which may have no number yet, as a tensor."""
+    return ops.sum(ops.full((n,), 1, "int64"))
+
+
+@lru_cache(maxsize=8)
+def _tables(width: int, dtype: str) -> tuple[Tensor, Tensor]:
+    """Of 256 a - LIMIT and of b, for a, b < 256.  [256, width] each"""
+    frequencies = 10000.0 ** (-np.arange(0, width, 2) / width)
+
+    def table(positions: np.ndarray) -> Tensor:
+        angles = positions[:, None] * frequencies
+        return Tensor(np.concatenate([np.sin(angles), np.cos(angles)], -1), dtype=dtype)
+
+    return table(STEP * np.arange(STEP) - LIMIT), table(np.arange(STEP))

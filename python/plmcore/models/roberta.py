@@ -1,0 +1,165 @@
+"""RoBERTa: BERT's body, trained longer and without sentence pairs (Liu et al. 2019); XLM-R: the same in a hundred languages (Conneau et al. 2019).
+
+Positions count the tokens that are not the padding token, from pad_token_id + 1. Shapes as in bert.py.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from plmcore import nn
+from plmcore._core import Tensor, ops
+from plmcore.models import bert, heads, padding
+from plmcore.models.outputs import Output
+from plmcore.models.padding import Encoded
+
+
+@dataclass(frozen=True, kw_only=True)
+class RobertaConfig(bert.BertConfig):
+    model_type: str = "roberta"
+    vocab_size: int = 50265
+    pad_token_id: int = 1
+
+    def check(self) -> None:
+        super().check()
+        self.at_least(0, "pad_token_id")
+        if self.pad_token_id >= min(self.vocab_size, self.max_position_embeddings - 1):
+            self.refuse("pad_token_id", "must be below vocab_size and leave positions behind it")
+
+    @property
+    def longest(self) -> int:
+        return self.max_position_embeddings - self.pad_token_id - 1
+
+    @property
+    def weight_init(self) -> nn.init.Init:
+        return nn.init.normal(self.initializer_range)
+
+
+@dataclass(frozen=True, kw_only=True)
+class XLMRobertaConfig(RobertaConfig):
+    model_type: str = "xlm-roberta"
+    vocab_size: int = 30522  # as the published class has it; the published models have 250,002
+
+
+class Embeddings(bert.Embeddings):
+    """LN(token + segment type + position).  ids [B, T] -> rows"""
+
+    def __init__(self, cfg: RobertaConfig):
+        super().__init__(cfg)
+        self.pad = cfg.pad_token_id
+        size = cfg.max_position_embeddings
+        self.positions = nn.Embedding(size, cfg.hidden_size, self.pad, weight_init=cfg.weight_init)
+
+    def __call__(self, layout: padding.Whole, ids: Tensor, types: Tensor | None, positions: Tensor | None) -> Tensor:
+        return super().__call__(layout, ids, types, self.count(ids) if positions is None else positions)
+
+    def count(self, ids: Tensor) -> Tensor:
+        """1, 2, ... over the tokens of each sequence, 0 at padding, all shifted by pad.  [B, T] -> [B, T]"""
+        real = ops.cast(ops.not_equal(ids, ops.full((), self.pad, ids.dtype)), "int64")
+        return ops.add(ops.mul(ops.cumsum(real, 1), real), ops.full((), self.pad, "int64"))
+
+
+class Roberta(bert.Bert):
+    def __init__(self, config: RobertaConfig, pooler: bool = True):
+        C, init = config.hidden_size, config.weight_init
+        self.config = config
+        self.embeddings = Embeddings(config)
+        self.blocks = nn.ModuleList(bert.Block(config) for _ in range(config.num_hidden_layers))
+        self.pooler = nn.Linear(C, C, activation="tanh", weight_init=init) if pooler else None
+
+
+class RobertaMaskedLM(nn.Module):
+    def __init__(self, config: RobertaConfig):
+        self.config = config
+        self.body = Roberta(config, pooler=False)
+        self.predictions = bert.Predictions(config.replace(hidden_act="gelu"), self.body.embeddings.tokens)
+
+    def __call__(self, input_ids: Tensor, *, labels: Tensor | None = None, **inputs) -> Output:
+        encoded = self.body.encode(input_ids, **inputs, reads=(labels,))
+        return heads.language_model_output(encoded, labels, self.predictions)
+
+
+class RobertaCausalLM(RobertaMaskedLM):
+    """With is_decoder in the config a position sees those up to itself, and labels are compared with the position before."""
+
+    def __call__(self, input_ids: Tensor, *, labels: Tensor | None = None, **inputs) -> Output:
+        return super().__call__(input_ids, labels=None if labels is None else heads.next_token_labels(labels), **inputs)
+
+
+class Classifier(nn.Module):
+    """x [B, C] -> [B, L]"""
+
+    def __init__(self, cfg: RobertaConfig):
+        C, init = cfg.hidden_size, cfg.weight_init
+        self.dense = nn.Linear(C, C, activation="tanh", weight_init=init)
+        self.dropout = nn.Dropout(cfg.head_dropout)
+        self.out = nn.Linear(C, cfg.num_labels, weight_init=init)
+
+    def __call__(self, x: Tensor) -> Tensor:
+        return self.out(self.dropout(self.dense(x)))
+
+
+class RobertaSequenceClassification(heads.SequenceClassification):
+    """From <s>, the first token, itself."""
+
+    def __init__(self, cfg: RobertaConfig):
+        super().__init__(cfg, Roberta(cfg, pooler=False), cfg.hidden_size, cfg.head_dropout, cfg.weight_init)
+        self.classifier = Classifier(cfg)
+
+    def pool(self, encoded: Encoded) -> Tensor:
+        return encoded.first()  # [B, C]
+
+
+class RobertaTokenClassification(heads.TokenClassification):
+    def __init__(self, cfg: RobertaConfig):
+        super().__init__(cfg, Roberta(cfg, pooler=False), cfg.hidden_size, cfg.head_dropout, cfg.weight_init)
+
+
+class RobertaQuestionAnswering(heads.QuestionAnswering):
+    def __init__(self, cfg: RobertaConfig):
+        super().__init__(cfg, Roberta(cfg, pooler=False), cfg.hidden_size, cfg.weight_init)
+
+
+class RobertaMultipleChoice(heads.MultipleChoice):
+    def __init__(self, cfg: RobertaConfig):
+        super().__init__(cfg, Roberta(cfg), cfg.hidden_size, cfg.hidden_dropout_prob, cfg.weight_init)
+
+
+CONFIG = RobertaConfig
+CONFIGS = {"xlm-roberta": XLMRobertaConfig}
+MODEL_TYPES = {"roberta": "Roberta", "xlm-roberta": "XLMRoberta"}
+HEADS = {
+    "base": Roberta,
+    "masked-lm": RobertaMaskedLM,
+    "causal-lm": RobertaCausalLM,
+    "sequence-classification": RobertaSequenceClassification,
+    "token-classification": RobertaTokenClassification,
+    "question-answering": RobertaQuestionAnswering,
+    "multiple-choice": RobertaMultipleChoice,
+}
+ARCHITECTURES = {
+    start + name: head
+    for start in MODEL_TYPES.values()
+    for name, head in {
+        "Model": "base",
+        "ForMaskedLM": "masked-lm",
+        "ForCausalLM": "causal-lm",
+        "ForSequenceClassification": "sequence-classification",
+        "ForTokenClassification": "token-classification",
+        "ForQuestionAnswering": "question-answering",
+        "ForMultipleChoice": "multiple-choice",
+    }.items()
+}
+PREFIX = "roberta."
+DROPPED = bert.DROPPED
+NAMES = {
+    **{ours: name for ours, name in bert.NAMES.items() if ours.startswith(("embeddings", "blocks", "pooler"))},
+    "predictions.dense": "lm_head.dense",
+    "predictions.norm": "lm_head.layer_norm",
+    "predictions.decoder.weight": "lm_head.decoder.weight",
+    "predictions.decoder.bias": "lm_head.bias | lm_head.decoder.bias",
+    "classifier.dense": "classifier.dense",
+    "classifier.out": "classifier.out_proj",
+    "classifier": "classifier",
+    "span": "qa_outputs",
+}

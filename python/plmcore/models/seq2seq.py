@@ -1,0 +1,258 @@
+"""What encoder-decoder families share: how a decoder sees its source, shifted labels, outputs, heads.
+
+A family's body is an EncoderDecoder. Shapes: B batch, T target length, S source length, C width, H heads, D head width.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from plmcore import nn
+from plmcore._core import ArgumentError, Tensor, ops
+from plmcore.models import heads, padding
+from plmcore.models.config import Config
+from plmcore.models.outputs import Output
+from plmcore.models.padding import EVERYWHERE, Encoded, Packed
+from plmcore.nn.attention import attend
+
+
+def shift_right(ids: Tensor, start: int, pad: int) -> Tensor:
+    """start, ids[:, 0], ids[:, 1], ... without the last; -100 becomes `pad`: a decoder's input from its labels.  [B, T]"""
+    ids = ops.where(ops.equal(ids, ops.full((), -100, ids.dtype)), ops.full((), pad, ids.dtype), ids)
+    return ops.pad(ops.slice(ids, 1, 0, ids.shape[1] - 1), [0, 1], [0, 0], start)
+
+
+# ---- the source ----
+
+
+class Source:
+    """An encoder's rows as a decoder looks at them. `collected`: the weights of cross-attention [B, H, T, S], when they are asked for."""
+
+    def __init__(self, encoded: Encoded, weights: bool = False):
+        self.rows, self.layout = encoded.rows, encoded.layout
+        self.collected: list[Tensor] | None = [] if weights else None
+        self.attention = {k: v for k, v in self.layout.attention.items() if k == "mask"}
+        self.places = None
+        if isinstance(
+            self.layout, Packed
+        ):  # keys have no order: moved to the front, lengths do unless masked rows stayed
+            self.places = self.layout.places()
+            self.attention = self.attention or {"lengths": self.layout.lengths}
+
+    def keys_values(self, attn: nn.CrossAttention) -> Tensor:
+        """[B, S, 2, H, D], made of the rows that are no padding."""
+        kv = attn.project(self.rows)
+        return kv if self.places is None else ops.unpack_rows(kv, self.places, self.layout.B, self.layout.T)
+
+
+def look(attn: nn.CrossAttention, x: Tensor, layout: padding.Whole, source: Source) -> Tensor:
+    """Cross-attention of a decoder's rows, in whatever layout, over the source.  x, result: rows"""
+    q = layout.spread(ops.reshape(attn.q(x), (*x.shape[:-1], attn.heads, attn.depth)))  # [B, T, H, D]
+    y = attend(
+        source.collected, q, source.keys_values(attn), scale=attn.scale, dropout=attn.dropout if attn.training else 0.0,
+        **source.attention,
+    )  # fmt: skip
+    y = layout.pack(ops.reshape(y, (*y.shape[:2], attn.heads * attn.depth)))  # rows
+    return attn.out_dropout(attn.out(y))
+
+
+def given(encoder_outputs: Any, attention_mask: Tensor | None, weights: bool = False) -> Encoded:
+    """An encoder's result from an earlier call: its Output, a tuple that begins with the states, or the states [B, S, C]."""
+    states = encoder_outputs
+    if isinstance(states, Mapping):
+        states = states.get("encoder_last_hidden_state", states.get("last_hidden_state"))
+    elif isinstance(states, Sequence) and states:
+        states = states[0]
+    if not isinstance(states, Tensor) or states.ndim != 3:
+        shape = list(states.shape) if isinstance(states, Tensor) else type(states).__name__
+        raise ArgumentError(f"encoder_outputs must hold the encoder's states [batch, length, width], got {shape}")
+    layout = padding.layout(states.shape[:2], attention_mask, weights=weights)
+    layout.collected = None
+    return Encoded(layout.pack(states), layout, None)
+
+
+# ---- results ----
+
+
+@dataclass
+class Decoded(Encoded):
+    """A decoder's result as rows. `encoded` is None for a decoder without its encoder, `crossed` the weights over the source."""
+
+    encoded: Encoded | None = None
+    crossed: list[Tensor] | None = None
+
+    def output(self, **fields: Any) -> Output:
+        own = super().output()
+        crossed = None if self.crossed is None else tuple(self.layout.unpack_weights(w) for w in self.crossed)
+        if self.encoded is None:
+            return Output(
+                **fields, hidden_states=own.hidden_states, attentions=own.attentions, cross_attentions=crossed
+            )
+        source = self.encoded
+        asked = source.output()
+        return Output(
+            **fields,
+            decoder_hidden_states=own.hidden_states,
+            decoder_attentions=own.attentions,
+            cross_attentions=crossed,
+            encoder_last_hidden_state=lambda: source.layout.unpack(source.rows),
+            encoder_hidden_states=asked.hidden_states,
+            encoder_attentions=asked.attentions,
+        )
+
+
+# ---- the body ----
+
+
+class EncoderDecoder(nn.Module):
+    """A family gives config, the three methods below, and target_of where the decoder can do without ids of its own."""
+
+    def encode(self, input_ids: Tensor, attention_mask: Tensor | None = None, **asked: bool) -> Encoded:
+        raise NotImplementedError
+
+    def decode(
+        self,
+        decoder_input_ids: Tensor,
+        encoded: Encoded,
+        decoder_attention_mask: Tensor | None = None,
+        *,
+        output_hidden_states: bool = False,
+        output_attentions: bool = False,
+        reads: padding.Reads = (),
+    ) -> Decoded:
+        raise NotImplementedError
+
+    def shifted(self, ids: Tensor) -> Tensor:
+        """The decoder's input for these labels."""
+        raise NotImplementedError
+
+    def target_of(self, input_ids: Tensor | None) -> Tensor:
+        raise ArgumentError("decoder_input_ids are missing: pass them, or labels= to a head that has a loss")
+
+    def run(
+        self,
+        input_ids: Tensor | None = None,
+        attention_mask: Tensor | None = None,
+        decoder_input_ids: Tensor | None = None,
+        decoder_attention_mask: Tensor | None = None,
+        encoder_outputs: Any = None,
+        *,
+        reads: padding.Reads = (),
+        **asked: bool,
+    ) -> Decoded:
+        """Both stacks. `asked`: output_hidden_states, output_attentions; `reads`: as for padding.layout, of the decoder."""
+        if input_ids is None and encoder_outputs is None:
+            raise ArgumentError("one of input_ids and encoder_outputs must be given")
+        if decoder_input_ids is None:
+            decoder_input_ids = self.target_of(input_ids)
+        if encoder_outputs is None:
+            encoded = self.encode(input_ids, attention_mask, **asked)
+        else:
+            encoded = given(encoder_outputs, attention_mask, asked.get("output_attentions", False))
+        return self.decode(decoder_input_ids, encoded, decoder_attention_mask, **asked, reads=reads)
+
+    def __call__(self, *args: Any, **inputs: Any) -> Output:
+        decoded = self.run(*args, **inputs)
+        return decoded.output(last_hidden_state=decoded.layout.unpack(decoded.rows))
+
+
+# ---- heads ----
+
+
+class Seq2SeqLM(nn.Module):
+    """A family gives config, body and logits(rows) -> [..., V]."""
+
+    def logits(self, rows: Tensor) -> Tensor:
+        raise NotImplementedError
+
+    def __call__(
+        self,
+        input_ids: Tensor | None = None,
+        attention_mask: Tensor | None = None,
+        decoder_input_ids: Tensor | None = None,
+        *args: Any,
+        labels: Tensor | None = None,
+        **inputs: Any,
+    ) -> Output:
+        if labels is not None and decoder_input_ids is None:
+            decoder_input_ids = self.body.shifted(labels)
+        decoded = self.body.run(input_ids, attention_mask, decoder_input_ids, *args, **inputs, reads=(labels,))
+        return heads.language_model_output(decoded, labels, self.logits)
+
+
+class SequenceClassification(nn.Module):
+    """logits [B, L] from the decoder's state at the last end-of-sequence token; the decoder reads the same text, shifted."""
+
+    def __init__(self, config: Config, body: EncoderDecoder, width: int, dropout: float, weight_init: nn.init.Init):
+        self.config, self.body = config, body
+        self.dense = nn.Linear(width, width, activation="tanh", weight_init=weight_init)
+        self.dropout = nn.Dropout(dropout)
+        self.classifier = nn.Linear(width, config.num_labels, weight_init=weight_init)
+
+    def __call__(
+        self,
+        input_ids: Tensor,
+        attention_mask: Tensor | None = None,
+        decoder_input_ids: Tensor | None = None,
+        *args: Any,
+        labels: Tensor | None = None,
+        **inputs: Any,
+    ) -> Output:
+        if decoder_input_ids is None:
+            decoder_input_ids = self.body.shifted(input_ids)
+        places = last_places(input_ids, self.config.eos_token_id)  # [B, T]
+        last = ops.where(ops.less(places, ops.full((), 0, "int64")), ops.full((), -100, "int64"), places)
+        decoded = self.body.run(input_ids, attention_mask, decoder_input_ids, *args, **inputs, reads=(last,))
+        x = decoded.layout.spread(decoded.rows)  # [B, T, C]
+        B, T, C = x.shape
+        x = ops.index_select(ops.reshape(x, (B * T, C)), ops.max(places, 1))  # [B, C]
+        logits = self.classifier(self.dropout(self.dense(self.dropout(x))))  # [B, L]
+        loss = None if labels is None else heads.classification_loss(self.config, logits, labels)
+        return decoded.output(logits=logits, loss=loss)
+
+
+def last_places(ids: Tensor, token: int) -> Tensor:
+    """b * T + t where the last `token` of a row stands, -1 elsewhere. Every row must have it, and all equally often.  [B, T]"""
+    B, T = ids.shape
+    found = ops.equal(ids, ops.full((), token, ids.dtype))
+    seen = padding.values(found)
+    if seen is not None and len(np.unique(counts := seen.sum(1))) > 1:
+        raise ArgumentError(
+            f"input_ids must have the same number of end-of-sequence tokens {token} in every row, got {counts.tolist()}"
+        )
+    if seen is not None and not seen.any(1).all():
+        raise ArgumentError(f"input_ids must have an end-of-sequence token {token} in every row, got none")
+    count = ops.cumsum(ops.cast(found, "int64"), 1)
+    last = ops.logical_and(found, ops.equal(count, ops.max(count, 1, True)))
+    return ops.where(last, ops.reshape(ops.arange(0, B * T), (B, T)), ops.full((), -1, "int64"))
+
+
+class QuestionAnswering(nn.Module):
+    """start_logits and end_logits [B, T] of an answer, over the decoder's states; the decoder reads the same text, shifted."""
+
+    def __init__(self, config: Config, body: EncoderDecoder, width: int, weight_init: nn.init.Init):
+        self.config, self.body = config, body
+        self.span = nn.Linear(width, 2, weight_init=weight_init)
+
+    def __call__(
+        self,
+        input_ids: Tensor | None = None,
+        attention_mask: Tensor | None = None,
+        decoder_input_ids: Tensor | None = None,
+        *args: Any,
+        start_positions: Tensor | None = None,
+        end_positions: Tensor | None = None,
+        **inputs: Any,
+    ) -> Output:
+        if decoder_input_ids is None and input_ids is not None:
+            decoder_input_ids = self.body.shifted(input_ids)
+        decoded = self.body.run(input_ids, attention_mask, decoder_input_ids, *args, **inputs, reads=(EVERYWHERE,))
+        B, T = decoded.layout.B, decoded.layout.T
+        start, end = (ops.reshape(x, (B, T)) for x in ops.split(self.span(decoded.rows), (1, 1), 2))
+        both = start_positions is not None and end_positions is not None
+        loss = heads.span_loss(start, end, start_positions, end_positions) if both else None
+        return decoded.output(loss=loss, start_logits=start, end_logits=end)

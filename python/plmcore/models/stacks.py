@@ -1,0 +1,223 @@
+"""An encoder and a decoder of blocks, with the keys and heads that the Transformer, Marian, BART and mBART have in common.
+
+A block is called with (rows, layout), in a decoder with (rows, layout, source or None); embeddings with (ids, layout).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from plmcore import nn
+from plmcore._core import ArgumentError, Tensor, ops
+from plmcore.models import heads, padding, seq2seq
+from plmcore.models.config import ACTIVATIONS, Config
+from plmcore.models.outputs import Output
+from plmcore.models.padding import Encoded
+from plmcore.models.seq2seq import Decoded, Source
+
+
+@dataclass(frozen=True, kw_only=True)
+class StacksConfig(Config):
+    vocab_size: int
+    d_model: int = 1024
+    max_position_embeddings: int = 1024
+    encoder_layers: int = 12
+    encoder_attention_heads: int = 16
+    encoder_ffn_dim: int = 4096
+    decoder_layers: int = 12
+    decoder_attention_heads: int = 16
+    decoder_ffn_dim: int = 4096
+    activation_function: str = "gelu"
+    dropout: float = 0.1
+    attention_dropout: float = 0.0
+    activation_dropout: float = 0.0
+    encoder_layerdrop: float = 0.0
+    decoder_layerdrop: float = 0.0
+    init_std: float = 0.02
+    scale_embedding: bool = False
+    tie_word_embeddings: bool = True
+
+    def check(self) -> None:
+        self.at_least(1, "vocab_size", "encoder_ffn_dim", "decoder_ffn_dim", "max_position_embeddings")
+        self.at_least(0, "encoder_layers", "decoder_layers", "init_std")
+        self.multiple("d_model", of="encoder_attention_heads")
+        self.multiple("d_model", of="decoder_attention_heads")
+        self.one_of("activation_function", ACTIVATIONS)
+        self.probability("dropout", "attention_dropout", "activation_dropout")
+        self.one_of("encoder_layerdrop", (0,))  # layers are not dropped
+        self.one_of("decoder_layerdrop", (0,))
+
+    @property
+    def weight_init(self) -> nn.init.Init:
+        return nn.init.normal(self.init_std)
+
+    @property
+    def token_init(self) -> nn.init.Init:
+        return self.weight_init
+
+    @property
+    def embedding_scale(self) -> float:
+        return math.sqrt(self.d_model) if self.scale_embedding else 1.0
+
+
+# ---- the parts of blocks ----
+
+
+def self_attention(cfg: StacksConfig, heads: int, causal: bool = False) -> nn.SelfAttention:
+    draw = cfg.weight_init
+    return nn.SelfAttention(
+        cfg.d_model, heads, causal=causal, dropout=cfg.attention_dropout, out_dropout=cfg.dropout,
+        weight_init=nn.init.rows(draw, draw, draw), out_init=draw,
+    )  # fmt: skip
+
+
+def feed_forward(cfg: StacksConfig, hidden: int) -> nn.MLP:
+    return nn.MLP(
+        cfg.d_model, hidden, ACTIVATIONS[cfg.activation_function], cfg.dropout, inner_dropout=cfg.activation_dropout,
+        weight_init=cfg.weight_init,
+    )  # fmt: skip
+
+
+def cross_attention(cfg: StacksConfig) -> nn.CrossAttention:
+    draw = cfg.weight_init
+    return nn.CrossAttention(
+        cfg.d_model, cfg.decoder_attention_heads, dropout=cfg.attention_dropout, out_dropout=cfg.dropout,
+        weight_init=nn.init.rows(draw, draw), q_init=draw, out_init=draw,
+    )  # fmt: skip
+
+
+# ---- stacks ----
+
+
+class Stack(nn.Module):
+    """Embeddings, blocks, and a norm at the end where blocks are pre-norm."""
+
+    def __init__(
+        self, cfg: StacksConfig, embeddings: nn.Module, blocks: Iterable[nn.Module], norm: nn.Module | None = None
+    ):
+        self.longest = cfg.max_position_embeddings
+        self.embeddings, self.blocks, self.norm = embeddings, nn.ModuleList(blocks), norm
+
+    def run(self, ids: Tensor, layout: padding.Whole, *source: Source | None) -> tuple[Tensor, list[Tensor]]:
+        """The last rows, and those of every layer from the embeddings on."""
+        x = self.embeddings(ids, layout)
+        states = [x]
+        for block in self.blocks:
+            x = block(x, layout, *source)
+            states.append(x)
+        if self.norm is not None:
+            x = states[-1] = self.norm(x)
+        return x, states
+
+
+class Encoder(Stack):
+    def __call__(
+        self,
+        input_ids: Tensor,
+        attention_mask: Tensor | None = None,
+        *,
+        output_hidden_states: bool = False,
+        output_attentions: bool = False,
+    ) -> Encoded:
+        padding.check_ids(input_ids, self.longest)
+        layout = padding.layout(input_ids.shape, attention_mask, weights=output_attentions)
+        x, states = self.run(input_ids, layout)
+        return Encoded(x, layout, states if output_hidden_states else None)
+
+
+class Decoder(Stack):
+    def __call__(
+        self,
+        input_ids: Tensor,
+        encoded: Encoded | None = None,
+        attention_mask: Tensor | None = None,
+        *,
+        output_hidden_states: bool = False,
+        output_attentions: bool = False,
+        reads: padding.Reads = (),
+    ) -> Decoded:
+        padding.check_ids(input_ids, self.longest, "decoder_input_ids")
+        layout = padding.layout(input_ids.shape, attention_mask, reads, output_attentions)
+        source = None if encoded is None else Source(encoded, output_attentions)
+        x, states = self.run(input_ids, layout, source)
+        crossed = None if source is None else source.collected
+        return Decoded(x, layout, states if output_hidden_states else None, encoded, crossed)
+
+
+class Stacks(seq2seq.EncoderDecoder):
+    """A body of an encoder and a decoder like these."""
+
+    encoder: Encoder
+    decoder: Decoder
+
+    def encode(self, *args: Any, **asked: Any) -> Encoded:
+        return self.encoder(*args, **asked)
+
+    def decode(self, *args: Any, **asked: Any) -> Decoded:
+        return self.decoder(*args, **asked)
+
+    def shifted(self, ids: Tensor) -> Tensor:
+        start, pad = self.config.decoder_start_token_id, self.config.pad_token_id
+        if start is None or pad is None:
+            raise ArgumentError("the config has no decoder_start_token_id or no pad_token_id: pass decoder_input_ids")
+        return seq2seq.shift_right(ids, start, pad)
+
+
+# ---- heads ----
+
+
+class StacksSeq2SeqLM(seq2seq.Seq2SeqLM):
+    """Logits by the decoder's token table, plus a fixed bias, which is 0 unless a file has another."""
+
+    def __init__(self, config: StacksConfig, body: Stacks):
+        self.config, self.body = config, body
+        self.output = output_layer(config, body.decoder)
+        self.logits_bias = nn.Buffer.new(nn.init.zeros, self.output.weight.shape[:1])
+
+    def logits(self, rows: Tensor) -> Tensor:
+        return ops.linear(rows, self.output.weight, self.logits_bias)
+
+
+class DecoderAlone(nn.Module):
+    """The body of a language model made of a decoder; `shared` is where files of the whole model have its token table."""
+
+    def __init__(self, config: StacksConfig, decoder: Decoder):
+        self.config, self.decoder = config, decoder
+        weight = decoder.embeddings.tokens.weight
+        self.shared = nn.Embedding(*weight.shape, config.pad_token_id, weight=weight)
+
+
+class StacksCausalLM(nn.Module):
+    """Labels are compared with the logits of their own position: shift them before."""
+
+    def __init__(self, config: StacksConfig, decoder: Decoder):
+        self.config, self.body = config, DecoderAlone(config, decoder)
+        self.output = output_layer(config, decoder)
+
+    def __call__(
+        self,
+        input_ids: Tensor,
+        attention_mask: Tensor | None = None,
+        encoder_hidden_states: Tensor | None = None,
+        encoder_attention_mask: Tensor | None = None,
+        *,
+        labels: Tensor | None = None,
+        **asked: bool,
+    ) -> Output:
+        encoded = None
+        if encoder_hidden_states is not None:
+            weights = asked.get("output_attentions", False)
+            encoded = seq2seq.given(encoder_hidden_states, encoder_attention_mask, weights)
+        decoded = self.body.decoder(input_ids, encoded, attention_mask, **asked, reads=(labels,))
+        decoded.encoded = None  # is not of this model
+        return heads.language_model_output(decoded, labels, self.output)
+
+
+def output_layer(config: StacksConfig, decoder: Decoder) -> nn.Linear:
+    tokens = decoder.embeddings.tokens.weight
+    V, C = tokens.shape
+    weight = tokens if config.tie_word_embeddings else None
+    return nn.Linear(C, V, bias=False, weight=weight, weight_init=config.token_init)

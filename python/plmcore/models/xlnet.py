@@ -1,0 +1,468 @@
+"""XLNet: a Transformer that predicts tokens in any order of factorisation (Yang et al. 2019).
+
+Two streams run through the same weights. The content stream h starts as the tokens; a position sees itself and what comes before it
+in the order. The query stream g starts as one learned vector for each target; it knows the target's position and what comes
+before it, not the token itself. Both look at keys and values of h, and of the memory of earlier segments. A score is
+
+    ((q + u) k + (q + v) r[i - j] + (q + s) e[same or other segment]) / sqrt(D)
+
+with r of the distance; its last two terms are the bias of ops.attention.
+
+perm_mask[b, i, j] = 1 hides j from i; target_mapping[b, m, t] = 1 puts target m at position t. A target that sees nothing (the first in
+the order, without memory) attends to nothing here; the published code lets it look at all positions alike, itself included. It
+must not be a target in either.
+
+Shapes: B batch, T length, P memory, S = P + T, M targets, L distances, C width, H heads, D = C // H. Rows are [B, T, C], or [N, C] where
+padding was dropped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from typing import ClassVar
+
+from plmcore import nn, no_grad
+from plmcore._core import ArgumentError, ShapeError, Tensor, ops
+from plmcore.models import heads, padding, relative
+from plmcore.models.config import ACTIVATIONS, Config
+from plmcore.models.names import Stored
+from plmcore.models.outputs import Output
+from plmcore.models.padding import EVERYWHERE, FIRST, Encoded, Masked, Packed, Whole
+from plmcore.models.relative import count, whole
+from plmcore.nn.attention import attend
+
+
+@dataclass(frozen=True, kw_only=True)
+class XLNetConfig(Config):
+    model_type: str = "xlnet"
+    vocab_size: int = 32000
+    d_model: int = 1024
+    n_layer: int = 24
+    n_head: int = 16
+    d_head: int | None = None
+    d_inner: int = 4096
+    ff_activation: str = "gelu"
+    attn_type: str = "bi"
+    initializer_range: float = 0.02
+    layer_norm_eps: float = 1e-12
+    dropout: float = 0.1
+    mem_len: int | None = 512
+    reuse_len: int | None = None
+    use_mems_eval: bool = True
+    use_mems_train: bool = False
+    bi_data: bool = False
+    clamp_len: int = -1
+    same_length: bool = False
+    summary_type: str = "last"
+    summary_use_proj: bool = True
+    summary_activation: str | None = "tanh"
+    summary_last_dropout: float = 0.1
+    tie_word_embeddings: bool = True
+    type_vocab_size: ClassVar[None] = None  # any number of segments: only same or other counts
+
+    def check(self) -> None:
+        self.at_least(1, "vocab_size", "n_layer", "d_inner")
+        self.at_least(0, "initializer_range")
+        self.multiple("d_model", of="n_head")
+        if self.d_model % 2:
+            self.refuse("d_model", "must be even, for sines and cosines")
+        if self.d_head not in (None, self.d_model // self.n_head):
+            self.refuse("d_head", f"must be d_model / n_head = {self.d_model // self.n_head}")
+        for key in ("mem_len", "reuse_len"):
+            if getattr(self, key) is not None:
+                self.at_least(0, key)
+        self.one_of("ff_activation", ACTIVATIONS)
+        self.one_of("summary_activation", (None, "", *ACTIVATIONS))
+        self.one_of("attn_type", ("bi", "uni"))
+        self.one_of("summary_type", ("last", "first", "mean", "cls_index"))
+        self.probability("dropout", "summary_last_dropout")
+
+    @property
+    def weight_init(self) -> nn.init.Init:
+        return nn.init.normal(self.initializer_range)
+
+
+@dataclass
+class View:
+    """What layers and streams share: where rows lie, who sees whom, and how far away it is."""
+
+    layout: Whole
+    distances: Tensor  # [1, L, C], or [2, L, C]: forwards and backwards
+    direction: Tensor | None  # which of the two, int64 [B]
+    differs: Tensor | None  # other segment, bool [B, 1, T, S]
+    content_mask: Tensor | None  # bool [B|1, 1, T|1, S], true may be seen
+    query_mask: Tensor | None
+    targets: Tensor | None  # [B, M, T]
+
+    def spread(self, rows: Tensor) -> Tensor:
+        """rows -> [B, T, ...], with something in the places of dropped rows"""
+        at = self.layout
+        return ops.unpack_rows(rows, at.index, at.B, at.T) if isinstance(at, Packed) else rows
+
+
+class RelativeAttention(nn.Module):
+    def __init__(self, cfg: XLNetConfig):
+        C, H, init = cfg.d_model, cfg.n_head, cfg.weight_init
+        self.heads, self.depth, self.scale = H, C // H, (C // H) ** -0.5
+        self.causal = cfg.attn_type == "uni"
+        self.q = nn.Linear(C, C, bias=False, weight_init=init)
+        self.kv = nn.Linear(C, 2 * C, bias=False, weight_init=init)
+        self.r = nn.Linear(C, C, bias=False, weight_init=init)
+        self.out = nn.Linear(C, C, bias=False, weight_init=init)
+        self.u, self.v, self.s = (nn.Parameter.new(init, (H, C // H)) for _ in range(3))
+        self.segments = nn.Parameter.new(init, (2, H, C // H))
+        self.dropout = nn.Dropout(cfg.dropout)
+
+    def __call__(self, h: Tensor, g: Tensor | None, memory: Tensor | None, view: View) -> tuple[Tensor, Tensor | None]:
+        """h rows, g [B, M, C], memory [B, P, C]"""
+        kv = view.spread(self.kv(h))  # [B, T, 2 C]
+        kv = kv if memory is None else ops.concat([self.kv(memory), kv], 1)  # [B, S, 2 C]
+        kv = ops.reshape(kv, (*kv.shape[:2], 2, self.heads, self.depth))
+        r = ops.affine(self.r(view.distances), self.scale, 0.0)
+        r = ops.transpose(ops.reshape(r, (*r.shape[:2], self.heads, self.depth)), (0, 2, 1, 3))  # [1|2, H, L, D]
+        r = r if view.direction is None else ops.index_select(r, view.direction)  # [B, H, L, D]
+
+        y = self.attend(view.spread(self.q(h)), kv, r, view, view.content_mask)
+        h = self.dropout(self.out(view.layout.pack(y)))
+        if g is not None:
+            q = ops.matmul(view.targets, self.q(g), transpose_a=True)  # [B, T, C]
+            y = self.attend(q, kv, r, view, view.query_mask)
+            g = self.dropout(self.out(ops.matmul(view.targets, y)))  # [B, M, C]
+        return h, g
+
+    def attend(self, q: Tensor, kv: Tensor, r: Tensor, view: View, mask: Tensor | None) -> Tensor:
+        """q [B, T, C] -> [B, T, C]"""
+        B, T, C = q.shape
+        q = ops.reshape(q, (B, T, self.heads, self.depth))
+        by_head = ops.transpose(q, (0, 2, 1, 3))  # [B, H, T, D]
+        bias = ops.rel_shift(ops.matmul(self.plus(by_head, self.v), r, transpose_b=True), kv.shape[1])  # [B, H, T, S]
+        if view.differs is not None:
+            e = ops.matmul(self.plus(by_head, self.s), ops.transpose(self.segments, (1, 2, 0)))  # [B, H, T, 2]
+            same, other = ops.split(ops.affine(e, self.scale, 0.0), (1, 1), 3)
+            bias = ops.add(bias, ops.where(view.differs, other, same))
+        y = attend(
+            view.layout.collected, ops.add(q, self.u), kv, bias=bias, mask=mask, causal=self.causal, scale=self.scale,
+            dropout=self.dropout.p if self.training else 0.0,
+        )  # fmt: skip
+        return ops.reshape(y, (B, T, C))
+
+    def plus(self, by_head: Tensor, bias: Tensor) -> Tensor:
+        return ops.add(by_head, ops.reshape(bias, (self.heads, 1, self.depth)))
+
+
+class Block(nn.Module):
+    def __init__(self, cfg: XLNetConfig):
+        C, init = cfg.d_model, cfg.weight_init
+        self.attn = RelativeAttention(cfg)
+        self.norm1 = nn.LayerNorm(C, cfg.layer_norm_eps)
+        self.up = nn.Linear(C, cfg.d_inner, activation=ACTIVATIONS[cfg.ff_activation], weight_init=init)
+        self.down = nn.Linear(cfg.d_inner, C, weight_init=init)
+        self.norm2 = nn.LayerNorm(C, cfg.layer_norm_eps)
+        self.dropout = nn.Dropout(cfg.dropout)
+
+    def __call__(self, h: Tensor, g: Tensor | None, memory: Tensor | None, view: View) -> tuple[Tensor, Tensor | None]:
+        seen_h, seen_g = self.attn(h, g, memory, view)
+        return self.rest(seen_h, h), None if g is None else self.rest(seen_g, g)
+
+    def rest(self, seen: Tensor, x: Tensor) -> Tensor:
+        x = self.norm1(seen, residual=x)
+        return self.norm2(self.dropout(self.down(self.dropout(self.up(x)))), residual=x)
+
+
+@dataclass
+class Streams(Encoded):
+    """rows and layout are those of g where there are targets."""
+
+    attentions: tuple | None = None
+    mems: Callable[[], tuple[Tensor, ...]] | None = None  # of each layer, [P, B, C]
+
+    def output(self, **fields) -> Output:
+        states = None if self.states is None else tuple(self.states)
+        return Output(**fields, mems=self.mems, hidden_states=states, attentions=self.attentions)
+
+
+class XLNet(nn.Module):
+    def __init__(self, config: XLNetConfig):
+        self.config = config
+        self.tokens = nn.Embedding(config.vocab_size, config.d_model, weight_init=config.weight_init)
+        self.mask = nn.Parameter.new(config.weight_init, (1, 1, config.d_model))
+        self.blocks = nn.ModuleList(Block(config) for _ in range(config.n_layer))
+        self.dropout = nn.Dropout(config.dropout)
+
+    def encode(
+        self,
+        input_ids: Tensor,
+        attention_mask: Tensor | None = None,
+        mems: Sequence[Tensor] | Tensor | None = None,
+        perm_mask: Tensor | None = None,
+        target_mapping: Tensor | None = None,
+        token_type_ids: Tensor | None = None,
+        input_mask: Tensor | None = None,
+        *,
+        use_mems: bool | None = None,
+        output_hidden_states: bool = False,
+        output_attentions: bool = False,
+        reads: padding.Reads = (),
+    ) -> Streams:
+        """mems: [P, B, C] of each layer, as the last call gave them. input_mask: 1 where an attention_mask has 0."""
+        cfg = self.config
+        padding.check_ids(
+            input_ids, token_type_ids=token_type_ids, attention_mask=attention_mask, input_mask=input_mask
+        )
+        B, T = input_ids.shape
+        if cfg.bi_data and isinstance(B, int) and B % 2:
+            raise ShapeError(
+                f"input_ids: with bi_data half of a batch runs backwards, so that it must be even, got {B}"
+            )
+        if input_mask is not None:
+            if attention_mask is not None:
+                raise ArgumentError(
+                    "attention_mask and input_mask say the same, 1 for tokens or 1 for padding; pass one"
+                )
+            attention_mask = ops.logical_not(ops.cast(input_mask, "bool"))
+        if target_mapping is not None:
+            relative.check_shape(
+                "target_mapping",
+                target_mapping,
+                (B, target_mapping.shape[1] if target_mapping.ndim == 3 else "M", T),
+                "[batch, targets, length]",
+            )
+            target_mapping = ops.cast(target_mapping, self.tokens.weight.dtype)
+        if use_mems is None:
+            use_mems = cfg.use_mems_train if self.training else cfg.use_mems_eval
+        reads = () if target_mapping is not None else reads  # they read the query stream, which has no padding
+        reads = (*reads, EVERYWHERE) if use_mems and self.training else reads
+        layout = padding.layout(input_ids.shape, attention_mask, reads, output_attentions)
+        memories = relative.by_batch(mems, cfg.n_layer, B, T, cfg.d_model)
+        P = 0 if mems is None else memories[0].shape[1]
+        masks = self.masks(layout, attention_mask, perm_mask, P)
+        view = View(layout, *self.distances(B, T, P + T), segments_differ(token_type_ids, P), *masks, target_mapping)
+        inputs, encoded = self.run(input_ids, memories, view, output_hidden_states)
+        if use_mems:
+
+            def kept() -> tuple[Tensor, ...]:
+                """The memory has padding too, as published: rows that were dropped are made up for when somebody reads it."""
+                found = inputs
+                with no_grad():
+                    if isinstance(layout, Packed):
+                        whole = replace(view, layout=Masked(ops.cast(attention_mask, "bool")))
+                        found = self.run(input_ids, memories, whole)[0]
+                    return tuple(
+                        relative.next_memory(m, h, cfg.mem_len, cfg.reuse_len) for m, h in zip(memories, found)
+                    )
+
+            encoded.mems = kept
+        return encoded
+
+    def run(
+        self, ids: Tensor, memories: Sequence[Tensor | None], view: View, output_hidden_states: bool = False
+    ) -> tuple[list[Tensor], Streams]:
+        """The content stream before each layer, and what comes out."""
+        layout, targets = view.layout, view.targets
+        h = self.dropout(self.tokens(layout.pack(ids)))
+        g = None
+        if targets is not None:
+            g = self.dropout(ops.broadcast_to(self.mask, (*targets.shape[:2], self.config.d_model)))  # [B, M, C]
+        inputs, states = [], [(h, g)]
+        for block, memory in zip(self.blocks, memories):
+            inputs.append(h)
+            h, g = block(h, g, memory, view)
+            states.append((h, g))
+        rows, at = (h, layout) if targets is None else (g, Whole(targets.shape[:2]))
+        weights = None
+        if layout.collected is not None:
+            weights = tuple(layout.unpack_weights(w) for w in layout.collected)
+            weights = weights if targets is None else tuple(zip(weights[::2], weights[1::2]))  # of h and of g
+        states = (
+            [x for h, g in states for x in (layout.unpack(h), g) if x is not None] if output_hidden_states else None
+        )
+        return inputs, Streams(self.dropout(rows), at, states, weights)
+
+    def masks(
+        self, layout: Whole, attention_mask: Tensor | None, perm_mask: Tensor | None, P: int
+    ) -> tuple[Tensor | None, Tensor | None]:
+        """Whom the content and the query stream may see, bool [B|1, 1, T|1, S]; None: all."""
+        B, T, S = layout.B, layout.T, P + layout.T
+        seen = []
+        if isinstance(layout, (Masked, Packed)):
+            seen.append(ops.reshape(ops.cast(attention_mask, "bool"), (B, 1, 1, T)))
+        if perm_mask is not None:
+            relative.check_shape("perm_mask", perm_mask, (B, T, T), "[batch, length, length]")
+            seen.append(ops.reshape(ops.logical_not(ops.cast(perm_mask, "bool")), (B, 1, T, T)))
+        seen = [ops.pad(m, [0, 0, 0, P], [0, 0, 0, 0], 1) for m in seen]  # all see the memory
+        keys = ops.arange(0, S)
+        if self.config.attn_type == "uni" and self.config.same_length:  # the memory moves on with the query
+            seen.append(ops.reshape(ops.less_equal(ops.reshape(ops.arange(0, T), (T, 1)), keys), (1, 1, T, S)))
+        if not seen:
+            return None, None
+        query = reduce(ops.logical_and, seen)
+        itself = ops.equal(ops.reshape(ops.arange(P, S), (T, 1)), keys)
+        return ops.logical_or(query, ops.reshape(itself, (1, 1, T, S))), query
+
+    def distances(self, B: int, T: int, S: int) -> tuple[Tensor, Tensor | None]:
+        """Sinusoids of them; with bi_data the second half of the batch runs backwards."""
+        cfg, direction = self.config, None
+        d = relative.distances(T, S, cfg.attn_type == "bi", cfg.clamp_len)
+        d = ops.reshape(d, (1, d.shape[0]))
+        if cfg.bi_data:
+            d = ops.concat([d, ops.mul(d, whole(-1))], 0)
+            direction = ops.cast(ops.greater_equal(ops.mul(ops.arange(0, B), whole(2)), count(B)), "int64")
+        return self.dropout(relative.sinusoids(d, cfg.d_model, self.tokens.weight.dtype)), direction
+
+    def __call__(self, input_ids: Tensor, *args, **inputs) -> Output:
+        encoded = self.encode(input_ids, *args, **inputs)
+        return encoded.output(last_hidden_state=encoded.layout.unpack(encoded.rows))
+
+
+def segments_differ(types: Tensor | None, P: int) -> Tensor | None:
+    """Whether query and key are of different segments; that of the memory is 0.  [B, T] -> bool [B, 1, T, S]"""
+    if types is None:
+        return None
+    keys = ops.pad(types, [0, P], [0, 0], 0)
+    return ops.not_equal(
+        ops.reshape(types, (types.shape[0], 1, types.shape[1], 1)),
+        ops.reshape(keys, (keys.shape[0], 1, 1, keys.shape[1])),
+    )
+
+
+class XLNetCausalLM(nn.Module):
+    """Logits of the targets, or of every position; labels are for the same positions."""
+
+    def __init__(self, config: XLNetConfig):
+        self.config = config
+        self.body = XLNet(config)
+        tied = self.body.tokens.weight if config.tie_word_embeddings else None
+        self.decoder = nn.Linear(config.d_model, config.vocab_size, weight=tied, weight_init=config.weight_init)
+
+    def __call__(self, input_ids: Tensor, *, labels: Tensor | None = None, **inputs) -> Output:
+        encoded = self.body.encode(input_ids, **inputs, reads=(labels,))
+        return heads.language_model_output(encoded, labels, self.decoder)
+
+
+class Summary(nn.Module):
+    """One vector for a sequence: its last position (where <cls> stands), the first, or the mean.  -> [B, C]"""
+
+    def __init__(self, cfg: XLNetConfig):
+        self.kind = cfg.summary_type
+        act = ACTIVATIONS[cfg.summary_activation or "linear"]
+        C = cfg.d_model
+        self.dense = (
+            nn.Linear(C, C, activation=act, weight_init=cfg.weight_init) if cfg.summary_use_proj else nn.Activation(act)
+        )
+        self.dropout = nn.Dropout(cfg.summary_last_dropout)
+
+    def reads(self, shape: Sequence) -> padding.Reads:
+        if self.kind in ("first", "mean"):
+            return (FIRST if self.kind == "first" else EVERYWHERE,)
+        B, T = shape
+        last = ops.equal(ops.add(ops.arange(0, T), whole(1)), count(T))
+        return (ops.broadcast_to(ops.reshape(ops.where(last, whole(0), whole(-100)), (1, T)), (B, T)),)
+
+    def __call__(self, encoded: Streams) -> Tensor:
+        at, x = encoded.layout, encoded.rows
+        if self.kind == "mean":
+            x = ops.mean(x, 1)
+        elif self.kind == "first":
+            x = encoded.first()
+        elif isinstance(at, Packed):
+            x = ops.index_select(x, ops.sub(ops.slice(at.starts, 0, 1, at.B + 1), whole(1)))
+        else:
+            x = ops.reshape(ops.slice(x, 1, at.T - 1, at.T), (at.B, x.shape[-1]))
+        return self.dropout(self.dense(x))
+
+
+class XLNetSequenceClassification(nn.Module):
+    def __init__(self, config: XLNetConfig, labels: int | None = None):
+        self.config = config
+        self.body = XLNet(config)
+        self.summary = Summary(config)
+        self.scores = nn.Linear(config.d_model, labels or config.num_labels, weight_init=config.weight_init)
+
+    def __call__(self, input_ids: Tensor, *, labels: Tensor | None = None, **inputs) -> Output:
+        encoded = self.body.encode(input_ids, **inputs, reads=self.summary.reads(input_ids.shape))
+        logits = self.scores(self.summary(encoded))  # [B, labels]
+        loss = None if labels is None else heads.classification_loss(self.config, logits, labels)
+        return encoded.output(logits=logits, loss=loss)
+
+
+class XLNetMultipleChoice(XLNetSequenceClassification):
+    """logits [B, K] of K choices.  input_ids, token_type_ids, attention_mask, input_mask [B, K, T]"""
+
+    def __init__(self, config: XLNetConfig):
+        super().__init__(config, labels=1)
+
+    def __call__(self, input_ids: Tensor, *, labels: Tensor | None = None, **inputs) -> Output:
+        if input_ids.ndim != 3:
+            raise ShapeError(
+                f"multiple-choice: input_ids must be [batch, choices, length], got {list(input_ids.shape)}"
+            )
+        B, K, T = input_ids.shape
+        for name in ("token_type_ids", "attention_mask", "input_mask"):
+            if inputs.get(name) is not None:
+                inputs[name] = ops.reshape(inputs[name], (B * K, T))
+        flat = ops.reshape(input_ids, (B * K, T))
+        encoded = self.body.encode(flat, **inputs, reads=self.summary.reads(flat.shape))
+        logits = ops.reshape(self.scores(self.summary(encoded)), (B, K))
+        return encoded.output(logits=logits, loss=None if labels is None else ops.cross_entropy(logits, labels))
+
+
+class XLNetTokenClassification(heads.TokenClassification):
+    def __init__(self, cfg: XLNetConfig):
+        super().__init__(cfg, XLNet(cfg), cfg.d_model, 0.0, cfg.weight_init)
+
+
+class XLNetQuestionAnswering(heads.QuestionAnswering):
+    def __init__(self, cfg: XLNetConfig):
+        super().__init__(cfg, XLNet(cfg), cfg.d_model, cfg.weight_init)
+
+
+CONFIG = XLNetConfig
+MODEL_TYPES = {"xlnet": "XLNet"}
+HEADS = {
+    "base": XLNet,
+    "causal-lm": XLNetCausalLM,
+    "sequence-classification": XLNetSequenceClassification,
+    "token-classification": XLNetTokenClassification,
+    "question-answering": XLNetQuestionAnswering,
+    "multiple-choice": XLNetMultipleChoice,
+}
+ARCHITECTURES = {
+    "XLNetModel": "base",
+    "XLNetLMHeadModel": "causal-lm",
+    "XLNetForSequenceClassification": "sequence-classification",
+    "XLNetForTokenClassification": "token-classification",
+    "XLNetForQuestionAnsweringSimple": "question-answering",
+    "XLNetForMultipleChoice": "multiple-choice",
+}
+PREFIX = "transformer."
+
+
+def _in_heads(cfg: XLNetConfig) -> tuple[int, ...]:
+    return cfg.d_model, cfg.n_head, cfg.d_model // cfg.n_head
+
+
+NAMES = {
+    "tokens": "word_embedding",
+    "mask": "mask_emb",
+    "blocks.{i}.attn.q.weight": Stored(("layer.{i}.rel_attn.q",), transposed=True, shape=_in_heads),
+    "blocks.{i}.attn.kv.weight": Stored(
+        ("layer.{i}.rel_attn.k", "layer.{i}.rel_attn.v"), transposed=True, shape=_in_heads
+    ),
+    "blocks.{i}.attn.r.weight": Stored(("layer.{i}.rel_attn.r",), transposed=True, shape=_in_heads),
+    "blocks.{i}.attn.out.weight": Stored(("layer.{i}.rel_attn.o",), shape=_in_heads),
+    "blocks.{i}.attn.u": "layer.{i}.rel_attn.r_w_bias",
+    "blocks.{i}.attn.v": "layer.{i}.rel_attn.r_r_bias",
+    "blocks.{i}.attn.s": "layer.{i}.rel_attn.r_s_bias",
+    "blocks.{i}.attn.segments": "layer.{i}.rel_attn.seg_embed",
+    "blocks.{i}.norm1": "layer.{i}.rel_attn.layer_norm",
+    "blocks.{i}.up": "layer.{i}.ff.layer_1",
+    "blocks.{i}.down": "layer.{i}.ff.layer_2",
+    "blocks.{i}.norm2": "layer.{i}.ff.layer_norm",
+    "decoder": "lm_loss",
+    "summary.dense": "sequence_summary.summary",
+    "scores": "logits_proj",
+    "classifier": "classifier",
+    "span": "qa_outputs",
+}

@@ -1,0 +1,94 @@
+"""One vector per text from the vectors of its tokens, as the files of a sentence-transformers directory say."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+from dataclasses import dataclass
+
+import numpy as np
+
+from plmcore._core import ArgumentError
+
+
+def _mean(x: np.ndarray, mask: np.ndarray) -> np.ndarray:
+    return (x * mask[..., None]).sum(1) / np.maximum(mask.sum(1), 1)[:, None]
+
+
+def _last(x: np.ndarray, mask: np.ndarray) -> np.ndarray:
+    last = x.shape[1] - 1 - mask[:, ::-1].argmax(1)
+    return x[np.arange(len(x)), last]
+
+
+# x [B, T, C], mask float32 [B, T] -> [B, C]
+MODES = {
+    "cls": lambda x, mask: x[np.arange(len(x)), mask.argmax(1)],
+    "lasttoken": _last,
+    "max": lambda x, mask: np.where(mask[..., None] > 0, x, -np.inf).max(1),
+    "mean": _mean,
+    "mean_sqrt_len_tokens": lambda x, mask: _mean(x, mask) * np.sqrt(np.maximum(mask.sum(1), 1))[:, None],
+    "weightedmean": lambda x, mask: _mean(x, mask * np.arange(1, x.shape[1] + 1)),
+}
+# Keys of 1_Pooling/config.json; newer files say "pooling_mode": "mean".
+KEYS = {
+    "cls": "pooling_mode_cls_token",
+    "max": "pooling_mode_max_tokens",
+    "mean": "pooling_mode_mean_tokens",
+    "mean_sqrt_len_tokens": "pooling_mode_mean_sqrt_len_tokens",
+    "weightedmean": "pooling_mode_weightedmean_tokens",
+    "lasttoken": "pooling_mode_lasttoken",
+}
+
+
+@dataclass(frozen=True)
+class Pooling:
+    """Several modes are put side by side."""
+
+    modes: tuple[str, ...] = ("mean",)
+    normalise: bool = False
+    max_length: int | None = None
+
+    def __call__(self, states: np.ndarray, mask: np.ndarray) -> np.ndarray:
+        """states float32 [B, T, C], mask [B, T] -> [B, C * modes]"""
+        mask = mask.astype(np.float32)
+        pooled = np.concatenate([MODES[mode](states, mask) for mode in self.modes], 1)
+        if self.normalise:
+            pooled = pooled / np.maximum(np.linalg.norm(pooled, axis=1, keepdims=True), 1e-12)
+        return pooled.astype(np.float32)
+
+
+def read(folder: pathlib.Path | None) -> Pooling:
+    """What modules.json and the files it names say; the mean over tokens where there is none."""
+    if folder is None or not (folder / "modules.json").exists():
+        return Pooling()
+    modes, normalise, max_length = ("mean",), False, None
+    for module in _json(folder / "modules.json"):
+        kind = str(module.get("type", "")).rpartition(".")[2]
+        if kind == "Transformer":
+            limits = folder / "sentence_bert_config.json"
+            max_length = _json(limits).get("max_seq_length") if limits.exists() else None
+        elif kind == "Pooling":
+            modes = _modes(_json(folder / module["path"] / "config.json"))
+        elif kind == "Normalize":
+            normalise = True
+        else:
+            raise ArgumentError(
+                f"'{folder / 'modules.json'}': the module {kind!r} is not one of Transformer, Pooling, Normalize"
+            )
+    return Pooling(modes, normalise, max_length)
+
+
+def _modes(values: dict) -> tuple[str, ...]:
+    named = values.get("pooling_mode")
+    found = tuple(
+        named.split("+") if isinstance(named, str) else (mode for mode, key in KEYS.items() if values.get(key))
+    )
+    if not found or any(mode not in MODES for mode in found):
+        raise ArgumentError(
+            f"the pooling config names no mode that is known: {values}; one of {', '.join(KEYS.values())}"
+        )
+    return found
+
+
+def _json(path: pathlib.Path):
+    return json.loads(path.read_text(encoding="utf-8"))

@@ -1,0 +1,104 @@
+"""Safetensors files, whole or in shards with an index. The native side: plmcore/safetensors.h."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import re
+from collections.abc import Mapping
+
+import numpy as np
+
+from plmcore import _core, shards
+from plmcore._core import Tensor
+
+FILE = "model.safetensors"
+INDEX = ".index.json"
+
+
+def read(path: str | os.PathLike[str]) -> tuple[dict[str, Tensor], dict[str, str]]:
+    """Tensors by name, and the metadata, of a file, of the shards of an index, or of a model directory.
+
+    Files are mapped, not copied: tensors share their memory until something writes to them, which never reaches the file.
+    """
+    path = pathlib.Path(path)
+    if path.is_dir():
+        path = weights_in(path)
+    if path.suffix != ".json":
+        return _core.safetensors.read(os.fspath(path))
+    metadata: dict[str, str] = {}
+
+    def read_shard(shard: pathlib.Path) -> dict[str, Tensor]:
+        tensors, found = _core.safetensors.read(os.fspath(shard))
+        metadata.update({key: text for key, text in found.items() if key not in metadata})
+        return tensors
+
+    return shards.read_files(path, read_shard), metadata
+
+
+def weights_in(folder: pathlib.Path) -> pathlib.Path:
+    """model.safetensors of a directory or, where there is none, its index."""
+    for name in (FILE, FILE + INDEX):
+        if (folder / name).exists():
+            return folder / name
+    pickled = [name for name in ("pytorch_model.bin", "pytorch_model.bin" + INDEX) if (folder / name).exists()]
+    hint = f"; it has {pickled[0]}, which `plmcore convert` turns into one" if pickled else ""
+    raise FileNotFoundError(f"'{folder}' has no {FILE} and no {FILE}{INDEX}{hint}")
+
+
+def write(
+    path: str | os.PathLike[str],
+    tensors: Mapping[str, Tensor | np.ndarray],
+    metadata: Mapping[str, str] | None = None,
+    max_shard_bytes: int | None = None,
+) -> list[pathlib.Path]:
+    """Writes one file, or shards and their index beside where it would be, of at most `max_shard_bytes` each; returns their paths.
+
+    A directory as `path` means its model.safetensors. Each file appears when it is complete. What an earlier call left under the
+    same name in the other form is taken away: a reader would not know which is meant.
+    """
+    path = pathlib.Path(path)
+    if path.is_dir():
+        path = path / FILE
+    if max_shard_bytes is not None and max_shard_bytes < 1:
+        raise _core.ArgumentError(f"safetensors: max_shard_bytes must be at least 1, got {max_shard_bytes}")
+    ours = {name: _tensor(name, value) for name, value in tensors.items()}
+    index = path.with_name(path.name + INDEX)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    groups = shards.split({name: t.nbytes for name, t in ours.items()}, max_shard_bytes) if max_shard_bytes else []
+    if len(groups) <= 1:
+        _core.safetensors.write(os.fspath(path), ours, dict(metadata or {}))
+        index.unlink(missing_ok=True)
+        _remove_shards(path, keep=())
+        return [path]
+
+    files = [path.with_name(shards.file_name(path.stem, path.suffix, k + 1, len(groups))) for k in range(len(groups))]
+    if any(file.exists() for file in files):
+        index.unlink(
+            missing_ok=True
+        )  # from here on the old shards are not whole: better no index than one over a mixture
+    for file, names in zip(files, groups):
+        _core.safetensors.write(os.fspath(file), {name: ours[name] for name in names}, dict(metadata or {}))
+    weight_map = {name: file.name for file, names in zip(files, groups) for name in names}
+    shards.write_index(index, weight_map, sum(t.nbytes for t in ours.values()))
+    path.unlink(missing_ok=True)  # readers look for it first
+    _remove_shards(path, keep=files)
+    return [*files, index]
+
+
+def _tensor(name: str, value: Tensor | np.ndarray) -> Tensor:
+    if isinstance(value, Tensor):
+        return value
+    if isinstance(value, np.generic):
+        value = np.asarray(value)
+    if not isinstance(value, np.ndarray):
+        raise _core.DTypeError(f"safetensors: {name!r} must be a Tensor or a NumPy array, got {type(value).__name__}")
+    shares = value.flags.c_contiguous and value.flags.aligned and value.dtype.isnative
+    return _core.from_numpy(value) if shares else Tensor(value)
+
+
+def _remove_shards(path: pathlib.Path, keep: list[pathlib.Path] | tuple[()]) -> None:
+    pattern = re.compile(re.escape(path.stem) + r"-\d{5}-of-\d{5}" + re.escape(path.suffix))
+    for file in path.parent.iterdir():
+        if pattern.fullmatch(file.name) and file not in keep:
+            file.unlink()

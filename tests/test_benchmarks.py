@@ -1,0 +1,151 @@
+"""The benchmarks' own code: contests between processes, and the tables. No peer is needed."""
+
+import importlib
+import json
+import pathlib
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+BENCHMARKS = pathlib.Path(__file__).resolve().parents[1] / "benchmarks"
+sys.path.insert(0, str(BENCHMARKS))
+contest, cases, table = (importlib.import_module(name) for name in ("contest", "models.cases", "models.table"))
+sys.path.remove(str(BENCHMARKS))
+
+
+def forward(targets=((cases.FASTEST, 1.25),), **times):
+    """A result: seconds per round by library; plmcore took 2 s, then 4 s."""
+    pairs = {peer: {"ours": [2.0, 4.0], "theirs": theirs} for peer, theirs in times.items()}
+    return {"case": "some case", "kind": "forward", "threads": 2, "targets": targets, "error": 1e-7, "pairs": pairs}
+
+
+def train(ours, theirs, limit=0.8):
+    result = forward([("transformers", 1.4)], transformers=[3.0, 6.0])
+    memory = {"plmcore": ours, "transformers": theirs}
+    return result | {"kind": "train", "memory": memory, "memory_target": limit}
+
+
+def test_ratio_is_against_the_fastest_peer_round_by_round():
+    [row] = table.rows(forward(transformers=[9.0, 9.0], onnxruntime=[3.0, 5.0], ctranslate2=[5.0, 4.0]))
+    assert row["peer"] == "onnxruntime"  # median 4, against 4.5 and 9
+    assert (row["low"], row["ratio"], row["high"]) == (1.25, 1.375, 1.5)
+    assert row["mark"] == ""
+
+
+@pytest.mark.parametrize("theirs, mark", [([2.6, 5.2], ""), ([2.4, 4.8], "*"), ([1.9, 3.8], "*"), ([1.7, 3.4], "**")])
+def test_mark_says_missed_or_behind(theirs, mark):
+    result = forward(ctranslate2=theirs)
+    assert table.rows(result)[0]["mark"] == mark
+    assert table.missed([result, result]) == 2 * bool(mark)
+
+
+def test_each_target_has_a_row_and_a_skipped_peer_a_dash():
+    result = forward([("ctranslate2", 1.2), ("transformers", 2.0)], transformers=[3.0, 6.0])
+    absent, present = table.cells(result)
+    assert absent == ["some case", "3000", "4500", "–", "–", "CTranslate2", "–", "–", "1.20"]
+    assert present[5:] == ["transformers", "1.50", "1.50–1.50", "2.00*"]
+    assert table.cells(forward())[0][5:7] == ["–", "–"]  # no peer at all
+
+
+def test_memory_is_ours_over_torchs_with_a_limit():
+    assert table.memory(train(2.0e9, 4.0e9))["mark"] == ""
+    assert table.cells(train(3.5e9, 4.0e9))[0][-4:] == ["3.50", "4.00", "0.88", "0.80*"]
+    assert table.cells(train(3.5e9, 4.0e9, None))[0][-1] == "–"
+    assert table.missed([train(3.5e9, 4.0e9)]) == 1
+
+
+def test_median_over_pairs_counts_each_of_our_rounds_once():
+    together = forward(transformers=[3.0, 6.0], ctranslate2=[3.0, 6.0])
+    assert table.median(together, "plmcore") == 3.0
+    apart = forward(transformers=[3.0, 6.0], ctranslate2=[3.0, 6.0])
+    apart["pairs"]["ctranslate2"]["ours"] = [8.0, 8.0]
+    assert table.median(apart, "plmcore") == 6.0
+
+
+def test_markdown_between_markers(tmp_path):
+    text = table.markdown("a machine", [forward(ctranslate2=[2.4, 4.8]), train(3.5e9, 4.0e9)])
+    assert text.index("a machine.") < text.index("Forward, ms, 2 threads") < text.index("Training step")
+    assert r"1.25\*" in text and r"0.80\*" in text
+    for block in text.split("\n\n"):
+        if block.startswith("|"):
+            assert len({line.replace(r"\*", "*").count("|") for line in block.splitlines()}) == 1
+    readme = tmp_path / "README.md"
+    readme.write_text(f"before\n{table.BEGIN}\nold\n{table.END}\nafter\n")
+    for _ in range(2):  # again: in the same place
+        table.write(readme, text)
+        assert readme.read_text() == f"before\n{table.BEGIN}\n{text}\n{table.END}\nafter\n"
+    readme.write_text("no markers")
+    with pytest.raises(SystemExit, match="needs the lines"):
+        table.write(readme, text)
+    assert table.BEGIN in (BENCHMARKS / "README.md").read_text() and table.END in (BENCHMARKS / "README.md").read_text()
+
+
+def test_runs_merge_by_case_and_threads_on_one_machine():
+    first, second = forward(ctranslate2=[2.4, 4.8]), forward(ctranslate2=[3.0, 6.0])
+    other = second | {"threads": 1}
+    machine, results = table.merge([{"machine": "m", "results": [first, other]}, {"machine": "m", "results": [second]}])
+    assert (machine, results) == ("m", [second, other])
+    with pytest.raises(SystemExit, match="different machines"):
+        table.merge([{"machine": "m", "results": []}, {"machine": "n", "results": []}])
+
+
+def test_from_prints_earlier_results_without_running(tmp_path):
+    run = tmp_path / "run.json"
+    run.write_text(json.dumps({"machine": "a machine", "results": [forward(ctranslate2=[2.4, 4.8])]}))
+    command = [sys.executable, str(BENCHMARKS / "models"), "--from", str(run)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "a machine." in done.stdout and "1 cases, 1 targets missed, 0 failed" in done.stdout
+
+
+def test_everyone_runs_after_everyone():
+    names = ["a", "b", "c", "d"]
+    rounds = [contest.order(names, k) for k in range(8)]
+    assert all(sorted(r) == names for r in rounds)
+    assert {r[0] for r in rounds} == set(names)
+    assert {r[r.index("a") - 1] for r in rounds if r[0] != "a"} == {"b", "d"}
+    assert {tuple(contest.order(["a", "b"], k)) for k in range(2)} == {("a", "b"), ("b", "a")}
+
+
+def test_difference_is_relative_to_the_scale_and_refuses_what_is_not_finite():
+    a = [np.array([0.0, 200.0])]
+    assert contest.difference(a, [np.array([0.0, 100.0])]) == 1.0
+    assert contest.difference(a, [np.array([0.0, np.nan])]) == np.inf
+    assert contest.difference(a, [np.zeros(3)]) == np.inf
+    with pytest.raises(
+        contest.ContestError, match="x: outputs of plmcore and torch differ by 1.00e[+]00, more than 1e-04"
+    ):
+        contest.compare("x", a, [np.array([0.0, 100.0])], 1e-4)
+
+
+def test_contestants_answer_fail_and_end(tmp_path):
+    script = tmp_path / "worker.py"
+    script.write_text(
+        f"import os, sys; sys.path.insert(0, {str(BENCHMARKS)!r}); import contest\n"
+        "def double(x): print('noise'); os.system('echo noise'); return 2 * x\n"
+        "def threads(): return sys.argv[2], os.environ['OMP_NUM_THREADS']\n"
+        "contest.serve({'double': double, 'threads': threads, 'fail': lambda: 1 / 0, 'end': lambda: os._exit(3)})\n"
+    )
+    with contest.field(script, ["one"], 2) as sides:
+        assert sides["one"].ask("double", 21) == 42
+        assert sides["one"].ask("threads") == ("2", "2")
+        with pytest.raises(contest.ContestError, match="one on .*fail.*ZeroDivisionError"):
+            sides["one"].ask("fail")
+        assert sides["one"].ask("double", 1) == 2  # still there
+        with pytest.raises(contest.ContestError, match="one ended with status 3"):
+            sides["one"].ask("end")
+
+
+def test_cases_have_inputs_that_fit_their_models():
+    for case in cases.CASES.values():
+        inputs = case.inputs()
+        vocabulary = cases.SIZES[case.size].config.get("vocab_size", 50257)
+        assert 0 <= inputs["input_ids"].min() and inputs["input_ids"].max() < vocabulary
+        assert case.targets and all(t.peer == cases.FASTEST or t.peer in case.peers for t in case.targets)
+    mixed = cases.CASES["BERT-base 32 of 16..128"]
+    assert len(mixed.lengths) == 32 and min(mixed.lengths) >= 16 and max(mixed.lengths) <= 128
+    assert mixed.inputs()["attention_mask"].sum() == sum(mixed.lengths)
+    assert mixed.padded == pytest.approx(32 * max(mixed.lengths) / sum(mixed.lengths))
+    labels = cases.CASES["train BERT-base MLM 8x128 dropout 0"].inputs()["labels"]
+    assert 0.1 < (labels >= 0).mean() < 0.2
