@@ -11,7 +11,7 @@ A family's table NAMES reads ours -> published, by module or by single parameter
 
 The parameters of a head's `body` are published under the family's PREFIX; files with and without it are read. A parameter that
 several modules share is one tensor, found under the name of any of them; a file that holds different values under two of these
-names unties them. Shared parameters whose names match REPEATED (a pattern) are written under each of them, for readers that know
+names unties them. With tie_word_embeddings false every name of a `|` is written: the published classes then have them all. Shared parameters whose names match REPEATED (a pattern) are written under each of them, for readers that know
 nothing of the sharing. Names that match DROPPED are not parameters. RENAMED lists (pattern, replacement) for names of old files.
 A head whose files differ from its family's has attributes NAMES (further lines) or PREFIX of its own.
 """
