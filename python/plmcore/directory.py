@@ -55,7 +55,8 @@ def read_model(
     else that is missing, unexpected or of a wrong shape is an error, or with strict=False an entry of the report.
     """
     folder = pathlib.Path(folder)
-    config = read_config(folder, **changes)
+    tensors, _ = safetensors.read(folder)
+    config = read_config(folder, **changes).fitted(tensors)
     family = models.family(config)
     if head is None:
         head = own = models.head_of(config)
@@ -63,7 +64,6 @@ def read_model(
         own = family.ARCHITECTURES.get(next(iter(config.architectures), ""), "base")
     with nn.init.skipped():
         model = models.build(config, head)
-    tensors, _ = safetensors.read(folder)
     report = names.load(family, model, tensors, dtype)
     fresh = _separate_heads(config, head, own, report)
     if strict and (problems := report.problems()):

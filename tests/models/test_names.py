@@ -171,3 +171,12 @@ def test_a_parameter_without_a_name():
     model.more = nn.Linear(2, 2)
     with pytest.raises(KeyError, match="family.NAMES has no entry for the parameter 'more.weight'"):
         names.published(FAMILY, model)
+
+
+def test_a_head_with_names_of_its_own():
+    class Plain(Head):
+        NAMES, PREFIX = {"out.bias": "head.projection.bias"}, ""
+
+    written = names.published(FAMILY, Plain(Config()))
+    assert "head.projection.bias" in written and not any(name.startswith("old.") for name in written)
+    assert any(name.startswith("old.") for name in names.published(FAMILY, Head(Config())))

@@ -86,3 +86,35 @@ def test_traced():
         np.testing.assert_array_equal(first.numpy(), X[:, 0])
         np.testing.assert_array_equal(rows.numpy(), X[LABELS != -100])
         np.testing.assert_array_equal(labels.numpy(), LABELS[LABELS != -100])
+
+
+@pytest.mark.parametrize("traced", [False, True])
+@pytest.mark.parametrize(
+    "mask, kept, reads",
+    [
+        ("right", [[1, 1, 1, 0], [1, 0, 0, 0], [1, 1, 1, 1]], ()),
+        ("left", [[0, 1, 1, 1], [0, 0, 0, 1], [1, 1, 1, 1]], ()),
+        ("holes", [[0, 1, 1, 1], [1, 1, 1, 1], [0, 0, 1, 0]], ()),
+        ("holes", [[1, 1, 1, 1], [1, 1, 1, 1], [1, 1, 1, 0]], (Tensor(LABELS),)),
+    ],
+)
+def test_gapless_rows_keep_their_distances(mask, kept, reads, traced):
+    distance = np.arange(T)[None, :] - np.arange(T)[:, None]
+    bias = Tensor(rng.standard_normal((H, 2 * T)).astype(np.float32)[:, distance + T][None])  # of the distance alone
+
+    def run(qkv, mask):
+        layout = padding.layout((B, T), mask, reads, gapless=True)
+        y = ops.attention(layout.pack(qkv), bias=bias, **layout.attention)
+        return layout.unpack(y), layout.index
+
+    if traced:
+        y, index = plm.trace(run, qkv=plm.spec("float32", B, T, 3, H, D), mask=plm.spec("int64", B, T))(
+            qkv=QKV, mask=MASKS[mask]
+        )
+    else:
+        y, index = run(Tensor(QKV), Tensor(MASKS[mask]))
+    seen = Tensor(MASKS[mask].astype(bool)).reshape(B, 1, 1, T)
+    expected = ops.attention(Tensor(QKV), bias=bias, mask=seen).numpy()
+    expected[MASKS[mask] == 0] = 0
+    assert index.numpy().tolist() == np.flatnonzero(kept).tolist()
+    np.testing.assert_allclose(y.numpy(), expected, atol=1e-6)

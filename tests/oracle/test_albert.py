@@ -134,6 +134,19 @@ def test_sharing(mode, inner, tmp_path):
     assert summed == {"attention": 10, "ffn": 6}.get(mode, 0) * 3 * inner
 
 
+@pytest.mark.parametrize("tie", [True, False])
+def test_untied_when_the_file_holds_two_tables(tie, tmp_path):
+    rng = np.random.default_rng(10)
+    model = parity.reference("AlbertForMaskedLM", {**CONFIGS["odd"], "tie_word_embeddings": False}, tmp_path / "a")
+    batch = inputs(rng, CONFIGS["odd"], "right")
+    lm = plm.load(tmp_path / "a", tie_word_embeddings=tie)  # what the file holds decides
+    lm.save(tmp_path / "b")
+    back = parity.load_reference("AlbertForMaskedLM", tmp_path / "b")
+    with torch.no_grad(), plm.no_grad():
+        for one in (model, back):
+            parity.same_output(lm(**batch), parity.theirs(one, batch), batch, 1e-5)
+
+
 @pytest.mark.parametrize(
     "name, fields", [("AlbertModel", ["last_hidden_state", "pooler_output"]), ("AlbertForMaskedLM", ["logits", "loss"])]
 )

@@ -102,11 +102,12 @@ def test_other_losses_of_sequences(problem, tmp_path):
     parity.check("BertForSequenceClassification", config, [batch], tmp_path)
 
 
-def test_untied_when_the_file_holds_two_tables(tmp_path):
+@pytest.mark.parametrize("tie", [True, False])
+def test_untied_when_the_file_holds_two_tables(tie, tmp_path):
     rng = np.random.default_rng(10)
     model = parity.reference("BertForMaskedLM", {**CONFIGS["odd"], "tie_word_embeddings": False}, tmp_path / "a")
     batch = inputs(rng, CONFIGS["odd"], "right")
-    lm = plm.load(tmp_path / "a", tie_word_embeddings=True)  # what the file holds decides
+    lm = plm.load(tmp_path / "a", tie_word_embeddings=tie)  # what the file holds decides
     lm.save(tmp_path / "b")
     back = parity.load_reference("BertForMaskedLM", tmp_path / "b")
     with torch.no_grad(), plm.no_grad():

@@ -5,13 +5,15 @@ A family's table NAMES reads ours -> published, by module or by single parameter
     "blocks.{i}.mlp.up": "encoder.layer.{i}.intermediate.dense"      weight and bias; a norm's gamma and beta are published so too
     "blocks.{i}.attn.qkv": "encoder.layer.{i}.attention.self.{query,key,value}"     published apart, here one below the other
     "blocks.{i}.attn.qkv": "h.{i}.attn.c_attn^T"                     matrices published as [in, out]
-    "decoder.bias": "cls.predictions.bias | cls.predictions.decoder.bias"           written under the first name, read under any, the last first
+    "decoder.bias": "cls.predictions.bias | cls.predictions.decoder.bias"           written under the first name (under all with tie_word_embeddings
+                                       false: the published classes then have both), read under any, the last first
     "blocks.{i}.attn.out.weight": Stored(("layer.{i}.rel_attn.o",), shape=lambda c: (c.d_model, c.n_head, c.d_head))
 
 The parameters of a head's `body` are published under the family's PREFIX; files with and without it are read. A parameter that
 several modules share is one tensor, found under the name of any of them; a file that holds different values under two of these
-names unties them. Shared parameters whose names match REPEATED (a pattern) are written under each of them, for readers that know
+names unties them. With tie_word_embeddings false every name of a `|` is written: the published classes then have them all. Shared parameters whose names match REPEATED (a pattern) are written under each of them, for readers that know
 nothing of the sharing. Names that match DROPPED are not parameters. RENAMED lists (pattern, replacement) for names of old files.
+A head whose files differ from its family's has attributes NAMES (further lines) or PREFIX of its own.
 """
 
 from __future__ import annotations
@@ -93,13 +95,13 @@ class Report:
 
 def slots(family: ModuleType, model: Module) -> list[Slot]:
     """Every attribute of the model that holds a parameter, with what it is called in a file."""
-    table = [(_pattern(key), value) for key, value in family.NAMES.items()]
-    found = []
+    table = [(_pattern(key), value) for key, value in {**family.NAMES, **getattr(model, "NAMES", {})}.items()]
+    prefix, found = getattr(model, "PREFIX", family.PREFIX), []
     for path, module in model.named_modules():
         for attribute, value in module.members():
             if isinstance(value, (Parameter, Buffer)):
                 name = f"{path}.{attribute}" if path else attribute
-                found.append(Slot(name, module, attribute, value, _stored(family, table, name)))
+                found.append(Slot(name, module, attribute, value, _stored(family, table, prefix, name)))
     return found
 
 
@@ -107,11 +109,14 @@ def published(family: ModuleType, model: Module, values: Mapping[str, Tensor] | 
     """The parameters, or `values` by our names (gradients, say), as they stand in a file. Shared ones come once, unless REPEATED."""
     values = model.state_dict() if values is None else values
     repeated, firsts, result = getattr(family, "REPEATED", None), {}, {}
+    untied = not getattr(model.config, "tie_word_embeddings", True)
     with no_grad():
         for slot in slots(family, model):
             first = firsts.setdefault(id(slot.parameter), slot.name)
             if first in values and (slot.name == first or (repeated and re.search(repeated, slot.name))):
                 result.update(slot.stored.to_parts(values[first], model.config))
+                if untied:
+                    result.update((alias, result[slot.stored.parts[0]]) for alias in slot.stored.aliases)
     return result
 
 
@@ -167,9 +172,9 @@ def _pattern(key: str) -> re.Pattern:
     return re.compile(re.sub(r"\\{(\w)\\}", r"(?P<\1>\\d+)", re.escape(key)) + r"(?:\.(?P<leaf>\w+))?")
 
 
-def _stored(family: ModuleType, table: list, name: str) -> Stored:
+def _stored(family: ModuleType, table: list, prefix: str, name: str) -> Stored:
     inner = name.removeprefix("body.")
-    prefix = family.PREFIX if inner != name else ""
+    prefix = prefix if inner != name else ""
     matches = [(m, value) for pattern, value in table if (m := pattern.fullmatch(inner))]
     if not matches:
         raise KeyError(f"{family.__name__}.NAMES has no entry for the parameter '{name}'")

@@ -120,8 +120,13 @@ class Packed(Whole):
         return super().labelled(ops.reshape(rows, (1, N, C)), ops.reshape(self.pack(labels), (1, N)))
 
 
-def layout(shape: Sequence, attention_mask: Tensor | None, reads: Reads = (), weights: bool = False) -> Whole:
-    """The cheapest layout for ids of this shape: no mask or one of ones is Whole. `weights`: attention weights are asked for."""
+def layout(
+    shape: Sequence, attention_mask: Tensor | None, reads: Reads = (), weights: bool = False, gapless: bool = False
+) -> Whole:
+    """The cheapest layout for ids of this shape: no mask or one of ones is Whole. `weights`: attention weights are asked for.
+
+    gapless: rows that follow each other stay so, holes of the mask stay rows, for models that look at the distance between rows.
+    """
     if attention_mask is None:
         return Whole(shape, weights)
     _check_shape("attention_mask", attention_mask, shape)
@@ -136,6 +141,8 @@ def layout(shape: Sequence, attention_mask: Tensor | None, reads: Reads = (), we
         if what is not None and not _within(what, seen):
             marked = _first(shape) if isinstance(what, str) else _labelled(what)
             also = marked if also is None else ops.logical_or(also, marked)
+    if gapless and (also is not None or seen is None or _has_gaps(seen)):
+        also = _span(mask if also is None else ops.logical_or(mask, also))
     return Packed(mask, also)
 
 
@@ -198,6 +205,19 @@ def _within(what: str | Tensor, seen: np.ndarray | None) -> bool:
         return bool(seen[:, 0].all())
     labels = values(what)
     return labels is not None and not ((labels != -100) & (seen == 0)).any()
+
+
+def _has_gaps(seen: np.ndarray) -> bool:
+    starts = np.diff((seen != 0).astype(np.int8), axis=1, prepend=0) == 1
+    return bool((starts.sum(1) > 1).any())
+
+
+def _span(keep: Tensor) -> Tensor:
+    """All from the first to the last that is kept.  bool [B, T]"""
+    ones = ops.cast(keep, "int64")
+    before, zero = ops.cumsum(ones, 1), ops.full((), 0, "int64")  # itself among those before it
+    after = ops.sub(ops.add(ops.sum(ones, 1, True), ones), before)
+    return ops.logical_and(ops.greater(before, zero), ops.greater(after, zero))
 
 
 def _first(shape: Sequence) -> Tensor:

@@ -37,9 +37,8 @@ class Source:
         self.collected: list[Tensor] | None = [] if weights else None
         self.attention = {k: v for k, v in self.layout.attention.items() if k == "mask"}
         self.places = None
-        if isinstance(
-            self.layout, Packed
-        ):  # keys have no order: moved to the front, lengths do unless masked rows stayed
+        if isinstance(self.layout, Packed):
+            # Keys have no order: moved to the front they need no more than lengths, unless masked rows stayed.
             self.places = self.layout.places()
             self.attention = self.attention or {"lengths": self.layout.lengths}
 

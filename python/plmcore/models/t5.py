@@ -1,0 +1,353 @@
+"""T5: every task as text to text, by an encoder and a decoder whose positions are biases of attention (Raffel et al. 2019).
+
+Blocks are pre-norm with RMS norms; no layer has a bias, and scores are not divided by sqrt(D). Version 1.1 gates the feed-forward layer and has an
+output layer of its own.
+
+Shapes: B batch, S source length, T target length, C width, H heads, D head width, V vocabulary; source rows [B, S, C], or [N, C] where padding was dropped.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+from plmcore import nn
+from plmcore._core import Dim, Tensor, ops
+from plmcore.models import heads, padding, seq2seq
+from plmcore.models.config import ACTIVATIONS, Config
+from plmcore.models.outputs import Output
+from plmcore.models.padding import Encoded
+
+
+@dataclass(frozen=True, kw_only=True)
+class T5Config(Config):
+    model_type: str = "t5"
+    vocab_size: int = 32128
+    d_model: int = 512
+    d_kv: int = 64
+    d_ff: int = 2048
+    num_layers: int = 6
+    num_decoder_layers: int | None = None
+    num_heads: int = 8
+    relative_attention_num_buckets: int = 32
+    relative_attention_max_distance: int = 128
+    dropout_rate: float = 0.1
+    classifier_dropout: float = 0.0
+    layer_norm_epsilon: float = 1e-6
+    initializer_factor: float = 1.0
+    feed_forward_proj: str = "relu"
+    pad_token_id: int | None = 0
+    eos_token_id: int | None = 1
+    decoder_start_token_id: int | None = 0
+    tie_word_embeddings: bool = True
+    scale_decoder_outputs: bool | None = None  # before the output layer; None: if that is tied
+
+    def check(self) -> None:
+        self.at_least(1, "vocab_size", "d_model", "d_kv", "d_ff", "num_layers", "decoder_layers", "num_heads")
+        self.at_least(4, "relative_attention_num_buckets")
+        self.at_least(self.relative_attention_num_buckets // 2 + 1, "relative_attention_max_distance")
+        self.at_least(0, "initializer_factor")
+        self.probability("dropout_rate", "classifier_dropout")
+        self.one_of("feed_forward_proj", (*ACTIVATIONS, *(f"gated-{name}" for name in ACTIVATIONS)))
+
+    def to_dict(self) -> dict[str, Any]:
+        derived = {"scale_decoder_outputs": self.scales, "num_decoder_layers": self.decoder_layers}
+        return {k: v for k, v in (super().to_dict() | derived).items() if k not in ("dense_act_fn", "is_gated_act")}
+
+    def fitted(self, tensors: Mapping[str, Tensor]) -> Self:
+        """A file without an output layer has a tied one, whatever config.json says."""
+        if self.tie_word_embeddings or "lm_head.weight" in tensors:
+            return self
+        return self.replace(tie_word_embeddings=True, scale_decoder_outputs=self.scales)
+
+    @property
+    def decoder_layers(self) -> int:
+        return self.num_layers if self.num_decoder_layers is None else self.num_decoder_layers
+
+    @property
+    def scales(self) -> bool:
+        return self.tie_word_embeddings if self.scale_decoder_outputs is None else self.scale_decoder_outputs
+
+    @property
+    def gated(self) -> bool:
+        return self.feed_forward_proj.startswith("gated-")
+
+    @property
+    def activation(self) -> str:
+        name = self.feed_forward_proj.removeprefix("gated-")
+        return ACTIVATIONS["gelu_new" if self.gated and name == "gelu" else name]
+
+    def normal(self, variance: float) -> nn.init.Init:
+        return nn.init.normal(self.initializer_factor * math.sqrt(variance))
+
+    def norm(self) -> nn.RMSNorm:
+        gamma = nn.init.constant(self.initializer_factor)
+        return nn.RMSNorm(self.d_model, self.layer_norm_epsilon, gamma_init=gamma)
+
+    def attention(self) -> dict[str, Any]:
+        """What self- and cross-attention have in common."""
+        C, H, D, p = self.d_model, self.num_heads, self.d_kv, self.dropout_rate
+        out_init = self.normal(1 / (H * D))
+        return dict(width=C, heads=H, depth=D, bias=False, scale=1.0, dropout=p, out_init=out_init)
+
+
+def buckets(distance: Tensor, n: int, most: int, both_ways: bool) -> Tensor:
+    """The bucket, 0 to n - 1, of a key's position minus the query's (float32): near ones have one each, farther ones share more and
+    more widely up to `most`, beyond which all are in the last. both_ways: half of the buckets are for keys that come later."""
+    if both_ways:
+        n //= 2
+        later = ops.affine(ops.cast(ops.greater(distance, ops.full((), 0, "float32")), "float32"), n, 0)
+        distance = ops.abs(distance)
+    else:
+        later = ops.full((), 0, "float32")
+        distance = ops.relu(ops.affine(distance, -1, 0))
+    exact = ops.full((), n // 2, "float32")
+    far = ops.log(ops.div(ops.maximum(distance, exact), exact))
+    far = ops.div(far, ops.full((), math.log(most / (n // 2)), "float32"))
+    far = ops.cast(ops.affine(far, n - n // 2, 0), "int64")  # step by step as published: rounding decides at the edges
+    far = ops.minimum(ops.add(ops.cast(far, "float32"), exact), ops.full((), n - 1, "float32"))
+    return ops.cast(ops.add(later, ops.where(ops.less(distance, exact), distance, far)), "int64")
+
+
+class PositionBias(nn.Module):
+    """A number for each head and bucket of distances, added to the scores of all layers of a stack.  -> [1, H, T, S]"""
+
+    def __init__(self, cfg: T5Config, causal: bool):
+        self.n, self.most = cfg.relative_attention_num_buckets, cfg.relative_attention_max_distance
+        self.table = nn.Embedding(self.n, cfg.num_heads, weight_init=cfg.normal(1 / cfg.d_model))
+        self.causal = causal
+
+    def __call__(self, T: int | Dim, S: int | Dim) -> Tensor:
+        """The last query is at the last key."""
+        H, L = self.table.weight.shape[1], T + S - 1
+        last = ops.sum(ops.full((S - 1,), 1, "float32"))
+        distance = ops.sub(ops.arange(0, L, "float32"), last)  # [L]: from 1 - S to T - 1
+        bias = self.table(buckets(distance, self.n, self.most, not self.causal))  # [L, H]
+        bias = ops.reshape(ops.transpose(bias, (1, 0)), (1, H, 1, L))
+        return ops.rel_shift(ops.broadcast_to(bias, (1, H, T, L)), S)
+
+
+class FeedForward(nn.Module):
+    """W_o relu(W x).  [..., C] -> [..., C]"""
+
+    def __init__(self, cfg: T5Config):
+        C, F = cfg.d_model, cfg.d_ff
+        self.up = nn.Linear(C, F, bias=False, activation=cfg.activation, weight_init=cfg.normal(1 / C))
+        self.down = nn.Linear(F, C, bias=False, weight_init=cfg.normal(1 / F))
+        self.dropout = nn.Dropout(cfg.dropout_rate)
+
+    def __call__(self, x: Tensor) -> Tensor:
+        return self.dropout(self.down(self.dropout(self.up(x))))
+
+
+class GatedFeedForward(nn.Module):
+    """W_o (gelu(W_0 x) * W_1 x), of version 1.1.  [..., C] -> [..., C]"""
+
+    def __init__(self, cfg: T5Config):
+        C, F = cfg.d_model, cfg.d_ff
+        self.gate = nn.Linear(C, F, bias=False, activation=cfg.activation, weight_init=cfg.normal(1 / C))
+        self.value = nn.Linear(C, F, bias=False, weight_init=cfg.normal(1 / C))
+        self.down = nn.Linear(F, C, bias=False, weight_init=cfg.normal(1 / F))
+        self.dropout = nn.Dropout(cfg.dropout_rate)
+
+    def __call__(self, x: Tensor) -> Tensor:
+        return self.dropout(self.down(self.dropout(ops.mul(self.gate(x), self.value(x)))))
+
+
+def self_attention(cfg: T5Config, causal: bool) -> nn.SelfAttention:
+    q, k = cfg.normal(1 / (cfg.d_model * cfg.d_kv)), cfg.normal(1 / cfg.d_model)
+    return nn.SelfAttention(**cfg.attention(), causal=causal, weight_init=nn.init.rows(q, k, k))
+
+
+def feed_forward(cfg: T5Config) -> nn.Module:
+    return GatedFeedForward(cfg) if cfg.gated else FeedForward(cfg)
+
+
+class EncoderBlock(nn.Module):
+    def __init__(self, cfg: T5Config):
+        self.norm1, self.attn = cfg.norm(), self_attention(cfg, causal=False)
+        self.norm2, self.mlp = cfg.norm(), feed_forward(cfg)
+
+    def __call__(self, x: Tensor, bias: Tensor, layout: padding.Whole) -> Tensor:
+        x = ops.add(x, self.attn(self.norm1(x), bias=bias, **layout.attention))
+        return ops.add(x, self.mlp(self.norm2(x)))
+
+
+class DecoderBlock(nn.Module):
+    def __init__(self, cfg: T5Config):
+        q, k = cfg.normal(1 / (cfg.d_model * cfg.d_kv)), cfg.normal(1 / cfg.d_model)
+        self.norm1, self.attn = cfg.norm(), self_attention(cfg, causal=True)
+        self.norm2, self.cross = cfg.norm(), nn.CrossAttention(**cfg.attention(), weight_init=k, q_init=q)
+        self.norm3, self.mlp = cfg.norm(), feed_forward(cfg)
+
+    def __call__(self, x: Tensor, bias: Tensor, layout: padding.Whole, source: seq2seq.Source) -> Tensor:
+        x = ops.add(x, self.attn(self.norm1(x), bias=bias, **layout.attention))
+        x = ops.add(x, seq2seq.look(self.cross, self.norm2(x), layout, source))
+        return ops.add(x, self.mlp(self.norm3(x)))
+
+
+class Stack(nn.Module):
+    """ids [B, T] -> rows, and those after each layer.  `tokens` is shared with the other stack"""
+
+    def __init__(self, cfg: T5Config, shared: nn.Embedding, block: type[nn.Module], layers: int):
+        self.tokens = nn.Embedding(cfg.vocab_size, cfg.d_model, weight=shared.weight)
+        self.bias = PositionBias(cfg, causal=block is DecoderBlock)
+        self.blocks = nn.ModuleList(block(cfg) for _ in range(layers))
+        self.norm = cfg.norm()
+        self.dropout = nn.Dropout(cfg.dropout_rate)
+
+    def __call__(self, ids: Tensor, layout: padding.Whole, *source: seq2seq.Source) -> tuple[Tensor, list[Tensor]]:
+        x = self.dropout(self.tokens(layout.pack(ids)))  # [B, T, C] or [N, C]
+        bias = self.bias(layout.T, layout.T)
+        states = [x]
+        for block in self.blocks:
+            x = block(x, bias, layout, *source)
+            states.append(x)
+        states[-1] = self.dropout(self.norm(x))
+        return states[-1], states
+
+
+class T5Encoder(nn.Module):
+    """The encoder alone."""
+
+    def __init__(self, config: T5Config):
+        self.config = config
+        init = config.normal(1.0)
+        self.tokens = nn.Embedding(config.vocab_size, config.d_model, weight_init=init)
+        self.encoder = Stack(config, self.tokens, EncoderBlock, config.num_layers)
+
+    def encode(
+        self,
+        input_ids: Tensor,
+        attention_mask: Tensor | None = None,
+        *,
+        output_hidden_states: bool = False,
+        output_attentions: bool = False,
+        reads: padding.Reads = (),
+    ) -> Encoded:
+        padding.check_ids(input_ids)
+        layout = padding.layout(input_ids.shape, attention_mask, reads, output_attentions, gapless=True)
+        rows, states = self.encoder(input_ids, layout)
+        return Encoded(rows, layout, states if output_hidden_states else None)
+
+    def __call__(self, input_ids: Tensor, attention_mask: Tensor | None = None, **asked: bool) -> Output:
+        encoded = self.encode(input_ids, attention_mask, **asked)
+        return encoded.output(last_hidden_state=encoded.layout.unpack(encoded.rows))
+
+
+class T5(T5Encoder, seq2seq.EncoderDecoder):
+    __call__ = seq2seq.EncoderDecoder.__call__
+
+    def __init__(self, config: T5Config):
+        super().__init__(config)
+        self.decoder = Stack(config, self.tokens, DecoderBlock, config.decoder_layers)
+
+    def decode(
+        self,
+        decoder_input_ids: Tensor,
+        encoded: Encoded,
+        decoder_attention_mask: Tensor | None = None,
+        *,
+        output_hidden_states: bool = False,
+        output_attentions: bool = False,
+        reads: padding.Reads = (),
+    ) -> seq2seq.Decoded:
+        padding.check_ids(decoder_input_ids, called="decoder_input_ids")
+        layout = padding.layout(decoder_input_ids.shape, decoder_attention_mask, reads, output_attentions, gapless=True)
+        source = seq2seq.Source(encoded, output_attentions)
+        rows, states = self.decoder(decoder_input_ids, layout, source)
+        return seq2seq.Decoded(rows, layout, states if output_hidden_states else None, encoded, source.collected)
+
+    def shifted(self, ids: Tensor) -> Tensor:
+        return seq2seq.shift_right(ids, self.config.decoder_start_token_id, self.config.pad_token_id)
+
+
+class T5Seq2SeqLM(seq2seq.Seq2SeqLM):
+    PREFIX = ""  # this head's body is published without one
+
+    def __init__(self, config: T5Config):
+        C, V, tied = config.d_model, config.vocab_size, config.tie_word_embeddings
+        self.config, self.body = config, T5(config)
+        shared = self.body.tokens.weight if tied else None
+        self.lm_head = nn.Linear(C, V, bias=False, weight=shared, weight_init=config.normal(1.0))
+
+    def logits(self, rows: Tensor) -> Tensor:
+        if self.config.scales:
+            rows = ops.affine(rows, self.config.d_model**-0.5, 0)
+        return self.lm_head(rows)  # [..., V]
+
+
+class T5SequenceClassification(seq2seq.SequenceClassification):
+    NAMES = {"dense": "classification_head.dense", "classifier": "classification_head.out_proj"}
+
+    def __init__(self, cfg: T5Config):
+        super().__init__(cfg, T5(cfg), cfg.d_model, cfg.classifier_dropout, cfg.normal(1 / cfg.d_model))
+
+
+class T5TokenClassification(heads.TokenClassification):
+    def __init__(self, cfg: T5Config):
+        super().__init__(cfg, T5Encoder(cfg), cfg.d_model, cfg.classifier_dropout, cfg.normal(1.0))
+
+
+class T5QuestionAnswering(seq2seq.QuestionAnswering):
+    PREFIX = ""
+
+    def __init__(self, cfg: T5Config):
+        super().__init__(cfg, T5(cfg), cfg.d_model, cfg.normal(1 / cfg.d_model))
+
+
+CONFIG = T5Config
+MODEL_TYPES = {"t5": "T5"}
+HEADS = {
+    "base": T5,
+    "base-encoder": T5Encoder,
+    "seq2seq-lm": T5Seq2SeqLM,
+    "sequence-classification": T5SequenceClassification,
+    "token-classification": T5TokenClassification,
+    "question-answering": T5QuestionAnswering,
+}
+ARCHITECTURES = {
+    "T5Model": "base",
+    "T5EncoderModel": "base-encoder",
+    "T5ForConditionalGeneration": "seq2seq-lm",
+    "T5WithLMHeadModel": "seq2seq-lm",  # its first name
+    "T5ForSequenceClassification": "sequence-classification",
+    "T5ForTokenClassification": "token-classification",
+    "T5ForQuestionAnswering": "question-answering",
+}
+PREFIX = "transformer."
+DROPPED = (r"EncDecAttention\.relative_attention_bias\.weight$",)  # in the first files, never used
+NAMES = {
+    "tokens": "shared",
+    "encoder.tokens": "encoder.embed_tokens",
+    "encoder.bias.table": "encoder.block.0.layer.0.SelfAttention.relative_attention_bias",
+    "encoder.blocks.{i}.norm1": "encoder.block.{i}.layer.0.layer_norm",
+    "encoder.blocks.{i}.attn.qkv": "encoder.block.{i}.layer.0.SelfAttention.{q,k,v}",
+    "encoder.blocks.{i}.attn.out": "encoder.block.{i}.layer.0.SelfAttention.o",
+    "encoder.blocks.{i}.norm2": "encoder.block.{i}.layer.1.layer_norm",
+    "encoder.blocks.{i}.mlp.up": "encoder.block.{i}.layer.1.DenseReluDense.wi",
+    "encoder.blocks.{i}.mlp.gate": "encoder.block.{i}.layer.1.DenseReluDense.wi_0",
+    "encoder.blocks.{i}.mlp.value": "encoder.block.{i}.layer.1.DenseReluDense.wi_1",
+    "encoder.blocks.{i}.mlp.down": "encoder.block.{i}.layer.1.DenseReluDense.wo",
+    "encoder.norm": "encoder.final_layer_norm",
+    "decoder.tokens": "decoder.embed_tokens",
+    "decoder.bias.table": "decoder.block.0.layer.0.SelfAttention.relative_attention_bias",
+    "decoder.blocks.{i}.norm1": "decoder.block.{i}.layer.0.layer_norm",
+    "decoder.blocks.{i}.attn.qkv": "decoder.block.{i}.layer.0.SelfAttention.{q,k,v}",
+    "decoder.blocks.{i}.attn.out": "decoder.block.{i}.layer.0.SelfAttention.o",
+    "decoder.blocks.{i}.norm2": "decoder.block.{i}.layer.1.layer_norm",
+    "decoder.blocks.{i}.cross.q": "decoder.block.{i}.layer.1.EncDecAttention.q",
+    "decoder.blocks.{i}.cross.kv": "decoder.block.{i}.layer.1.EncDecAttention.{k,v}",
+    "decoder.blocks.{i}.cross.out": "decoder.block.{i}.layer.1.EncDecAttention.o",
+    "decoder.blocks.{i}.norm3": "decoder.block.{i}.layer.2.layer_norm",
+    "decoder.blocks.{i}.mlp.up": "decoder.block.{i}.layer.2.DenseReluDense.wi",
+    "decoder.blocks.{i}.mlp.gate": "decoder.block.{i}.layer.2.DenseReluDense.wi_0",
+    "decoder.blocks.{i}.mlp.value": "decoder.block.{i}.layer.2.DenseReluDense.wi_1",
+    "decoder.blocks.{i}.mlp.down": "decoder.block.{i}.layer.2.DenseReluDense.wo",
+    "decoder.norm": "decoder.final_layer_norm",
+    "lm_head": "lm_head",
+    "classifier": "classifier",
+    "span": "qa_outputs",
+}
