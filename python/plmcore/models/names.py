@@ -5,14 +5,14 @@ A family's table NAMES reads ours -> published, by module or by single parameter
     "blocks.{i}.mlp.up": "encoder.layer.{i}.intermediate.dense"      weight and bias; a norm's gamma and beta are published so too
     "blocks.{i}.attn.qkv": "encoder.layer.{i}.attention.self.{query,key,value}"     published apart, here one below the other
     "blocks.{i}.attn.qkv": "h.{i}.attn.c_attn^T"                     matrices published as [in, out]
-    "decoder.bias": "cls.predictions.bias | cls.predictions.decoder.bias"           written under the first name (under all with tie_word_embeddings
-                                       false: the published classes then have both), read under any, the last first
+    "decoder.bias": "cls.predictions.bias | cls.predictions.decoder.bias"           written under the first name, read under any, the last first
     "blocks.{i}.attn.out.weight": Stored(("layer.{i}.rel_attn.o",), shape=lambda c: (c.d_model, c.n_head, c.d_head))
 
 The parameters of a head's `body` are published under the family's PREFIX; files with and without it are read. A parameter that
 several modules share is one tensor, found under the name of any of them; a file that holds different values under two of these
-names unties them. With tie_word_embeddings false every name of a `|` is written: the published classes then have them all. Shared parameters whose names match REPEATED (a pattern) are written under each of them, for readers that know
-nothing of the sharing. Names that match DROPPED are not parameters. RENAMED lists (pattern, replacement) for names of old files.
+names unties them. With tie_word_embeddings false every name of a `|` is written: the published classes then have them all.
+Shared parameters whose names match REPEATED (a pattern) are written under each of them, for readers that know nothing of the
+sharing. Names that match DROPPED are not parameters. RENAMED lists (pattern, replacement) for names of old files.
 A head whose files differ from its family's has attributes NAMES (further lines) or PREFIX of its own.
 """
 

@@ -19,18 +19,18 @@ padding was dropped.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from functools import reduce
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 from plmcore import nn, no_grad
 from plmcore._core import ArgumentError, ShapeError, Tensor, ops
-from plmcore.models import heads, padding, relative
+from plmcore.models import heads, padding, relative, two_streams
 from plmcore.models.config import ACTIVATIONS, Config
 from plmcore.models.names import Stored
 from plmcore.models.outputs import Output
 from plmcore.models.padding import EVERYWHERE, FIRST, Encoded, Masked, Packed, Whole
 from plmcore.models.relative import count, whole
+from plmcore.models.two_streams import View
 from plmcore.nn.attention import attend
 
 
@@ -82,24 +82,6 @@ class XLNetConfig(Config):
     @property
     def weight_init(self) -> nn.init.Init:
         return nn.init.normal(self.initializer_range)
-
-
-@dataclass
-class View:
-    """What layers and streams share: where rows lie, who sees whom, and how far away it is."""
-
-    layout: Whole
-    distances: Tensor  # [1, L, C], or [2, L, C]: forwards and backwards
-    direction: Tensor | None  # which of the two, int64 [B]
-    differs: Tensor | None  # other segment, bool [B, 1, T, S]
-    content_mask: Tensor | None  # bool [B|1, 1, T|1, S], true may be seen
-    query_mask: Tensor | None
-    targets: Tensor | None  # [B, M, T]
-
-    def spread(self, rows: Tensor) -> Tensor:
-        """rows -> [B, T, ...], with something in the places of dropped rows"""
-        at = self.layout
-        return ops.unpack_rows(rows, at.index, at.B, at.T) if isinstance(at, Packed) else rows
 
 
 class RelativeAttention(nn.Module):
@@ -173,8 +155,9 @@ class Block(nn.Module):
 
 @dataclass
 class Streams(Encoded):
-    """rows and layout are those of g where there are targets."""
+    """rows and layout are those of g where there are targets; `content`, if kept, is h before each layer and at the end."""
 
+    content: list[Tensor] = field(default_factory=list)
     attentions: tuple | None = None
     mems: Callable[[], tuple[Tensor, ...]] | None = None  # of each layer, [P, B, C]
 
@@ -212,119 +195,68 @@ class XLNet(nn.Module):
             input_ids, token_type_ids=token_type_ids, attention_mask=attention_mask, input_mask=input_mask
         )
         B, T = input_ids.shape
-        if cfg.bi_data and isinstance(B, int) and B % 2:
-            raise ShapeError(
-                f"input_ids: with bi_data half of a batch runs backwards, so that it must be even, got {B}"
-            )
         if input_mask is not None:
             if attention_mask is not None:
-                raise ArgumentError(
-                    "attention_mask and input_mask say the same, 1 for tokens or 1 for padding; pass one"
-                )
+                raise ArgumentError("attention_mask and input_mask say the same, 1 for tokens or for padding; pass one")
             attention_mask = ops.logical_not(ops.cast(input_mask, "bool"))
-        if target_mapping is not None:
-            relative.check_shape(
-                "target_mapping",
-                target_mapping,
-                (B, target_mapping.shape[1] if target_mapping.ndim == 3 else "M", T),
-                "[batch, targets, length]",
-            )
-            target_mapping = ops.cast(target_mapping, self.tokens.weight.dtype)
         if use_mems is None:
             use_mems = cfg.use_mems_train if self.training else cfg.use_mems_eval
         reads = () if target_mapping is not None else reads  # they read the query stream, which has no padding
         reads = (*reads, EVERYWHERE) if use_mems and self.training else reads
         layout = padding.layout(input_ids.shape, attention_mask, reads, output_attentions)
         memories = relative.by_batch(mems, cfg.n_layer, B, T, cfg.d_model)
-        P = 0 if mems is None else memories[0].shape[1]
-        masks = self.masks(layout, attention_mask, perm_mask, P)
-        view = View(layout, *self.distances(B, T, P + T), segments_differ(token_type_ids, P), *masks, target_mapping)
-        inputs, encoded = self.run(input_ids, memories, view, output_hidden_states)
+        view = two_streams.view(
+            cfg, layout, 0 if mems is None else memories[0].shape[1], self.tokens.weight.dtype,
+            attention_mask=attention_mask, perm_mask=perm_mask, targets=target_mapping, types=token_type_ids,
+        )  # fmt: skip
+        view.distances = self.dropout(view.distances)  # once for the batch, not for each sequence
+        encoded = self.run(input_ids, memories, view, output_hidden_states, use_mems and not isinstance(layout, Packed))
         if use_mems:
 
             def kept() -> tuple[Tensor, ...]:
                 """The memory has padding too, as published: rows that were dropped are made up for when somebody reads it."""
-                found = inputs
+                states = encoded.content
                 with no_grad():
                     if isinstance(layout, Packed):
-                        whole = replace(view, layout=Masked(ops.cast(attention_mask, "bool")))
-                        found = self.run(input_ids, memories, whole)[0]
+                        padded = replace(view, layout=Masked(ops.cast(attention_mask, "bool")))
+                        states = self.run(input_ids, memories, padded).content
                     return tuple(
-                        relative.next_memory(m, h, cfg.mem_len, cfg.reuse_len) for m, h in zip(memories, found)
+                        relative.next_memory(m, h, cfg.mem_len, cfg.reuse_len) for m, h in zip(memories, states)
                     )
 
             encoded.mems = kept
         return encoded
 
     def run(
-        self, ids: Tensor, memories: Sequence[Tensor | None], view: View, output_hidden_states: bool = False
-    ) -> tuple[list[Tensor], Streams]:
-        """The content stream before each layer, and what comes out."""
+        self,
+        ids: Tensor,
+        memories: Sequence[Tensor | None],
+        view: View,
+        output_hidden_states: bool = False,
+        keep: bool = True,
+    ) -> Streams:
         layout, targets = view.layout, view.targets
-        h = self.dropout(self.tokens(layout.pack(ids)))
-        g = None
+        h, g = self.dropout(self.tokens(layout.pack(ids))), None
         if targets is not None:
             g = self.dropout(ops.broadcast_to(self.mask, (*targets.shape[:2], self.config.d_model)))  # [B, M, C]
-        inputs, states = [], [(h, g)]
+        content, query = [h], [g]
         for block, memory in zip(self.blocks, memories):
-            inputs.append(h)
             h, g = block(h, g, memory, view)
-            states.append((h, g))
-        rows, at = (h, layout) if targets is None else (g, Whole(targets.shape[:2]))
-        weights = None
+            if keep or output_hidden_states:
+                content.append(h)
+                query.append(g)
+        states = weights = None
+        if output_hidden_states:
+            states = [x for h, g in zip(content, query) for x in (layout.unpack(h), g) if x is not None]
         if layout.collected is not None:
             weights = tuple(layout.unpack_weights(w) for w in layout.collected)
             weights = weights if targets is None else tuple(zip(weights[::2], weights[1::2]))  # of h and of g
-        states = (
-            [x for h, g in states for x in (layout.unpack(h), g) if x is not None] if output_hidden_states else None
-        )
-        return inputs, Streams(self.dropout(rows), at, states, weights)
-
-    def masks(
-        self, layout: Whole, attention_mask: Tensor | None, perm_mask: Tensor | None, P: int
-    ) -> tuple[Tensor | None, Tensor | None]:
-        """Whom the content and the query stream may see, bool [B|1, 1, T|1, S]; None: all."""
-        B, T, S = layout.B, layout.T, P + layout.T
-        seen = []
-        if isinstance(layout, (Masked, Packed)):
-            seen.append(ops.reshape(ops.cast(attention_mask, "bool"), (B, 1, 1, T)))
-        if perm_mask is not None:
-            relative.check_shape("perm_mask", perm_mask, (B, T, T), "[batch, length, length]")
-            seen.append(ops.reshape(ops.logical_not(ops.cast(perm_mask, "bool")), (B, 1, T, T)))
-        seen = [ops.pad(m, [0, 0, 0, P], [0, 0, 0, 0], 1) for m in seen]  # all see the memory
-        keys = ops.arange(0, S)
-        if self.config.attn_type == "uni" and self.config.same_length:  # the memory moves on with the query
-            seen.append(ops.reshape(ops.less_equal(ops.reshape(ops.arange(0, T), (T, 1)), keys), (1, 1, T, S)))
-        if not seen:
-            return None, None
-        query = reduce(ops.logical_and, seen)
-        itself = ops.equal(ops.reshape(ops.arange(P, S), (T, 1)), keys)
-        return ops.logical_or(query, ops.reshape(itself, (1, 1, T, S))), query
-
-    def distances(self, B: int, T: int, S: int) -> tuple[Tensor, Tensor | None]:
-        """Sinusoids of them; with bi_data the second half of the batch runs backwards."""
-        cfg, direction = self.config, None
-        d = relative.distances(T, S, cfg.attn_type == "bi", cfg.clamp_len)
-        d = ops.reshape(d, (1, d.shape[0]))
-        if cfg.bi_data:
-            d = ops.concat([d, ops.mul(d, whole(-1))], 0)
-            direction = ops.cast(ops.greater_equal(ops.mul(ops.arange(0, B), whole(2)), count(B)), "int64")
-        return self.dropout(relative.sinusoids(d, cfg.d_model, self.tokens.weight.dtype)), direction
+        rows, at = (h, layout) if targets is None else (g, Whole(targets.shape[:2]))
+        return Streams(self.dropout(rows), at, states, content, weights)
 
     def __call__(self, input_ids: Tensor, *args, **inputs) -> Output:
         encoded = self.encode(input_ids, *args, **inputs)
         return encoded.output(last_hidden_state=encoded.layout.unpack(encoded.rows))
-
-
-def segments_differ(types: Tensor | None, P: int) -> Tensor | None:
-    """Whether query and key are of different segments; that of the memory is 0.  [B, T] -> bool [B, 1, T, S]"""
-    if types is None:
-        return None
-    keys = ops.pad(types, [0, P], [0, 0], 0)
-    return ops.not_equal(
-        ops.reshape(types, (types.shape[0], 1, types.shape[1], 1)),
-        ops.reshape(keys, (keys.shape[0], 1, 1, keys.shape[1])),
-    )
 
 
 class XLNetCausalLM(nn.Module):
