@@ -27,6 +27,18 @@ SMALL = dict(
     intermediate_size=8,
     max_position_embeddings=8,
 )
+STACKS = dict(
+    vocab_size=16,
+    d_model=6,
+    encoder_layers=2,
+    decoder_layers=2,
+    encoder_attention_heads=3,
+    decoder_attention_heads=3,
+    encoder_ffn_dim=8,
+    decoder_ffn_dim=8,
+    max_position_embeddings=8,
+)
+TARGET = np.array([[5, 12, 9, 2], [13, 2, -100, -100]])
 
 MODELS = {
     "bert": (
@@ -94,6 +106,26 @@ MODELS = {
         "T5EncoderModel",
         dict(vocab_size=16, d_model=6, d_kv=4, d_ff=9, num_layers=2, num_heads=2, relative_attention_num_buckets=8, relative_attention_max_distance=5),
         dict(input_ids=IDS, attention_mask=np.array([[1, 0, 1, 1, 0], [0, 1, 1, 0, 1]])),
+    ),
+    "bart": (
+        "BartForConditionalGeneration",
+        dict(STACKS, decoder_attention_heads=2, decoder_ffn_dim=9),
+        dict(input_ids=PADDED_IDS, attention_mask=MASK, labels=TARGET),
+    ),
+    "bart-classification": (
+        "BartForSequenceClassification",
+        dict(STACKS, num_labels=4, scale_embedding=True),
+        dict(input_ids=PADDED_IDS, attention_mask=MASK, labels=np.array([3, 0])),
+    ),
+    "mbart": (
+        "MBartForConditionalGeneration",
+        dict(STACKS, scale_embedding=True),
+        dict(input_ids=PADDED_IDS, attention_mask=MASK, labels=TARGET, decoder_attention_mask=np.array([[1, 1, 1, 1], [1, 1, 0, 0]])),
+    ),
+    "marian": (
+        "MarianMTModel",
+        dict(STACKS, pad_token_id=1, decoder_start_token_id=1, eos_token_id=2, decoder_vocab_size=18, share_encoder_decoder_embeddings=False),
+        dict(input_ids=PADDED_IDS, attention_mask=MASK, labels=TARGET),
     ),
 }  # fmt: skip
 
