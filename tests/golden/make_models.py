@@ -27,6 +27,18 @@ SMALL = dict(
     intermediate_size=8,
     max_position_embeddings=8,
 )
+STACKS = dict(
+    vocab_size=16,
+    d_model=6,
+    encoder_layers=2,
+    decoder_layers=2,
+    encoder_attention_heads=3,
+    decoder_attention_heads=3,
+    encoder_ffn_dim=8,
+    decoder_ffn_dim=8,
+    max_position_embeddings=8,
+)
+TARGET = np.array([[5, 12, 9, 2], [13, 2, -100, -100]])
 
 MODELS = {
     "bert": (
@@ -79,6 +91,41 @@ MODELS = {
         "GPT2ForSequenceClassification",
         dict(vocab_size=16, n_embd=6, n_layer=2, n_head=2, n_inner=5, n_positions=8, scale_attn_by_inverse_layer_idx=True, pad_token_id=0, num_labels=3),
         dict(input_ids=IDS, attention_mask=MASK, labels=np.array([2, 0])),
+    ),
+    "t5": (
+        "T5ForConditionalGeneration",
+        dict(vocab_size=16, d_model=6, d_kv=4, d_ff=9, num_layers=2, num_heads=2, relative_attention_num_buckets=8, relative_attention_max_distance=5, decoder_start_token_id=0),
+        dict(input_ids=IDS, attention_mask=MASK, labels=LABELS[:, :4]),
+    ),
+    "t5-v1.1": (  # gated, and without scaling before the output layer
+        "T5ForConditionalGeneration",
+        dict(vocab_size=16, d_model=5, d_kv=3, d_ff=7, num_layers=2, num_decoder_layers=3, num_heads=3, relative_attention_num_buckets=8, relative_attention_max_distance=5, decoder_start_token_id=0, feed_forward_proj="gated-gelu", tie_word_embeddings=False),
+        dict(input_ids=IDS[:, ::-1].copy(), attention_mask=MASK[:, ::-1].copy(), labels=LABELS[:, :3]),
+    ),
+    "t5-encoder": (
+        "T5EncoderModel",
+        dict(vocab_size=16, d_model=6, d_kv=4, d_ff=9, num_layers=2, num_heads=2, relative_attention_num_buckets=8, relative_attention_max_distance=5),
+        dict(input_ids=IDS, attention_mask=np.array([[1, 0, 1, 1, 0], [0, 1, 1, 0, 1]])),
+    ),
+    "bart": (
+        "BartForConditionalGeneration",
+        dict(STACKS, decoder_attention_heads=2, decoder_ffn_dim=9),
+        dict(input_ids=PADDED_IDS, attention_mask=MASK, labels=TARGET),
+    ),
+    "bart-classification": (
+        "BartForSequenceClassification",
+        dict(STACKS, num_labels=4, scale_embedding=True),
+        dict(input_ids=PADDED_IDS, attention_mask=MASK, labels=np.array([3, 0])),
+    ),
+    "mbart": (
+        "MBartForConditionalGeneration",
+        dict(STACKS, scale_embedding=True),
+        dict(input_ids=PADDED_IDS, attention_mask=MASK, labels=TARGET, decoder_attention_mask=np.array([[1, 1, 1, 1], [1, 1, 0, 0]])),
+    ),
+    "marian": (
+        "MarianMTModel",
+        dict(STACKS, pad_token_id=1, decoder_start_token_id=1, eos_token_id=2, decoder_vocab_size=18, share_encoder_decoder_embeddings=False),
+        dict(input_ids=PADDED_IDS, attention_mask=MASK, labels=TARGET),
     ),
 }  # fmt: skip
 

@@ -58,6 +58,8 @@ def widen(model):
                 p.copy_(0.7 * r)
             elif p.ndim > 1:
                 p.copy_(1.3 * r / p.shape[-1] ** 0.5)
+                if name.endswith("Attention.q.weight"):  # T5 has smaller queries instead of scores divided by sqrt(D)
+                    p.div_(model.config.d_kv**0.5)
             else:
                 p.copy_(1 + 0.3 * r if name.endswith("weight") else 0.3 * r)
 

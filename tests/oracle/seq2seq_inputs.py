@@ -57,6 +57,7 @@ def batches(rng, config, name, labels=2, copies=True):
                 shifted = {**source(rng, config, side), "labels": some}
                 seen = np.where(both.get(TARGET, 1) == 1, some, -100)
                 found += [shifted if side in (None, "right") else {**both, "labels": seen}]
+                found += [{**both, "labels": some}] if side == "right" else []  # on hidden positions too
     return found
 
 

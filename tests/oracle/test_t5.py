@@ -7,7 +7,7 @@ import plmcore as plm
 import pytest
 from oracle import parity  # skips where torch and transformers are not installed
 from plmcore import Tensor
-from plmcore.models.t5 import buckets
+from plmcore.models.position_buckets import buckets
 
 torch = parity.torch
 modeling = parity.transformers.models.t5.modeling_t5
@@ -25,21 +25,6 @@ HIDDEN_BY = dict(
     logits=DECODER, last_hidden_state=DECODER, decoder_hidden_states=DECODER, decoder_attentions=DECODER, cross_attentions=DECODER,
     encoder_last_hidden_state="attention_mask", encoder_hidden_states="attention_mask", encoder_attentions="attention_mask",
 )  # fmt: skip
-
-
-@pytest.fixture(autouse=True)
-def published_queries(monkeypatch):
-    """T5 draws its queries smaller by sqrt(D) instead of dividing scores; without that rounding alone costs 1e-5 in float32."""
-    widen = parity.widen
-
-    def widen_all(model):
-        widen(model)
-        with torch.no_grad():
-            for name, p in model.named_parameters():
-                if name.endswith("Attention.q.weight"):
-                    p.mul_(model.config.d_kv**-0.5)
-
-    monkeypatch.setattr(parity, "widen", widen_all)
 
 
 @pytest.fixture

@@ -23,9 +23,6 @@ class BartConfig(StacksConfig):
     num_labels: int = 3
     vocab_size: int = 50265
     classifier_dropout: float = 0.0
-    pad_token_id: int | None = 1
-    eos_token_id: int | None = 2
-    decoder_start_token_id: int | None = 2
 
     def check(self) -> None:
         super().check()
@@ -44,7 +41,8 @@ class Embeddings(nn.Module):
         self.dropout = nn.Dropout(cfg.dropout)
 
     def __call__(self, ids: Tensor, layout: padding.Whole) -> Tensor:
-        x = ops.affine(self.tokens(layout.pack(ids)), self.scale, 0.0)
+        x = self.tokens(layout.pack(ids))
+        x = x if self.scale == 1 else ops.affine(x, self.scale, 0.0)
         positions = ops.add(layout.positions(), ops.full((), FIRST_POSITION, "int64"))
         return self.dropout(self.norm(ops.add(x, self.positions(positions))))
 
@@ -61,12 +59,7 @@ class Bart(Stacks):
     """Without decoder_input_ids the decoder reads the source, shifted: it is to restore it."""
 
     def __init__(self, config: BartConfig):
-        self.config = config
-        self.shared = nn.Embedding(
-            config.vocab_size, config.d_model, config.pad_token_id, weight_init=config.weight_init
-        )
-        weight = self.shared.weight if config.tie_word_embeddings else None
-        self.encoder, self.decoder = encoder(config, weight), decoder(config, weight)
+        super().__init__(config, encoder, decoder)
 
     def target_of(self, input_ids: Tensor | None) -> Tensor:
         return super().target_of(None) if input_ids is None else self.shifted(input_ids)

@@ -48,6 +48,10 @@ class GPT1Config(Config):
         self.probability("resid_pdrop", "embd_pdrop", "attn_pdrop", "summary_first_dropout")
 
     @property
+    def max_position_embeddings(self) -> int:
+        return self.n_positions
+
+    @property
     def weight_init(self) -> nn.init.Init:
         return nn.init.normal(self.initializer_range)
 

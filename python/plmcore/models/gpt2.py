@@ -56,6 +56,10 @@ class GPT2Config(Config):
         self.one_of("add_cross_attention", (False,))
 
     @property
+    def max_position_embeddings(self) -> int:
+        return self.n_positions
+
+    @property
     def weight_init(self) -> nn.init.Init:
         return nn.init.normal(self.initializer_range)
 

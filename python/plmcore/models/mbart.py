@@ -9,19 +9,10 @@ from dataclasses import dataclass
 
 from plmcore import nn
 from plmcore._core import ArgumentError, Tensor, ops
-from plmcore.models import bart, padding, seq2seq
-from plmcore.models.bart import BartConfig, Embeddings
+from plmcore.models import bart, padding, seq2seq, stacks
+from plmcore.models.bart import Bart, BartConfig, Embeddings
 from plmcore.models.seq2seq import Source
-from plmcore.models.stacks import (
-    Decoder,
-    Encoder,
-    Stacks,
-    StacksCausalLM,
-    StacksSeq2SeqLM,
-    cross_attention,
-    feed_forward,
-    self_attention,
-)  # fmt: skip
+from plmcore.models.stacks import Decoder, Encoder, Stacks, StacksCausalLM, StacksSeq2SeqLM
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,9 +25,9 @@ class MBartConfig(BartConfig):
 class EncoderBlock(nn.Module):
     def __init__(self, cfg: MBartConfig):
         self.norm1 = nn.LayerNorm(cfg.d_model)
-        self.attn = self_attention(cfg, cfg.encoder_attention_heads)
+        self.attn = stacks.self_attention(cfg, cfg.encoder_attention_heads)
         self.norm2 = nn.LayerNorm(cfg.d_model)
-        self.mlp = feed_forward(cfg, cfg.encoder_ffn_dim)
+        self.mlp = stacks.feed_forward(cfg, cfg.encoder_ffn_dim)
 
     def __call__(self, x: Tensor, layout: padding.Whole) -> Tensor:
         y, x = self.norm2.with_sum(self.attn(self.norm1(x), **layout.attention), x)
@@ -48,11 +39,11 @@ class DecoderBlock(nn.Module):
 
     def __init__(self, cfg: MBartConfig):
         self.norm1 = nn.LayerNorm(cfg.d_model)
-        self.attn = self_attention(cfg, cfg.decoder_attention_heads, causal=True)
+        self.attn = stacks.self_attention(cfg, cfg.decoder_attention_heads, causal=True)
         self.norm2 = nn.LayerNorm(cfg.d_model)
-        self.cross = cross_attention(cfg)
+        self.cross = stacks.cross_attention(cfg)
         self.norm3 = nn.LayerNorm(cfg.d_model)
-        self.mlp = feed_forward(cfg, cfg.decoder_ffn_dim)
+        self.mlp = stacks.feed_forward(cfg, cfg.decoder_ffn_dim)
 
     def __call__(self, x: Tensor, layout: padding.Whole, source: Source | None) -> Tensor:
         y = self.attn(self.norm1(x), **layout.attention)
@@ -73,19 +64,9 @@ def decoder(cfg: MBartConfig, weight: nn.Parameter | None = None) -> Decoder:
     return Decoder(cfg, Embeddings(cfg, weight), blocks, nn.LayerNorm(cfg.d_model))
 
 
-class MBart(Stacks):
-    """Without decoder_input_ids the decoder reads the source, shifted: it is to restore it."""
-
+class MBart(Bart):
     def __init__(self, config: MBartConfig):
-        self.config = config
-        self.shared = nn.Embedding(
-            config.vocab_size, config.d_model, config.pad_token_id, weight_init=config.weight_init
-        )
-        weight = self.shared.weight if config.tie_word_embeddings else None
-        self.encoder, self.decoder = encoder(config, weight), decoder(config, weight)
-
-    def target_of(self, input_ids: Tensor | None) -> Tensor:
-        return super().target_of(None) if input_ids is None else self.shifted(input_ids)
+        Stacks.__init__(self, config, encoder, decoder)
 
     def shifted(self, ids: Tensor) -> Tensor:
         """The last token that is no padding, then the others.  [B, T]"""

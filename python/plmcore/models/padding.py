@@ -159,7 +159,7 @@ def check_ids(input_ids: Tensor, most: int | None = None, called: str = "input_i
         )
     for name, tensor in others.items():
         if tensor is not None:
-            _check_shape(name, tensor, input_ids.shape)
+            _check_shape(name, tensor, input_ids.shape, called)
 
 
 @dataclass
@@ -183,10 +183,10 @@ class Encoded:
         )
 
 
-def _check_shape(name: str, tensor: Tensor, shape: Sequence) -> None:
+def _check_shape(name: str, tensor: Tensor, shape: Sequence, like: str = "input_ids") -> None:
     differ = [a != b for a, b in zip(shape, tensor.shape) if isinstance(a, int) and isinstance(b, int)]
     if tensor.ndim != len(shape) or any(differ):
-        raise ShapeError(f"{name} must be {list(shape)} like input_ids, got {list(tensor.shape)}")
+        raise ShapeError(f"{name} must be {list(shape)} like {like}, got {list(tensor.shape)}")
 
 
 def values(t: Tensor) -> np.ndarray | None:

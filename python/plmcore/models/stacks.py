@@ -6,7 +6,7 @@ A block is called with (rows, layout), in a decoder with (rows, layout, source o
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +22,9 @@ from plmcore.models.seq2seq import Decoded, Source
 @dataclass(frozen=True, kw_only=True)
 class StacksConfig(Config):
     vocab_size: int
+    pad_token_id: int | None = 1
+    eos_token_id: int | None = 2
+    decoder_start_token_id: int | None = 2
     d_model: int = 1024
     max_position_embeddings: int = 1024
     encoder_layers: int = 12
@@ -47,8 +50,9 @@ class StacksConfig(Config):
         self.multiple("d_model", of="decoder_attention_heads")
         self.one_of("activation_function", ACTIVATIONS)
         self.probability("dropout", "attention_dropout", "activation_dropout")
-        self.one_of("encoder_layerdrop", (0,))  # layers are not dropped
-        self.one_of("decoder_layerdrop", (0,))
+        for key in ("encoder_layerdrop", "decoder_layerdrop"):
+            if getattr(self, key) != 0:
+                self.refuse(key, "must be 0 (whole layers are never dropped here)")
 
     @property
     def weight_init(self) -> nn.init.Init:
@@ -101,16 +105,17 @@ class Stack(nn.Module):
         self.longest = cfg.max_position_embeddings
         self.embeddings, self.blocks, self.norm = embeddings, nn.ModuleList(blocks), norm
 
-    def run(self, ids: Tensor, layout: padding.Whole, *source: Source | None) -> tuple[Tensor, list[Tensor]]:
-        """The last rows, and those of every layer from the embeddings on."""
+    def run(
+        self, ids: Tensor, layout: padding.Whole, *source: Source | None, keep: bool
+    ) -> tuple[Tensor, list[Tensor] | None]:
+        """The last rows, and with `keep` those of every layer from the embeddings on."""
         x = self.embeddings(ids, layout)
-        states = [x]
+        states = []
         for block in self.blocks:
+            states += [x] if keep else []
             x = block(x, layout, *source)
-            states.append(x)
-        if self.norm is not None:
-            x = states[-1] = self.norm(x)
-        return x, states
+        x = x if self.norm is None else self.norm(x)
+        return x, [*states, x] if keep else None
 
 
 class Encoder(Stack):
@@ -124,8 +129,8 @@ class Encoder(Stack):
     ) -> Encoded:
         padding.check_ids(input_ids, self.longest)
         layout = padding.layout(input_ids.shape, attention_mask, weights=output_attentions)
-        x, states = self.run(input_ids, layout)
-        return Encoded(x, layout, states if output_hidden_states else None)
+        x, states = self.run(input_ids, layout, keep=output_hidden_states)
+        return Encoded(x, layout, states)
 
 
 class Decoder(Stack):
@@ -139,19 +144,30 @@ class Decoder(Stack):
         output_attentions: bool = False,
         reads: padding.Reads = (),
     ) -> Decoded:
-        padding.check_ids(input_ids, self.longest, "decoder_input_ids")
+        alone = encoded is None
+        side = "" if alone else "decoder_"
+        padding.check_ids(input_ids, self.longest, f"{side}input_ids", **{f"{side}attention_mask": attention_mask})
         layout = padding.layout(input_ids.shape, attention_mask, reads, output_attentions)
-        source = None if encoded is None else Source(encoded, output_attentions)
-        x, states = self.run(input_ids, layout, source)
-        crossed = None if source is None else source.collected
-        return Decoded(x, layout, states if output_hidden_states else None, encoded, crossed)
+        source = None if alone else Source(encoded, output_attentions)
+        x, states = self.run(input_ids, layout, source, keep=output_hidden_states)
+        return Decoded(x, layout, states, encoded, None if alone else source.collected)
 
 
 class Stacks(seq2seq.EncoderDecoder):
-    """A body of an encoder and a decoder like these."""
+    """A body of an encoder and a decoder, which functions of (config, token table or None) make. share: they may have one table."""
 
-    encoder: Encoder
-    decoder: Decoder
+    def __init__(
+        self,
+        config: StacksConfig,
+        encoder: Callable[[StacksConfig, nn.Parameter | None], Encoder],
+        decoder: Callable[[StacksConfig, nn.Parameter | None], Decoder],
+        share: bool = True,
+    ):
+        V, C = config.vocab_size, config.d_model
+        self.config = config
+        self.shared = nn.Embedding(V, C, config.pad_token_id, weight_init=config.token_init) if share else None
+        weight = self.shared.weight if share and config.tie_word_embeddings else None
+        self.encoder, self.decoder = encoder(config, weight), decoder(config, weight)
 
     def encode(self, *args: Any, **asked: Any) -> Encoded:
         return self.encoder(*args, **asked)

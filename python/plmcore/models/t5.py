@@ -14,11 +14,12 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from plmcore import nn
-from plmcore._core import Dim, Tensor, ops
+from plmcore._core import ArgumentError, Tensor, ops
 from plmcore.models import heads, padding, seq2seq
 from plmcore.models.config import ACTIVATIONS, Config
 from plmcore.models.outputs import Output
 from plmcore.models.padding import Encoded
+from plmcore.models.position_buckets import PositionBias
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,42 +94,6 @@ class T5Config(Config):
         return dict(width=C, heads=H, depth=D, bias=False, scale=1.0, dropout=p, out_init=out_init)
 
 
-def buckets(distance: Tensor, n: int, most: int, both_ways: bool) -> Tensor:
-    """The bucket, 0 to n - 1, of a key's position minus the query's (float32): near ones have one each, farther ones share more and
-    more widely up to `most`, beyond which all are in the last. both_ways: half of the buckets are for keys that come later."""
-    if both_ways:
-        n //= 2
-        later = ops.affine(ops.cast(ops.greater(distance, ops.full((), 0, "float32")), "float32"), n, 0)
-        distance = ops.abs(distance)
-    else:
-        later = ops.full((), 0, "float32")
-        distance = ops.relu(ops.affine(distance, -1, 0))
-    exact = ops.full((), n // 2, "float32")
-    far = ops.log(ops.div(ops.maximum(distance, exact), exact))
-    far = ops.div(far, ops.full((), math.log(most / (n // 2)), "float32"))
-    far = ops.cast(ops.affine(far, n - n // 2, 0), "int64")  # step by step as published: rounding decides at the edges
-    far = ops.minimum(ops.add(ops.cast(far, "float32"), exact), ops.full((), n - 1, "float32"))
-    return ops.cast(ops.add(later, ops.where(ops.less(distance, exact), distance, far)), "int64")
-
-
-class PositionBias(nn.Module):
-    """A number for each head and bucket of distances, added to the scores of all layers of a stack.  -> [1, H, T, S]"""
-
-    def __init__(self, cfg: T5Config, causal: bool):
-        self.n, self.most = cfg.relative_attention_num_buckets, cfg.relative_attention_max_distance
-        self.table = nn.Embedding(self.n, cfg.num_heads, weight_init=cfg.normal(1 / cfg.d_model))
-        self.causal = causal
-
-    def __call__(self, T: int | Dim, S: int | Dim) -> Tensor:
-        """The last query is at the last key."""
-        H, L = self.table.weight.shape[1], T + S - 1
-        last = ops.sum(ops.full((S - 1,), 1, "float32"))
-        distance = ops.sub(ops.arange(0, L, "float32"), last)  # [L]: from 1 - S to T - 1
-        bias = self.table(buckets(distance, self.n, self.most, not self.causal))  # [L, H]
-        bias = ops.reshape(ops.transpose(bias, (1, 0)), (1, H, 1, L))
-        return ops.rel_shift(ops.broadcast_to(bias, (1, H, T, L)), S)
-
-
 class FeedForward(nn.Module):
     """W_o relu(W x).  [..., C] -> [..., C]"""
 
@@ -189,24 +154,31 @@ class DecoderBlock(nn.Module):
 
 
 class Stack(nn.Module):
-    """ids [B, T] -> rows, and those after each layer.  `tokens` is shared with the other stack"""
+    """ids [B, T] -> rows, and with `keep` those after each layer. The stacks share their tokens."""
 
     def __init__(self, cfg: T5Config, shared: nn.Embedding, block: type[nn.Module], layers: int):
         self.tokens = nn.Embedding(cfg.vocab_size, cfg.d_model, weight=shared.weight)
-        self.bias = PositionBias(cfg, causal=block is DecoderBlock)
+        n, most, init = (
+            cfg.relative_attention_num_buckets,
+            cfg.relative_attention_max_distance,
+            cfg.normal(1 / cfg.d_model),
+        )
+        self.bias = PositionBias(n, most, cfg.num_heads, block is DecoderBlock, init)
         self.blocks = nn.ModuleList(block(cfg) for _ in range(layers))
         self.norm = cfg.norm()
         self.dropout = nn.Dropout(cfg.dropout_rate)
 
-    def __call__(self, ids: Tensor, layout: padding.Whole, *source: seq2seq.Source) -> tuple[Tensor, list[Tensor]]:
+    def __call__(
+        self, ids: Tensor, layout: padding.Whole, keep: bool, *source: seq2seq.Source
+    ) -> tuple[Tensor, list[Tensor] | None]:
         x = self.dropout(self.tokens(layout.pack(ids)))  # [B, T, C] or [N, C]
         bias = self.bias(layout.T, layout.T)
-        states = [x]
+        states = []
         for block in self.blocks:
+            states += [x] if keep else []
             x = block(x, bias, layout, *source)
-            states.append(x)
-        states[-1] = self.dropout(self.norm(x))
-        return states[-1], states
+        x = self.dropout(self.norm(x))
+        return x, [*states, x] if keep else None
 
 
 class T5Encoder(nn.Module):
@@ -214,8 +186,7 @@ class T5Encoder(nn.Module):
 
     def __init__(self, config: T5Config):
         self.config = config
-        init = config.normal(1.0)
-        self.tokens = nn.Embedding(config.vocab_size, config.d_model, weight_init=init)
+        self.tokens = nn.Embedding(config.vocab_size, config.d_model, weight_init=config.normal(1.0))
         self.encoder = Stack(config, self.tokens, EncoderBlock, config.num_layers)
 
     def encode(
@@ -229,8 +200,8 @@ class T5Encoder(nn.Module):
     ) -> Encoded:
         padding.check_ids(input_ids)
         layout = padding.layout(input_ids.shape, attention_mask, reads, output_attentions, gapless=True)
-        rows, states = self.encoder(input_ids, layout)
-        return Encoded(rows, layout, states if output_hidden_states else None)
+        rows, states = self.encoder(input_ids, layout, output_hidden_states)
+        return Encoded(rows, layout, states)
 
     def __call__(self, input_ids: Tensor, attention_mask: Tensor | None = None, **asked: bool) -> Output:
         encoded = self.encode(input_ids, attention_mask, **asked)
@@ -257,11 +228,14 @@ class T5(T5Encoder, seq2seq.EncoderDecoder):
         padding.check_ids(decoder_input_ids, called="decoder_input_ids")
         layout = padding.layout(decoder_input_ids.shape, decoder_attention_mask, reads, output_attentions, gapless=True)
         source = seq2seq.Source(encoded, output_attentions)
-        rows, states = self.decoder(decoder_input_ids, layout, source)
-        return seq2seq.Decoded(rows, layout, states if output_hidden_states else None, encoded, source.collected)
+        rows, states = self.decoder(decoder_input_ids, layout, output_hidden_states, source)
+        return seq2seq.Decoded(rows, layout, states, encoded, source.collected)
 
     def shifted(self, ids: Tensor) -> Tensor:
-        return seq2seq.shift_right(ids, self.config.decoder_start_token_id, self.config.pad_token_id)
+        start, pad = self.config.decoder_start_token_id, self.config.pad_token_id
+        if start is None or pad is None:
+            raise ArgumentError("T5Config: labels need a decoder_start_token_id and a pad_token_id, mostly 0")
+        return seq2seq.shift_right(ids, start, pad)
 
 
 class T5Seq2SeqLM(seq2seq.Seq2SeqLM):

@@ -11,21 +11,11 @@ from dataclasses import dataclass
 
 from plmcore import nn
 from plmcore._core import Tensor, ops
-from plmcore.models import padding, seq2seq
+from plmcore.models import padding, seq2seq, stacks
 from plmcore.models.names import Stored
 from plmcore.models.seq2seq import Source
 from plmcore.models.sinusoids import SINUSOIDS
-from plmcore.models.stacks import (
-    Decoder,
-    Encoder,
-    Stacks,
-    StacksCausalLM,
-    StacksConfig,
-    StacksSeq2SeqLM,
-    cross_attention,
-    feed_forward,
-    self_attention,
-)  # fmt: skip
+from plmcore.models.stacks import Decoder, Encoder, Stacks, StacksCausalLM, StacksConfig, StacksSeq2SeqLM
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,15 +92,16 @@ class Embeddings(nn.Module):
         self.dropout = nn.Dropout(cfg.dropout)
 
     def __call__(self, ids: Tensor, layout: padding.Whole) -> Tensor:
-        x = ops.affine(self.tokens(layout.pack(ids)), self.scale, 0.0)
+        x = self.tokens(layout.pack(ids))
+        x = x if self.scale == 1 else ops.affine(x, self.scale, 0.0)
         return self.dropout(ops.add(x, self.positions(ids, layout)))
 
 
 class EncoderBlock(nn.Module):
     def __init__(self, cfg: StacksConfig):
-        self.attn = self_attention(cfg, cfg.encoder_attention_heads)
+        self.attn = stacks.self_attention(cfg, cfg.encoder_attention_heads)
         self.norm1 = nn.LayerNorm(cfg.d_model)
-        self.mlp = feed_forward(cfg, cfg.encoder_ffn_dim)
+        self.mlp = stacks.feed_forward(cfg, cfg.encoder_ffn_dim)
         self.norm2 = nn.LayerNorm(cfg.d_model)
 
     def __call__(self, x: Tensor, layout: padding.Whole) -> Tensor:
@@ -122,11 +113,11 @@ class DecoderBlock(nn.Module):
     """Without a source it is the block of a decoder alone."""
 
     def __init__(self, cfg: StacksConfig):
-        self.attn = self_attention(cfg, cfg.decoder_attention_heads, causal=True)
+        self.attn = stacks.self_attention(cfg, cfg.decoder_attention_heads, causal=True)
         self.norm1 = nn.LayerNorm(cfg.d_model)
-        self.cross = cross_attention(cfg)
+        self.cross = stacks.cross_attention(cfg)
         self.norm2 = nn.LayerNorm(cfg.d_model)
-        self.mlp = feed_forward(cfg, cfg.decoder_ffn_dim)
+        self.mlp = stacks.feed_forward(cfg, cfg.decoder_ffn_dim)
         self.norm3 = nn.LayerNorm(cfg.d_model)
 
     def __call__(self, x: Tensor, layout: padding.Whole, source: Source | None) -> Tensor:
@@ -136,27 +127,19 @@ class DecoderBlock(nn.Module):
         return self.norm3(self.mlp(x), residual=x)
 
 
-class Transformer(Stacks):
-    def __init__(self, config: TransformerConfig):
-        self.config, self.shared = config, None
-        weight = None
-        if config.share_encoder_decoder_embeddings:
-            self.shared = nn.Embedding(
-                config.vocab_size, config.d_model, config.pad_token_id, weight_init=config.token_init
-            )
-            weight = self.shared.weight if config.tie_word_embeddings else None
-        self.encoder = encoder(config, weight)
-        self.decoder = decoder(config, weight)
-
-
-def encoder(cfg: TransformerConfig, weight: nn.Parameter | None) -> Encoder:
+def encoder(cfg: TransformerConfig, weight: nn.Parameter | None = None) -> Encoder:
     blocks = (EncoderBlock(cfg) for _ in range(cfg.encoder_layers))
     return Encoder(cfg, Embeddings(cfg, cfg.vocab_size, weight), blocks)
 
 
-def decoder(cfg: TransformerConfig, weight: nn.Parameter | None) -> Decoder:
+def decoder(cfg: TransformerConfig, weight: nn.Parameter | None = None) -> Decoder:
     blocks = (DecoderBlock(cfg) for _ in range(cfg.decoder_layers))
     return Decoder(cfg, Embeddings(cfg, cfg.target_size, weight), blocks)
+
+
+class Transformer(Stacks):
+    def __init__(self, config: TransformerConfig):
+        super().__init__(config, encoder, decoder, config.share_encoder_decoder_embeddings)
 
 
 class TransformerSeq2SeqLM(StacksSeq2SeqLM):
@@ -166,7 +149,7 @@ class TransformerSeq2SeqLM(StacksSeq2SeqLM):
 
 class TransformerCausalLM(StacksCausalLM):
     def __init__(self, config: TransformerConfig):
-        super().__init__(config, decoder(config, None))
+        super().__init__(config, decoder(config))
 
 
 CONFIG = TransformerConfig
