@@ -45,8 +45,8 @@ build_into() {
 build_asan() { build_into asan PLM_ISAS=v3 PLM_TEST_HOOKS=ON PLM_TESTS=ON PLM_SANITIZE=address,undefined CMAKE_BUILD_TYPE=RelWithDebInfo; }
 
 # Many small tests in two processes of one thread each: threads bring nothing at such sizes.
-v2_tests() { PLMCORE_ISA=v2 small_tests tests/ops; }
 small_tests() { OMP_NUM_THREADS=1 PLMCORE_NUM_THREADS=1 python -m pytest -q -n 2 "$@"; }
+v2_tests() { PLMCORE_ISA=v2 small_tests tests/ops; }
 
 # Python is not built with the sanitizer, so its runtime is loaded first. Leaks of the interpreter are not ours.
 sanitized() {

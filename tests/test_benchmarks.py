@@ -49,6 +49,10 @@ def test_each_target_has_a_row_and_a_skipped_peer_a_dash():
     assert table.cells(forward())[0][5:7] == ["–", "–"]  # no peer at all
 
 
+def test_milliseconds_keep_three_digits():
+    assert [table.milliseconds(t) for t in (None, 0.01234, 0.1234, 12.345)] == ["–", "12.3", "123", "12345"]
+
+
 def test_memory_is_ours_over_torchs_with_a_limit():
     assert table.memory(train(2.0e9, 4.0e9))["mark"] == ""
     assert table.cells(train(3.5e9, 4.0e9))[0][-4:] == ["3.50", "4.00", "0.88", "0.80*"]

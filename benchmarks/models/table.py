@@ -72,6 +72,10 @@ def number(value: float | None, form: str, scale: float = 1.0) -> str:
     return "–" if value is None else format(value * scale, form)
 
 
+def milliseconds(seconds: float | None) -> str:
+    return number(seconds, ".1f" if seconds is not None and seconds < 0.1 else ".0f", 1e3)
+
+
 def header(kind: str) -> list[str]:
     peers = [TITLES[p] for p in FORWARD_PEERS] if kind == "forward" else ["transformers"]
     end = ["plmcore GB", "torch GB", "memory", "at most"] if kind == "train" else []
@@ -83,9 +87,7 @@ def cells(result: dict) -> list[list[str]]:
     kind = result["kind"]
     lines = []
     for row in rows(result):
-        times = [
-            number(median(result, n), ".4g", 1e3) for n in ("plmcore", *FORWARD_PEERS[: 3 if kind == "forward" else 1])
-        ]
+        times = [milliseconds(median(result, n)) for n in ("plmcore", *FORWARD_PEERS[: 3 if kind == "forward" else 1])]
         has = row["ratio"] is not None
         spread = f"{row['low']:.2f}–{row['high']:.2f}" if has else "–"
         line = [result["case"], *times, TITLES.get(row["peer"], "–"), number(row["ratio"], ".2f"), spread]
@@ -98,7 +100,7 @@ def cells(result: dict) -> list[list[str]]:
     return lines
 
 
-WIDTHS = {"case": 36, "against": 12, "low–high": 9}
+WIDTHS = {"case": 37, "against": 12, "low–high": 9}
 
 
 def line(texts: Sequence[str], kind: str) -> str:

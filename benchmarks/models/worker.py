@@ -42,9 +42,10 @@ class Plmcore:
         inputs = {name: self.plm.Tensor(a) for name, a in case.inputs().items()}
         optimizer = self.plm.optim.AdamW(lm.parameters(), lr=LEARNING_RATE, weight_decay=0.01)
 
-        def loss():
+        def evaluate():
             with self.plm.no_grad():
-                return float(lm.eval().model(**inputs).loss.numpy())
+                out = lm.eval().model(**inputs)
+                return float(out.loss.numpy()), out.logits.numpy()
 
         def step():
             lm.train()
@@ -54,7 +55,7 @@ class Plmcore:
             optimizer.step()
             return float(out.loss.numpy())
 
-        return step, loss
+        return step, evaluate
 
     def first(self, case, folder: Path):
         inputs = case.inputs()
@@ -107,9 +108,10 @@ class Transformers:
         fused = os.environ.get("BENCHMARK_TORCH_ADAMW", "fused") == "fused"
         optimizer = torch.optim.AdamW(model.parameters(), lr=LEARNING_RATE, weight_decay=0.01, fused=fused or None)
 
-        def loss():
+        def evaluate():
             with torch.no_grad():
-                return float(model.eval()(**inputs).loss)
+                out = model.eval()(**inputs)
+                return out.loss.item(), out.logits.numpy()
 
         def step():
             model.train()
@@ -117,9 +119,9 @@ class Transformers:
             out = model(**inputs)
             out.loss.backward()
             optimizer.step()
-            return float(out.loss)
+            return out.loss.item()
 
-        return step, loss
+        return step, evaluate
 
     def first(self, case, folder: Path):
         inputs = case.inputs()
@@ -197,13 +199,21 @@ class Worker:
         self.run, self.check = make(self.case, folder)
 
     def outputs(self) -> list[np.ndarray]:
-        """Forward: the hidden states of tokens that are no padding. Training: the loss without dropout; with none, also those of the first steps."""
+        """Forward: the hidden states of tokens that are no padding. Training: logits and loss in eval mode; without dropout also the
+        losses of the first steps and the one after them."""
         if isinstance(self.case, Forward):
             real = self.case.inputs()["attention_mask"] > 0
             return [contest.sample(self.check()[real])]
-        losses = [np.array([self.check()])]
+        loss, logits = self.check()
+        values = [contest.sample(logits), np.array([loss])]
+        if self.case.dropout:
+            if abs(self.run() - loss) < 1e-5 * abs(loss):
+                raise ValueError(f"dropout {self.case.dropout} changes nothing: the loss is {loss} with and without it")
+            return values
         steps = [self.run() for _ in range(STEPS)]
-        return losses if self.case.dropout else [*losses, np.array([*steps, self.check()])]
+        if not steps[-1] < steps[0] * (1 - 1e-3):
+            raise ValueError(f"the steps do not train: losses {steps}")
+        return [*values, np.array([*steps, self.check()[0]])]
 
     def time(self, seconds: float) -> float:
         return contest.measure(self.run, seconds, warm=isinstance(self.case, Forward))
