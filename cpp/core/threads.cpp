@@ -20,6 +20,7 @@ namespace {
 
 constexpr int kMaxThreads = 256;
 constexpr auto kSpin = std::chrono::microseconds(60);
+constexpr int kPauses = 2000;  // of the caller before it yields: some tens of microseconds
 
 inline void pause() {
 #if defined(__x86_64__)
@@ -70,7 +71,10 @@ class Pool {
     }
     if (sleepers_.load() > 0) wake_.notify_all();
     job.work(0);
-    while (pending_.load(std::memory_order_acquire) > 0) pause();
+    // On a busy machine a worker may have lost its processor: give it ours.
+    for (int k = 0; pending_.load(std::memory_order_acquire) > 0; ++k)
+      if (k < kPauses) pause();
+      else sched_yield();
   }
 
   int size() const { return size_; }
