@@ -8,8 +8,8 @@ import sys
 import numpy as np
 import plmcore as plm
 import pytest
-from fuzz_program_file import Subject, add_constant, packed
 from plmcore import Tensor, _core
+from program_subjects import Subject, add_constant, packed
 
 FUZZ = pathlib.Path(__file__).parent / "fuzz_program_file.py"
 
