@@ -193,7 +193,7 @@ class Payload:
         self.target = target
 
     def __reduce__(self):
-        return os.system, (f"touch {self.target}",)
+        return os.mkdir, (str(self.target),)
 
 
 @pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
