@@ -440,7 +440,7 @@ def test_errors_are_one_line(tmp_path):
     r = command(source, tmp_path / "out")
     assert (
         r.returncode == 1
-        and "posix.system" in r.stderr
+        and "posix.mkdir" in r.stderr
         and not (tmp_path / "run").exists()
         and not (tmp_path / "out").exists()
     )
