@@ -86,21 +86,43 @@ def test_markdown_between_markers(tmp_path):
     assert table.BEGIN in (BENCHMARKS / "README.md").read_text() and table.END in (BENCHMARKS / "README.md").read_text()
 
 
-def test_runs_merge_by_case_and_threads_on_one_machine():
+def run(results, machine="m", layers=0, remarks=()):
+    return {"machine": machine, "layers": layers, "remarks": list(remarks), "results": results}
+
+
+def test_runs_merge_by_case_and_threads_on_one_machine_with_one_setting():
     first, second = forward(ctranslate2=[2.4, 4.8]), forward(ctranslate2=[3.0, 6.0])
     other = second | {"threads": 1}
-    machine, results = table.merge([{"machine": "m", "results": [first, other]}, {"machine": "m", "results": [second]}])
-    assert (machine, results) == ("m", [second, other])
-    with pytest.raises(SystemExit, match="different machines"):
-        table.merge([{"machine": "m", "results": []}, {"machine": "n", "results": []}])
+    assert table.merge([run([first, other]), run([second])]) == run([second, other])
+    for different in (run([], "n"), run([], layers=2), run([], remarks=["x is skipped"])):
+        with pytest.raises(SystemExit, match="different machines, versions or settings"):
+            table.merge([run([]), different])
+
+
+def test_only_complete_runs_of_full_size_are_published(tmp_path):
+    readme = tmp_path / "README.md"
+    readme.write_text(f"{table.BEGIN}\n{table.END}\n")
+    every = [forward(ctranslate2=[3.0, 6.0]) | {"case": name} for name in cases.CASES]
+    for refused, why in [
+        (run(every, layers=2), "of 2 layers"),
+        (run(every[1:]), every[0]["case"]),
+        (run([]), "any case"),
+    ]:
+        with pytest.raises(SystemExit, match=why):
+            table.publish(readme, refused)
+        assert readme.read_text() == f"{table.BEGIN}\n{table.END}\n"
+    table.publish(readme, run(every, remarks=["x is skipped."]))
+    assert "x is skipped." in readme.read_text() and every[-1]["case"] in readme.read_text()
 
 
 def test_from_prints_earlier_results_without_running(tmp_path):
-    run = tmp_path / "run.json"
-    run.write_text(json.dumps({"machine": "a machine", "results": [forward(ctranslate2=[2.4, 4.8])]}))
-    command = [sys.executable, str(BENCHMARKS / "models"), "--from", str(run)]
+    path = tmp_path / "run.json"
+    result = forward([("ctranslate2", 1.25), ("onnxruntime", 1.0)], ctranslate2=[2.4, 4.8])
+    path.write_text(json.dumps(run([result], "a machine")))
+    command = [sys.executable, str(BENCHMARKS / "models"), "--from", str(path)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert "a machine." in done.stdout and "1 cases, 1 targets missed, 0 failed" in done.stdout
+    assert "a machine." in done.stdout
+    assert "1 cases, 1 targets missed, 1 not measured for want of the peer, 0 failed" in done.stdout
 
 
 def test_everyone_runs_after_everyone():

@@ -132,9 +132,9 @@ def run_case(case: Case, models: Models, threads: int, args) -> dict:
     return result | run(case, models(case), libraries, threads, args)
 
 
-def run_all(args, models: Models) -> tuple[list[dict], list[str]]:
-    """Results, and what failed."""
-    results, failed = [], []
+def run_all(args, models: Models, run: dict) -> list[str]:
+    """Adds the results to the run; returns what failed."""
+    results, failed = run["results"], []
     for threads in args.threads:
         kind = None
         for case in CASES.values():
@@ -153,8 +153,8 @@ def run_all(args, models: Models) -> tuple[list[dict], list[str]]:
             for texts in table.cells(result):
                 print(table.line(texts, kind), f" error {result['error']:.0e}", flush=True)
             if args.json:
-                Path(args.json).write_text(json.dumps({"machine": args.machine, "results": results}, indent=1))
-    return results, failed
+                Path(args.json).write_text(json.dumps(run, indent=1))
+    return failed
 
 
 def arguments() -> argparse.Namespace:
@@ -185,29 +185,48 @@ def arguments() -> argparse.Namespace:
     return args
 
 
+def settings(args, skipped: list[str]) -> list[str]:
+    """What a reader of the table must know beside the machine."""
+    remarks = [f"{text}." for text in skipped]
+    if args.torch_adamw != "fused":
+        remarks.append("PyTorch trains with its default AdamW, not the fused one.")
+    if args.pairs:
+        remarks.append("plmcore ran with one peer at a time.")
+    return remarks
+
+
+def measure(args) -> tuple[dict, list[str]]:
+    """A run, and what failed in it."""
+    present, skipped = installed()
+    run = {
+        "machine": contest.machine_line(VERSIONS),
+        "layers": args.layers,
+        "remarks": settings(args, skipped),
+        "results": [],
+    }
+    print("\n".join([run["machine"], *run["remarks"]]), flush=True)
+    if "transformers" not in present:
+        raise SystemExit("the models are written by transformers: there is nothing to run without it")
+    os.environ |= {"HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false"}
+    os.environ["BENCHMARK_TORCH_ADAMW"] = args.torch_adamw
+    place = contextlib.nullcontext(args.folder) if args.folder else tempfile.TemporaryDirectory()
+    with place as folder:
+        failed = run_all(args, Models(Path(folder), args.layers, present), run)
+    return run, failed
+
+
 def main() -> None:
     args = arguments()
-    args.machine = contest.machine_line(VERSIONS)
     if args.runs:
-        args.machine, results = table.merge([json.loads(Path(path).read_text()) for path in args.runs])
-        text, failed = table.markdown(args.machine, results), []
-        print(text)
+        run, failed = table.merge([json.loads(Path(path).read_text()) for path in args.runs]), []
+        print(table.markdown(run["machine"], run["results"], run["remarks"]))
     else:
-        present, skipped = installed()
-        print("\n".join([args.machine, *skipped]))
-        if "transformers" not in present:
-            raise SystemExit("the models are written by transformers: there is nothing to run without it")
-        os.environ |= {"HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false"}
-        os.environ["BENCHMARK_TORCH_ADAMW"] = args.torch_adamw
-        place = contextlib.nullcontext(args.folder) if args.folder else tempfile.TemporaryDirectory()
-        with place as folder:
-            results, failed = run_all(args, Models(Path(folder), args.layers, present))
-        text = table.markdown(args.machine, results, [f"{line}." for line in skipped])
-    print(f"\n{len(results)} cases, {table.missed(results)} targets missed, {len(failed)} failed")
+        run, failed = measure(args)
+    print(f"\n{table.summary(run['results'])}, {len(failed)} failed")
     if failed:
         raise SystemExit("\n".join(failed))
     if args.write:
-        table.write(README, text)
+        table.publish(README, run)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import contest
 
-from models.cases import FASTEST, FORWARD_PEERS
+from models.cases import CASES, FASTEST, FORWARD_PEERS
 
 TITLES = {
     "plmcore": "plmcore",
@@ -66,6 +66,11 @@ def missed(results: Iterable[dict]) -> int:
     marks = [row["mark"] for r in results for row in rows(r)]
     marks += [memory(r)["mark"] for r in results if r["kind"] == "train"]
     return sum(bool(mark) for mark in marks)
+
+
+def summary(results: Sequence[dict]) -> str:
+    absent = sum(row["ratio"] is None for r in results for row in rows(r))
+    return f"{len(results)} cases, {missed(results)} targets missed, {absent} not measured for want of the peer"
 
 
 def number(value: float | None, form: str, scale: float = 1.0) -> str:
@@ -141,15 +146,32 @@ def write(path: Path, text: str) -> None:
     path.write_text(f"{before}{begin}\n{text}\n{end}{after}", encoding="utf-8")
 
 
-def merge(runs: Sequence[dict]) -> tuple[str, list[dict]]:
-    """One run of several of the same machine and versions; of a case measured twice the later counts, in the earlier's place."""
-    machines = list(dict.fromkeys(run["machine"] for run in runs))
-    if len(machines) != 1:
+def merge(runs: Sequence[dict]) -> dict:
+    """One run of several of the same machine, versions and settings; of a case measured twice the later counts, in the earlier's place."""
+    settings = list(dict.fromkeys(tuple([run["machine"], f"layers {run['layers']}", *run["remarks"]]) for run in runs))
+    if len(settings) != 1:
+        told = "\n".join("; ".join(texts) for texts in settings)
         raise SystemExit(
-            "the runs are of different machines or versions, which one table cannot show:\n" + "\n".join(machines)
+            f"the runs are of different machines, versions or settings, which one table cannot show:\n{told}"
         )
     results: dict[tuple, dict] = {}
     for run in runs:
         for r in run["results"]:
             results[r["threads"], r["case"]] = r
-    return machines[0], list(results.values())
+    return runs[0] | {"results": list(results.values())}
+
+
+def publish(path: Path, run: dict) -> None:
+    """Writes the tables of a run that has every case at its full size."""
+    if run["layers"]:
+        raise SystemExit(f"models of {run['layers']} layers are no measurement: nothing was written to {path}")
+    have = {(r["threads"], r["case"]) for r in run["results"]}
+    missing = [
+        f"{name}, {contest.count_of(n)}"
+        for n in sorted({n for n, _ in have})
+        for name in CASES
+        if (n, name) not in have
+    ]
+    if missing or not have:
+        raise SystemExit(f"nothing was written to {path}: there are no results of {'; '.join(missing) or 'any case'}")
+    write(path, markdown(run["machine"], run["results"], run["remarks"]))
