@@ -1,5 +1,4 @@
 import numpy as np
-
 from plmcore import draws
 
 
