@@ -61,7 +61,7 @@ def test_words_deleted_whole():
 
 def test_infilling():
     """Each span is one mask; what is left is the text in order; masks between words stand for nothing."""
-    spans = zero = words = hidden = 0
+    spans = words = hidden = 0
     for epoch in range(4):
         for seen, target in examples(made("infilling", documents=300), epoch):
             assert is_subsequence(seen[seen != MASK], target)
