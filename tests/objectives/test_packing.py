@@ -50,16 +50,15 @@ def test_whole_sentences_one_at_a_time(monkeypatch, block, across, separator, le
     for d in range(len(corpus)):
         for s in range(corpus.document_sentences[d], corpus.document_sentences[d + 1]):
             n = int(corpus.sentences[s + 1] - corpus.sentences[s])
-            last = s + 1 == corpus.document_sentences[d + 1]
-            n += last and separator is not None
             pieces += [length] * ((n - 1) // length) + [(n - 1) % length + 1]
-            closed += [False] * ((n - 1) // length) + [last]
-    expected, start, end = [], 0, 0
+            closed += [False] * ((n - 1) // length) + [s + 1 == corpus.document_sentences[d + 1]]
+    expected, start, end, after = [], 0, 0, 0  # the run so far, and a separator after it
     for n, last in zip(pieces, closed):
-        if end + n - start > length:
+        if end + after + n - start > length and end > start:
             expected.append((start, end))
-            start = end
-        end += n
+            start = end + after
+        end += after + n
+        after = int(last and separator is not None)
         if last and not across:
             expected.append((start, end))
             start = end
