@@ -28,7 +28,8 @@ class Denoising(TextObjective):
     insert: so many masks more, as a share of the tokens.
     rotate: with this probability the text begins at a random token, and its beginning follows its end.
 
-    noise: a name of NOISES, whose settings those given here change. The special tokens around the text stay in place.
+    noise: a name of NOISES, whose settings those given here change. The special tokens around the text stay in place, and no
+    input is longer than `length`.
     """
 
     def __init__(
@@ -73,6 +74,7 @@ class Denoising(TextObjective):
         by_word = settings["mask"] and settings["span"] != "token"
         self.word_table = np.asarray(tokenizer.word_starts) if by_word else None
         super().__init__(corpus, tokenizer, length, packing, separator=tokenizer.eos_token_id, copies=copies)
+        self.room = length - self.format.specials
 
     def build(self, examples: np.ndarray, chance: Chance) -> dict[str, np.ndarray]:
         ids, lengths, able = self.take(examples)
@@ -164,7 +166,8 @@ class Denoising(TextObjective):
         return rows.compact(sizes, sizes > 0, 0)[0], inserted
 
     def insert(self, ids, lengths, counts, what: str, chance: Chance) -> tuple[np.ndarray, np.ndarray]:
-        """`counts` masks at random places between the tokens."""
+        """`counts` masks at random places between the tokens, as far as there is room for them."""
+        counts = np.minimum(counts, self.room - lengths)
         total = lengths + counts
         width = int(total.max(initial=0))
         new = rows.smallest(np.where(rows.inside(total, width), chance.uniform(what, width), np.inf), counts)
