@@ -6,7 +6,7 @@ import numpy as np
 
 from plmcore.objectives import choosing, rows
 from plmcore.objectives.chance import Chance, poisson
-from plmcore.objectives.objective import IGNORED, TextObjective, check_share, need
+from plmcore.objectives.objective import TextObjective, check_share, need
 
 NOISES = {  # the five of the paper; "bart" is the mix the published models were trained with
     "bart": {"permute_sentences": 1.0, "mask": 0.3},
@@ -78,8 +78,7 @@ class Denoising(TextObjective):
 
     def build(self, examples: np.ndarray, chance: Chance) -> dict[str, np.ndarray]:
         ids, lengths, able = self.take(examples)
-        target = self.format(lengths)
-        labels = np.where(target.attention_mask == 1, target.ids(ids), IGNORED)
+        labels = self.format(lengths).labels(ids)
         settings = self.settings
         if settings["permute_sentences"]:
             ids, able = self.permute_sentences(ids, able, lengths, self.sentence_starts(examples, ids, lengths), chance)

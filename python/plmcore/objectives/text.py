@@ -21,7 +21,8 @@ class Text:
         out = self.corpus.ids.take(tokens, mode="clip").astype(np.int64)
         if between is not None:
             out[between] = self.separator
-        out[~rows.inside(lengths)] = fill
+        if lengths.min() < out.shape[1]:
+            out[~rows.inside(lengths)] = fill
         return out
 
     def tokens(self, starts: np.ndarray, lengths: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
