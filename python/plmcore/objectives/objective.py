@@ -37,12 +37,13 @@ class Objective:
             raise ValueError(
                 f"indices must be a list of one or more whole numbers, got {indices.dtype} {list(indices.shape)}"
             )
-        n = self.examples(epoch)
-        wrong = indices[(indices < 0) | (indices >= n)]
-        if len(wrong):
-            raise IndexError(f"{type(self).__name__} has {n} examples in epoch {epoch}, got index {wrong[0]}")
+        n, low, high = self.examples(epoch), int(indices.min()), int(indices.max())
+        if low < 0 or high >= n:
+            raise IndexError(
+                f"{type(self).__name__} has {n} examples in epoch {epoch}, got index {low if low < 0 else high}"
+            )
         noise = epoch if self.copies is None else epoch % self.copies
-        return self.build(indices.astype(np.int64), Chance(seed, noise, indices.astype(np.int64)))
+        return self.build(indices.astype(np.int64), Chance(seed, noise, indices))
 
     def build(self, examples: np.ndarray, chance: Chance) -> dict[str, np.ndarray]:
         raise NotImplementedError

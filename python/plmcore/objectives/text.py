@@ -34,8 +34,9 @@ class Text:
         row, document = np.repeat(np.arange(len(starts)), last - first), rows.ranges(first, last - first)
         between = np.zeros((len(starts), len(columns)), bool)
         between[row, self.ends[document] - 1 - starts[row]] = True
-        passed = np.cumsum(between, 1) - between
-        return (starts - first)[:, None] + columns - passed, between
+        tokens = (starts - first)[:, None] + columns
+        tokens[:, 1:] -= np.cumsum(between[:, :-1], 1)
+        return tokens, between
 
     def sentence_starts(self, starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
         """Where a sentence begins; the first column of a row counts as one.  bool [B, T]"""
