@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import re
 from collections import Counter
@@ -74,11 +75,12 @@ def train_tokenizer(
 
 
 class _Text:
-    """The training text, once from beginning to end, with a progress line."""
+    """The training text from beginning to end, with a progress line."""
 
     def __init__(self, files: Paths | None, texts: Iterable[str] | None, errors: str):
         self.files = None if files is None else files_of(files)
-        self.texts, self.errors = texts, errors
+        self.texts = list(texts) if isinstance(texts, Iterator) else texts  # read more than once
+        self.errors = errors
         self.bytes = sum(f.stat().st_size for f in self.files or ())
 
     def __iter__(self) -> Iterator[str]:
@@ -151,9 +153,36 @@ def _library(plan: _Plan) -> Tokenizer:
             )
         backend, trainer = library.byte_bpe({}, []), trainers.BpeTrainer(initial_alphabet=alphabet, **options)
     with guard.panics("train_tokenizer"):
+        if kind in ("wordpiece", "bpe"):
+            trainer.special_tokens = [*special, *_letters(backend, plan.text, kind)]
         backend.native.train_from_iterator(plan.text, trainer)
+        if kind in ("wordpiece", "bpe"):  # without the letters among the special tokens
+            model = json.loads(backend.native.to_str())["model"]
+            merges = [tuple(m) for m in model.get("merges", [])]
+            backend = (
+                library.bpe(model["vocab"], merges, unknown)
+                if kind == "bpe"
+                else library.wordpiece(model["vocab"], lower=lower, unknown=unknown)
+            )
     backend.__dict__.pop("vocabulary", None)
     return dressed(backend, plan.family, plan.family.roles, "the trained vocabulary", settings=settings)
+
+
+def _letters(backend: library.Library, text: _Text, kind: str) -> list[str]:
+    """The ##x or x</w> that words have, in order.
+
+    The trainer numbers them as it comes across them, in the order of a hash table, and breaks ties between pairs by number: told them
+    beforehand, it comes to the same vocabulary every time.
+    """
+    from tokenizers import Tokenizer, models, trainers
+
+    counter = Tokenizer(models.WordLevel())
+    counter.normalizer, counter.pre_tokenizer = backend.native.normalizer, backend.native.pre_tokenizer
+    counter.train_from_iterator(text, trainers.WordLevelTrainer(vocab_size=2**31 - 1, show_progress=False))
+    words = counter.get_vocab()
+    if kind == "wordpiece":
+        return sorted({"##" + c for c in set().union(*(word[1:] for word in words))})
+    return sorted({word[-1] + "</w>" for word in words})
 
 
 def _unigram(plan: _Plan) -> Tokenizer:
