@@ -69,6 +69,8 @@ def train_tokenizer(
     text = _Text(files, texts, errors)
     plan = _Plan(text, kind, families.family(name), vocab_size, lower, min_count, special_tokens, sample_bytes, seed)
     tokenizer = {"unigram": _unigram, "characters": _characters}.get(kind, _library)(plan)
+    if special_tokens:
+        tokenizer.add_tokens(special_tokens, special=True)
     if out is not None:
         tokenizer.save(out)
     return tokenizer
@@ -80,16 +82,20 @@ class _Text:
     def __init__(self, files: Paths | None, texts: Iterable[str] | None, errors: str):
         self.files = None if files is None else files_of(files)
         self.texts = list(texts) if isinstance(texts, Iterator) else texts  # read more than once
-        self.errors = errors
+        self.errors, self.failure = errors, None
         self.bytes = sum(f.stat().st_size for f in self.files or ())
 
     def __iter__(self) -> Iterator[str]:
         empty = True
-        for passage in self._passages():
-            empty = empty and not passage.strip()
-            yield passage
-        if empty:
-            raise ArgumentError(f"there is no text in {self}")
+        try:
+            for passage in self._passages():
+                empty = empty and not passage.strip()
+                yield passage
+            if empty:
+                raise ArgumentError(f"there is no text in {self}")
+        except Exception as e:
+            self.failure = e  # sentencepiece passes on only its text
+            raise
 
     def _passages(self) -> Iterator[str]:
         if self.files is None:
@@ -215,6 +221,8 @@ def _unigram(plan: _Plan) -> Tokenizer:
                 max_sentence_length=2 * LONGEST_LINE, num_threads=16, minloglevel=2, **layout,
             )  # fmt: skip
     except guard.TokenizerError as e:
+        if plan.text.failure is not None:
+            raise plan.text.failure from None
         if most := re.search(r"too high.*<= (\d+)", str(e)):
             most = int(most[1]) + plan.vocab_size - n
             raise ArgumentError(
@@ -223,10 +231,7 @@ def _unigram(plan: _Plan) -> Tokenizer:
         raise
     settings = {"do_lower_case": lower} if "lower" in options else {}
     backend = pieces.read(written.getvalue(), "the trained model", known, lower)
-    tokenizer = dressed(backend, known, known.roles, "the trained model", settings=settings)
-    if plan.special_tokens:
-        tokenizer.add_tokens(plan.special_tokens, special=True)
-    return tokenizer
+    return dressed(backend, known, known.roles, "the trained model", settings=settings)
 
 
 def _lines(text: Iterable[str], keep: float, seed: int) -> Iterator[str]:
