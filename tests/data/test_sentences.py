@@ -45,4 +45,4 @@ def test_lines():
 
 def test_long_texts_take_linear_time():
     for piece in (". ", '."', "A. ", "word ", ".\n", "Mr. "):
-        assert "".join(split(piece * 300_000)) == piece * 300_000
+        assert "".join(split(piece * 50_000)) == piece * 50_000

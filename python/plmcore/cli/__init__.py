@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 
 import plmcore
-from plmcore.cli import show, tokenize
+from plmcore.cli import corpus, show, tokenize
 
 EXAMPLES = """\
 examples:
@@ -19,6 +19,8 @@ examples:
   python -m plmcore show masked-lm --text "..."   what an objective makes of a text, and what is to be predicted
   python -m plmcore tokenize train texts/ --out my-tokenizer
                                                   train a tokenizer on a folder of text
+  python -m plmcore corpus texts/ --tokenizer my-tokenizer --out my-corpus
+                                                  the same text as ids, ready for training
   cmake -B build -Dplmcore_DIR=$(python -m plmcore --cmake-dir)
                                                   build a C++ program against the installed library
 """
@@ -88,6 +90,7 @@ def parser() -> argparse.ArgumentParser:
     )
     show.add_parser(commands)
     tokenize.add_parser(commands)
+    corpus.add_parser(commands)
     return main
 
 
@@ -143,5 +146,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return show.run(args)
     if args.command == "tokenize":
         return tokenize.run(args)
+    if args.command == "corpus":
+        return corpus.run(args)
     arguments.print_help()
     return 2
