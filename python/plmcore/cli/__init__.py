@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 
 import plmcore
+from plmcore.cli import evaluate
 
 EXAMPLES = """\
 examples:
@@ -15,6 +16,7 @@ examples:
   python -m plmcore demo --steps 2000 --out run   longer, and keep the weights in run/weights.npz
   python -m plmcore convert model-dir new-dir     pytorch_model.bin to model.safetensors, without PyTorch and without running pickled code
   python -m plmcore info model-dir                family, head, parameters and memory of a model directory
+  python -m plmcore evaluate model-dir text.txt   perplexity of a text per token, word, byte and character
   cmake -B build -Dplmcore_DIR=$(python -m plmcore --cmake-dir)
                                                   build a C++ program against the installed library
 """
@@ -82,6 +84,7 @@ def parser() -> argparse.ArgumentParser:
     info.add_argument(
         "folder", type=pathlib.Path, metavar="DIR", help="a directory with config.json and safetensors files"
     )
+    evaluate.add_parser(commands)
     return main
 
 
@@ -133,5 +136,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             print(f"plmcore info: {e}", file=sys.stderr)
             return 1
         return 0
+    if args.command == "evaluate":
+        return evaluate.run(args)
     arguments.print_help()
     return 2
