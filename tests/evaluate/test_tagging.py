@@ -8,7 +8,9 @@ PREDICTIONS = [["B-PER", "I-PER", "O", "B-ORG"], ["O", "B-ORG", "O", "O"]]
 
 def test_token_accuracy():
     assert tagging.token_accuracy(PREDICTIONS, REFERENCES) == 6 / 8
-    assert tagging.token_accuracy([["A"], ["B", "B", "B"]], [["A"], ["C", "C", "B"]]) == 0.5  # over tokens, not sentences
+    assert (
+        tagging.token_accuracy([["A"], ["B", "B", "B"]], [["A"], ["C", "C", "B"]]) == 0.5
+    )  # over tokens, not sentences
     with pytest.raises(ValueError, match="sentence 1 has 2 tokens and 1 predicted tags"):
         tagging.token_accuracy([["A"], ["B"]], [["A"], ["B", "C"]])
     with pytest.raises(TypeError, match="sentence 0 is one str"):
@@ -19,7 +21,9 @@ def test_token_accuracy():
 
 def test_entities():
     pytest.importorskip("seqeval", reason="needs the extra eval")
-    assert tagging.entities(PREDICTIONS, REFERENCES) == pytest.approx({"precision": 1 / 3, "recall": 1 / 3, "f1": 1 / 3})
+    assert tagging.entities(PREDICTIONS, REFERENCES) == pytest.approx(
+        {"precision": 1 / 3, "recall": 1 / 3, "f1": 1 / 3}
+    )
     by_type = tagging.entities_by_type(PREDICTIONS, REFERENCES)
     assert by_type["PER"] == {"precision": 1.0, "recall": 1.0, "f1": 1.0, "support": 1}
     assert by_type["ORG"] == {"precision": 0.0, "recall": 0.0, "f1": 0.0, "support": 1}
@@ -73,6 +77,10 @@ def test_roles():
     assert tagging.spans(["B-C-A1", "B-A1"]) == {("A1", ((0, 1),)), ("A1", ((1, 2),))}  # nothing to continue
     without = ["B-A0", "I-A0", "B-V", "B-A1", "O", "O"]
     assert tagging.roles([without], [tags]) == {"precision": 0.5, "recall": 0.5, "f1": 0.5}  # A1 is not whole
-    assert tagging.roles([["B-V", "O"]], [["B-V", "B-A1"]]) == {"precision": 0.0, "recall": 0.0, "f1": 0.0}  # V counts not
+    assert tagging.roles([["B-V", "O"]], [["B-V", "B-A1"]]) == {
+        "precision": 0.0,
+        "recall": 0.0,
+        "f1": 0.0,
+    }  # V counts not
     with pytest.raises(ValueError, match="a tag is O, B-ROLE or I-ROLE, got 'A0'"):
         tagging.roles([["A0"]], [["O"]])

@@ -1,5 +1,6 @@
 """Small models with fresh weights and a tokenizer, for tests."""
 
+import numpy as np
 import plmcore as plm
 
 TEXT = "the cat sat on the mat and the dog ran far away from home to see the other cat that sat there. " * 3
@@ -20,7 +21,9 @@ CAUSAL = {
 MASKED = {
     "bert": dict(SMALL, model_type="bert", max_position_embeddings=16),
     "roberta": dict(SMALL, model_type="roberta", max_position_embeddings=18),
-    "distilbert": dict(model_type="distilbert", dim=12, n_layers=2, n_heads=2, hidden_dim=16, max_position_embeddings=16),
+    "distilbert": dict(
+        model_type="distilbert", dim=12, n_layers=2, n_heads=2, hidden_dim=16, max_position_embeddings=16
+    ),
     "albert": dict(SMALL, model_type="albert", embedding_size=8, max_position_embeddings=16),
 }
 SEQ2SEQ = {
@@ -35,7 +38,11 @@ def sharp(config, head, tokenizer=None, vocab_size=40):
     plm.seed(7)
     lm = plm.from_config(config, head, vocab_size=tokenizer.vocab_size if tokenizer else vocab_size).eval()
     lm.tokenizer = tokenizer
-    for p in lm.parameters():
-        if p.ndim == 2:
-            p.assign(p.numpy() * 8) if hasattr(p, "assign") else p.copy_(p * 8)
+    lm.model.load_state_dict({k: v.numpy() * (8 if v.ndim == 2 else 1) for k, v in lm.model.state_dict().items()})
     return lm
+
+
+def log_softmax(logits):
+    logits = logits.numpy().astype(np.float64)
+    top = logits.max(-1, keepdims=True)
+    return logits - top - np.log(np.exp(logits - top).sum(-1, keepdims=True))
