@@ -83,10 +83,9 @@ def test_bad_input():
 
 def test_memory_does_not_grow_with_the_training_corpus(tmp_path):
     peaks, tests = [], [text(i, 40) for i in range(10)]
-    for times in (30, 150):
+    for times in (10, 50):
         file = tmp_path / f"{times}.txt"
         file.write_text((text(times, 5000) + "\n") * times)
-        contamination(file, tests)  # words are remembered on the way
         tracemalloc.start()
         contamination(file, tests)
         peaks.append(tracemalloc.get_traced_memory()[1])
