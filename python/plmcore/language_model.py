@@ -77,11 +77,13 @@ class LanguageModel:
         return perplexity(self, texts, *args, **options)
 
     def save(self, folder: str | os.PathLike[str], max_shard_bytes: int | None = None) -> None:
-        """A directory that plm.load and transformers open: config, weights, and the tokenizer files this model came with."""
+        """A directory that plm.load and transformers open: config, weights, tokenizer, and the other files this model came with."""
         folder = pathlib.Path(folder)
         directory.write_model(self.model, folder, max_shard_bytes)
         if self.source is not None:
             directory.copy_companions(self.source, folder)
+        if self.tokenizer is not None and (self.source is None or self.tokenizer.changed):
+            self.tokenizer.save(folder)
 
     def parameters(self) -> list[nn.Parameter]:
         return self.model.parameters()

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 
 import plmcore
-from plmcore.cli import evaluate
+from plmcore.cli import evaluate, tokenize
 
 EXAMPLES = """\
 examples:
@@ -17,6 +17,8 @@ examples:
   python -m plmcore convert model-dir new-dir     pytorch_model.bin to model.safetensors, without PyTorch and without running pickled code
   python -m plmcore info model-dir                family, head, parameters and memory of a model directory
   python -m plmcore evaluate model-dir text.txt   perplexity of a text per token, word, byte and character
+  python -m plmcore tokenize train texts/ --out my-tokenizer
+                                                  train a tokenizer on a folder of text
   cmake -B build -Dplmcore_DIR=$(python -m plmcore --cmake-dir)
                                                   build a C++ program against the installed library
 """
@@ -85,6 +87,7 @@ def parser() -> argparse.ArgumentParser:
         "folder", type=pathlib.Path, metavar="DIR", help="a directory with config.json and safetensors files"
     )
     evaluate.add_parser(commands)
+    tokenize.add_parser(commands)
     return main
 
 
@@ -138,5 +141,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     if args.command == "evaluate":
         return evaluate.run(args)
+    if args.command == "tokenize":
+        return tokenize.run(args)
     arguments.print_help()
     return 2

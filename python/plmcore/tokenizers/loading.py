@@ -46,6 +46,7 @@ def load_tokenizer(
     else:
         tokenizer = dressed(backend, known, roles, folder, **options)
     _add_tokens(tokenizer, folder, settings)
+    tokenizer.changed = False
     return tokenizer
 
 
