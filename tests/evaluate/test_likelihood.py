@@ -136,6 +136,9 @@ def test_seq2seq(family, wordpiece):
     got = lm.perplexity(targets, sources)
     assert got.nll == pytest.approx(nll, rel=1e-5) and got.tokens == tokens and got.words == 7
     assert lm.perplexity(targets[0], sources[0]).words == 2
+    other = plm.tokenizers.train_tokenizer(texts=[TEXT], kind="wordpiece", vocab_size=40)
+    got = lm.perplexity(targets[0], sources[0], target_tokenizer=other)
+    assert got.tokens == len(other(targets[0]).input_ids) > len(wordpiece(targets[0]).input_ids)
 
 
 def test_a_uniform_model_has_the_size_of_its_vocabulary(characters):
@@ -157,7 +160,8 @@ def test_a_uniform_model_has_the_size_of_its_vocabulary(characters):
             ValueError,
             "stride must be from 1 to the window's 16, got 17",
         ),
-        (lambda lm: lm.perplexity("the cat", stride=-1), ValueError, "stride must be from 1"),
+        (lambda lm: lm.perplexity("the cat", stride=0), ValueError, "stride must be from 1"),
+        (lambda lm: lm.perplexity("the cat", window=0), ValueError, "at least 1 token, got 0"),
         (lambda lm: lm.perplexity("the cat", "a source"), ValueError, "a causal model takes no sources"),
         (lambda lm: lm.perplexity(np.zeros((2, 3, 4))), TypeError, "arrays of ids"),
         (lambda lm: lm.perplexity([1.5, 2.5]), TypeError, "takes texts, paths of files and arrays of ids"),
@@ -182,6 +186,21 @@ def test_bad_models(wordpiece):
         masked.perplexity("the cat", stride=2)
     with pytest.raises(ValueError, match="more than 2 and at most 16 tokens, got 2"):
         masked.perplexity("the cat", window=2)
+
+
+def test_broken_weights(characters):
+    lm = sharp(GPT2, "causal-lm", characters)
+    lm.model.load_state_dict({k: v.numpy() * np.nan for k, v in lm.model.state_dict().items()})
+    with pytest.raises(ValueError, match="the model gives nan among the first"):
+        lm.perplexity("the cat")
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float64"])
+def test_other_dtypes(characters, dtype):
+    lm = sharp(GPT2, "causal-lm", characters)
+    want = lm.perplexity(TEXT)
+    lm.model.to(dtype)
+    assert lm.perplexity(TEXT).nll == pytest.approx(want.nll, rel=1e-5 if dtype == "float64" else 0.05)
 
 
 def test_extremes():

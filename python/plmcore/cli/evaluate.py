@@ -56,9 +56,9 @@ def run(args: argparse.Namespace) -> int:
             return 2
     bar = None
     if args.task == "perplexity":
-        total = sum(f.stat().st_size for f in args.files if f.is_file() and f.suffix != ".gz")
-        bar = Progress(total, "byte")
-        options["progress"] = bar.update
+        sizes = [f.stat().st_size * (3 if f.suffix == ".gz" else 1) for f in args.files if f.is_file()]  # about
+        bar = Progress(sum(sizes), "byte")
+        options["progress"] = lambda done: bar.update(min(done, bar.total))
     try:
         scores = running.evaluate(args.folder, args.files, args.task, **options)
     except (ValueError, TypeError, OSError, plmcore.OutOfMemoryError) as e:

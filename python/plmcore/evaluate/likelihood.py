@@ -21,6 +21,7 @@ from plmcore.evaluate.texts import pieces
 
 if TYPE_CHECKING:
     from plmcore.language_model import LanguageModel
+    from plmcore.tokenizers import Tokenizer
 
 WINDOW = 512  # of a model that takes any length
 
@@ -97,6 +98,7 @@ def perplexity(
     window: int | None = None,
     stride: int | None = None,
     start: int | None = None,
+    target_tokenizer: Tokenizer | None = None,
     batch_tokens: int = scoring.BATCH_TOKENS,
     progress: Callable[[int], None] | None = None,
 ) -> Perplexity:
@@ -105,12 +107,13 @@ def perplexity(
     window: the most tokens the model reads at once, as many as it has positions unless given. stride: by how much it moves on,
     half a window unless given; smaller gives more context and takes longer. start: the id that stands before a text; without
     one, and where the tokenizer puts none there, a text's first token is predicted from nothing and not scored.
-    sources: what the targets `texts` of a sequence-to-sequence model were made of. progress: called with the bytes read so far.
+    sources: what the targets `texts` of a sequence-to-sequence model were made of; target_tokenizer: that of the targets, where it is
+    another (Marian, mBART). progress: called with the bytes read so far.
     """
     kind = scoring.kind_of(lm)
     count = _Count(lm, progress)
     if kind == "seq2seq":
-        rows = _seq2seq_rows(count, texts, sources)
+        rows = _seq2seq_rows(count, texts, sources, target_tokenizer)
     elif sources is not None:
         raise ArgumentError(f"perplexity: a {kind} model takes no sources")
     elif kind == "masked":
@@ -120,6 +123,10 @@ def perplexity(
     nll, tokens = 0.0, 0
     for scores in scoring.score(lm, rows, batch_tokens):
         nll, tokens = nll - float(scores.log_probs.sum()), tokens + len(scores.log_probs)
+        if math.isnan(nll):
+            raise ArgumentError(
+                f"perplexity: the model gives nan among the first {tokens} tokens; are its weights sound?"
+            )
     if tokens == 0:
         raise ArgumentError("perplexity: there are no tokens to score; a text needs at least two, or one and start=")
     return Perplexity(nll, tokens, count.words, count.bytes, count.characters)
@@ -130,12 +137,14 @@ def perplexity(
 
 def _causal_rows(lm, count: _Count, texts: Any, kind: str, window: int | None, stride: int | None, start: int | None):
     longest = lm.config.longest
-    window = window or longest or WINDOW
+    window = (longest or WINDOW) if window is None else window
+    if window < 1:
+        raise ArgumentError(f"perplexity: a window has at least 1 token, got {window}")
     if longest and window > longest:
         raise ArgumentError(
             f"perplexity: a window of {window} tokens is more than the {longest} positions of the model"
         )
-    stride = stride or max(1, window // 2)
+    stride = max(1, window // 2) if stride is None else stride
     if not 1 <= stride <= window:
         raise ArgumentError(f"perplexity: stride must be from 1 to the window's {window}, got {stride}")
     before = [start] if start is not None else prefix(lm)
@@ -176,7 +185,7 @@ def _masked_rows(lm, count: _Count, texts: Any, window: int | None, stride: int 
     begin = len(prefix(lm))
     around = len(tokenizer.build(np.zeros(0, np.int64))[0])
     longest = lm.config.longest
-    window = window or longest or WINDOW
+    window = (longest or WINDOW) if window is None else window
     if window <= around or (longest and window > longest):
         raise ArgumentError(
             f"perplexity: a window must have more than {around} and at most {longest} tokens, got {window}"
@@ -190,7 +199,7 @@ def _masked_rows(lm, count: _Count, texts: Any, window: int | None, stride: int 
                 yield Row(hidden, labels)
 
 
-def _seq2seq_rows(count: _Count, texts: Any, sources: str | Sequence[str] | None):
+def _seq2seq_rows(count: _Count, texts: Any, sources: str | Sequence[str] | None, target_tokenizer: Tokenizer | None):
     if sources is None:
         raise ArgumentError("perplexity: a sequence-to-sequence model needs sources=, what the texts were made of")
     tokenizer = count.tokenizer("perplexity")
@@ -199,7 +208,7 @@ def _seq2seq_rows(count: _Count, texts: Any, sources: str | Sequence[str] | None
         raise ArgumentError(f"perplexity: {len(texts)} texts and {len(sources)} sources")
     for text, source in zip(texts, sources):
         count.add(text)
-        yield Row(tokenizer(source).input_ids, tokenizer(text).input_ids)
+        yield Row(tokenizer(source).input_ids, (target_tokenizer or tokenizer)(text).input_ids)
 
 
 # ---- texts ----
@@ -272,4 +281,4 @@ def prefix(lm: LanguageModel) -> list[int]:
 
 
 def _exp(x: float) -> float:
-    return math.exp(x) if x < 709 else math.inf
+    return math.inf if x > 709 else math.exp(x)
