@@ -1,6 +1,13 @@
+import os
+import pathlib
+import zipfile
+from collections import Counter, defaultdict
+
 import numpy as np
 import pytest
 from plmcore.evaluate import tagging
+
+DATA = pathlib.Path(os.environ.get("PLM_DATA", pathlib.Path(__file__).parents[2].parent / "shared" / "data"))
 
 REFERENCES = [["B-PER", "I-PER", "O", "B-LOC"], ["O", "B-ORG", "I-ORG", "O"]]
 PREDICTIONS = [["B-PER", "I-PER", "O", "B-ORG"], ["O", "B-ORG", "O", "O"]]
@@ -69,6 +76,25 @@ def test_entities_against_the_rules_of_conlleval():
         assert got["precision"] == pytest.approx(len(p & r) / max(1, len(p)))
         assert got["recall"] == pytest.approx(len(p & r) / max(1, len(r)))
         assert got["f1"] == pytest.approx(theirs.f1_score(sides[1], sides[0], zero_division=0))
+
+
+@pytest.mark.skipif(not DATA.exists(), reason="the shared data folder is not here")
+def test_published_baseline_of_conll2000():
+    """The most frequent chunk tag of each part of speech: Tjong Kim Sang and Buchholz 2000 print 72.58, 82.14, 77.07."""
+    pytest.importorskip("seqeval", reason="needs the extra eval")
+    files = zipfile.ZipFile(DATA / "nltk-corpora" / "conll2000.zip")
+    train, test = (
+        [[line.split() for line in block.split("\n")] for block in text.strip().split("\n\n")]
+        for text in (files.read(f"conll2000/{name}.txt").decode() for name in ("train", "test"))
+    )
+    counts = defaultdict(Counter)
+    for sentence in train:
+        for _, pos, tag in sentence:
+            counts[pos][tag] += 1
+    best = {pos: tags.most_common(1)[0][0] for pos, tags in counts.items()}
+    predictions = [[best[pos] for _, pos, _ in sentence] for sentence in test]
+    got = tagging.entities(predictions, [[tag for _, _, tag in sentence] for sentence in test])
+    assert {k: round(100 * v, 2) for k, v in got.items()} == {"precision": 72.58, "recall": 82.14, "f1": 77.07}
 
 
 def test_roles():
