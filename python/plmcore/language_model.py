@@ -70,11 +70,11 @@ class LanguageModel:
         self.model.train(was_training)
         return np.stack([vectors[i] for i in range(len(texts))]) if texts else np.zeros((0, 0), np.float32)
 
-    def perplexity(self, texts: Any, *args: Any, **options: Any) -> Perplexity:
-        """Of a text, a file, or several; the options are those of plm.evaluate.perplexity."""
+    def perplexity(self, texts: Any, sources: str | Sequence[str] | None = None, **options: Any) -> Perplexity:
+        """Of a text, a file (a pathlib.Path) or several; with an encoder of targets given their sources. Options: plm.evaluate.perplexity."""
         from plmcore.evaluate.likelihood import perplexity
 
-        return perplexity(self, texts, *args, **options)
+        return perplexity(self, texts, sources, **options)
 
     def save(self, folder: str | os.PathLike[str], max_shard_bytes: int | None = None) -> None:
         """A directory that plm.load and transformers open: config, weights, tokenizer, and the other files this model came with."""

@@ -6,7 +6,7 @@ import sys
 import plmcore as plm
 import pytest
 from plmcore import cli
-from small_models import GPT2, TEXT, sharp
+from small_models import GPT2, SEQ2SEQ, TEXT, sharp
 
 
 @pytest.fixture(scope="module")
@@ -62,6 +62,21 @@ def test_bad_files(folder, tmp_path, content, message):
     file.write_text(content)
     with pytest.raises(plm.FormatError, match=message):
         plm.evaluate(folder, file, "last-word")
+
+
+def test_sources(tmp_path):
+    tokenizer = plm.tokenizers.train_tokenizer(texts=[TEXT], kind="wordpiece", vocab_size=60)
+    lm = sharp(SEQ2SEQ["t5"], "seq2seq-lm", tokenizer)
+    target, source = tmp_path / "target.txt", tmp_path / "source.txt"
+    target.write_text("the cat\nthe dog ran\n")
+    source.write_text("a mat\nfar away")
+    got = plm.evaluate(lm, target, source=source)
+    assert got["nll"] == lm.perplexity(["the cat", "the dog ran"], ["a mat", "far away"]).nll and got["words"] == 5
+    source.write_text("a mat\n")
+    with pytest.raises(plm.FormatError, match="target.txt' has 2 lines and '.*source.txt' 1"):
+        plm.evaluate(lm, target, source=source)
+    with pytest.raises(ValueError, match="goes with one file of targets, got 2"):
+        plm.evaluate(lm, [target, target], source=source)
 
 
 def test_bad_arguments(folder, file, tmp_path):

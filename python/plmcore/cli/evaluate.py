@@ -12,13 +12,14 @@ from plmcore.cli.progress import Progress
 
 # What each task of plmcore.evaluate.running takes from the command line.
 OPTIONS = {
-    "perplexity": ("window", "stride", "start", "batch_tokens"),
+    "perplexity": ("window", "stride", "start", "source", "batch_tokens"),
     "last-word": ("start", "batch_tokens"),
     "choices": ("start", "batch_tokens", "normalise"),
 }
 EXAMPLES = """\
 examples:
   python -m plmcore evaluate gpt2-dir wiki.test.raw --stride 512       perplexity per token, word, byte and character
+  python -m plmcore evaluate t5-dir test.de --source test.en           perplexity of each line given its source
   python -m plmcore evaluate gpt2-dir lambada.jsonl --task last-word   accuracy of the last word, from {"text": ...} lines
   python -m plmcore evaluate gpt2-dir swag.jsonl --task choices        accuracy, from {"context", "choices", "label"} lines
 """
@@ -39,6 +40,12 @@ def add_parser(commands: Any) -> None:
     add("--window", type=int, metavar="N", help="tokens the model reads at once (default: as many as it has positions)")
     add("--stride", type=int, metavar="N", help="tokens the window moves on by (default: half a window)")
     add("--start", type=int, metavar="ID", help="a token to put before every text, so that its first one is scored too")
+    add(
+        "--source",
+        type=pathlib.Path,
+        metavar="FILE",
+        help="what FILE was made of, line by line, for models with an encoder",
+    )
     add("--batch-tokens", type=int, metavar="N", help="tokens that run together (default: 4096)")
     add("--normalise", metavar="HOW", help="of choices: sum, tokens, characters, bytes or context (default: sum)")
     add("--json", action="store_true", help="print one JSON object")
@@ -48,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
     import plmcore
     from plmcore.evaluate import running
 
-    given = {name: getattr(args, name) for name in ("window", "stride", "start", "batch_tokens", "normalise")}
+    given = {name: getattr(args, name) for name in sorted(set().union(*OPTIONS.values()))}
     options = {name: value for name, value in given.items() if value is not None}
     for name in options:
         if name not in OPTIONS[args.task]:

@@ -35,11 +35,26 @@ def evaluate(
     return TASKS[task](model, paths, **options)
 
 
-def perplexity(lm: LanguageModel, paths: Sequence[pathlib.Path], **options: Any) -> dict[str, Any]:
-    """Text files, each a text of its own."""
+def perplexity(
+    lm: LanguageModel,
+    paths: Sequence[pathlib.Path],
+    *,
+    source: str | os.PathLike[str] | None = None,
+    **options: Any,
+) -> dict[str, Any]:
+    """Text files, each a text of its own; for a model with an encoder one file of targets and one of sources, line by line."""
     from plmcore.evaluate.likelihood import perplexity
 
-    return perplexity(lm, paths, **options).to_dict()
+    if source is None:
+        return perplexity(lm, paths, **options).to_dict()
+    if len(paths) != 1:
+        raise ArgumentError(f"evaluate: a file of sources goes with one file of targets, got {len(paths)}")
+    targets, sources = text_lines(paths[0]), text_lines(pathlib.Path(source))
+    if len(targets) != len(sources):
+        raise FormatError(
+            f"'{paths[0]}' has {len(targets)} lines and '{source}' {len(sources)}; they must be translations of each other"
+        )
+    return perplexity(lm, targets, sources, **options).to_dict()
 
 
 def last_word(lm: LanguageModel, paths: Sequence[pathlib.Path], **options: Any) -> dict[str, Any]:
@@ -68,6 +83,14 @@ TASKS: dict[str, Callable[..., dict[str, Any]]] = {
     "last-word": last_word,
     "choices": choices,
 }
+
+
+def text_lines(path: pathlib.Path) -> list[str]:
+    """The lines of a file, without an empty one at the end."""
+    from plmcore.evaluate.texts import pieces
+
+    text = "".join(pieces(path))
+    return text.removesuffix("\n").split("\n") if text else []
 
 
 def json_lines(paths: Sequence[pathlib.Path]) -> Iterator[tuple[dict[str, Any], str]]:
