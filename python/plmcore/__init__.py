@@ -34,7 +34,7 @@ from plmcore.export import export, load_program, load_programs
 from plmcore.making import arange, full, ones, rand, randn, zeros
 from plmcore.program import Program, spec, trace
 
-_ON_FIRST_USE = ("cuda", "losses", "models", "nn", "optim", "safetensors", "tokenizers")
+_ON_FIRST_USE = ("cuda", "evaluate", "losses", "models", "nn", "optim", "safetensors", "tokenizers")
 _FUNCTIONS_ON_FIRST_USE = {
     "LanguageModel": "language_model",
     "from_config": "language_model",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import pathlib
 from collections.abc import Mapping, Sequence
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -16,6 +16,9 @@ from plmcore.models.config import Config
 from plmcore.models.names import Report
 from plmcore.models.outputs import Output
 from plmcore.tokenizers import Tokenizer, load_tokenizer
+
+if TYPE_CHECKING:
+    from plmcore.evaluate.likelihood import Perplexity
 
 
 class LanguageModel:
@@ -66,6 +69,12 @@ class LanguageModel:
                 vectors.update(zip(chosen, how(states, batch["attention_mask"])))
         self.model.train(was_training)
         return np.stack([vectors[i] for i in range(len(texts))]) if texts else np.zeros((0, 0), np.float32)
+
+    def perplexity(self, texts: Any, sources: str | Sequence[str] | None = None, **options: Any) -> Perplexity:
+        """Of a text, a file (a pathlib.Path) or several; with an encoder of targets given their sources. Options: plm.evaluate.perplexity."""
+        from plmcore.evaluate.likelihood import perplexity
+
+        return perplexity(self, texts, sources, **options)
 
     def save(self, folder: str | os.PathLike[str], max_shard_bytes: int | None = None) -> None:
         """A directory that plm.load and transformers open: config, weights, tokenizer, and the other files this model came with."""

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 import plmcore
 from plmcore.cli import corpus, show, tokenize
+from plmcore.cli import evaluate, tokenize
 
 EXAMPLES = """\
 examples:
@@ -17,6 +18,7 @@ examples:
   python -m plmcore convert model-dir new-dir     pytorch_model.bin to model.safetensors, without PyTorch and without running pickled code
   python -m plmcore info model-dir                family, head, parameters and memory of a model directory
   python -m plmcore show masked-lm --text "..."   what an objective makes of a text, and what is to be predicted
+  python -m plmcore evaluate model-dir text.txt   perplexity of a text per token, word, byte and character
   python -m plmcore tokenize train texts/ --out my-tokenizer
                                                   train a tokenizer on a folder of text
   python -m plmcore corpus texts/ --tokenizer my-tokenizer --out my-corpus
@@ -89,6 +91,7 @@ def parser() -> argparse.ArgumentParser:
         "folder", type=pathlib.Path, metavar="DIR", help="a directory with config.json and safetensors files"
     )
     show.add_parser(commands)
+    evaluate.add_parser(commands)
     tokenize.add_parser(commands)
     corpus.add_parser(commands)
     return main
@@ -144,6 +147,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     if args.command == "show":
         return show.run(args)
+    if args.command == "evaluate":
+        return evaluate.run(args)
     if args.command == "tokenize":
         return tokenize.run(args)
     if args.command == "corpus":
