@@ -1,5 +1,5 @@
-// Scores and stopping follow transformers: of the best continuations the first k may finish, the first k that did not finish go on; a search is over
-// when it has k finished ones and the best that is alive cannot beat the worst of them by the rule of `early_stopping`.
+// Scores and stopping follow transformers: of the best continuations the first k may finish, the first k that did not finish go on; a
+// search is over when it has k finished ones and the best that is alive cannot beat the worst of them by the rule of `early_stopping`.
 #include "generate/beams.h"
 
 #include <algorithm>
@@ -15,9 +15,7 @@ Beam::Beam(const SearchOptions& options, int64_t prompt, std::vector<int64_t> id
   alive_.push_back({std::move(ids), {}, 0, 0});
 }
 
-int64_t Beam::wanted(const SearchOptions& o) {
-  return std::max<int64_t>(2, 1 + static_cast<int64_t>(o.eos.size())) * (o.beams / o.groups);
-}
+int64_t Beam::wanted(const SearchOptions& o) { return std::max<int64_t>(2, 1 + static_cast<int64_t>(o.eos.size())) * (o.beams / o.groups); }
 
 double Beam::penalty(int64_t length) const {
   const auto n = static_cast<double>(length);

@@ -71,7 +71,8 @@ Drawn draw_token(const SearchOptions& o, std::span<const float> scores, double u
   const auto by = static_cast<float>(o.temperature);
   float top = -std::numeric_limits<float>::infinity();
   for (size_t i = 0; i < scores.size(); ++i) {
-    if (!(scores[i] > -std::numeric_limits<float>::infinity())) continue;
+    if (scores[i] != scores[i]) return {-1, 0};
+    if (scores[i] == -std::numeric_limits<float>::infinity()) continue;
     c.push_back({scores[i] / by, static_cast<int64_t>(i)});
     top = std::max(top, c.back().score);
   }

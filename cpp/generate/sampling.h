@@ -8,7 +8,7 @@
 namespace plmcore {
 
 struct Drawn {
-  int64_t token;    // -1: none has a probability
+  int64_t token;    // -1: none has a probability, or one is NaN
   float log_probability;  // among the tokens that were left
 };
 // `uniform` in [0, 1).

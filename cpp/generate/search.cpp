@@ -78,8 +78,7 @@ struct Search::State {
     };
     if (options.allowed)  // may be Python's: stays on this thread
       for (size_t i = 0; i < todo.size(); ++i) run(static_cast<int64_t>(i), 0);
-    else
-      parallel_for(static_cast<int64_t>(todo.size()), run);
+    else parallel_for(static_cast<int64_t>(todo.size()), run);
   }
 };
 
@@ -135,8 +134,7 @@ void Search::State::accept(const Tensor& given) {
   const int64_t rows = static_cast<int64_t>(entries.size()) * width, V = given.rank() > 0 ? given.size(-1).value() : 0;
   check(given.rank() >= 2 && V > 0 && given.numel() == rows * V, "logits must be [", entries.size(), ", ", width, ", V], got ", given);
   for (const auto& word : options.bad_words)
-    for (int64_t token : word)
-      check<ValueError>(token < V, "bad_words_ids: the token ", token, " is not in the vocabulary of ", V);
+    for (int64_t token : word) check<ValueError>(token < V, "bad_words_ids: the token ", token, " is not in the vocabulary of ", V);
   Tensor logits = reshape(given, {Dim(rows), Dim(V)});
   if (logits.dtype() != DType::float32) logits = cast(logits, DType::float32);
   if (beams()) {
@@ -169,8 +167,7 @@ std::vector<std::vector<Continuations>> Search::State::best_continuations(const 
         if (score > -std::numeric_limits<float>::infinity())
           best[e][0].push_back(
               {score, parent, found[2].as<int64_t>()[i], score - scores.as<float>()[static_cast<int64_t>(e) * width + parent]});
-        else if (score != score || best[e][0].empty())
-          refuse(entries[e].prompt, score);
+        else if (score != score || best[e][0].empty()) refuse(entries[e].prompt, score);
       }
     }
     return best;
@@ -194,7 +191,8 @@ Continuations Search::State::of_group(const Entry& entry, size_t g, const float*
   if (beam.over()) return best;
   for (size_t j = 0; j < beam.alive().size(); ++j) {
     std::vector<float> row(rows + static_cast<int64_t>(j) * V, rows + static_cast<int64_t>(j + 1) * V);
-    for (const auto& [token, times] : taken) row[static_cast<size_t>(token)] -= static_cast<float>(options.diversity * static_cast<double>(times));
+    for (const auto& [token, times] : taken)
+      row[static_cast<size_t>(token)] -= static_cast<float>(options.diversity * static_cast<double>(times));
     append_best(row, beam.alive()[j].score, static_cast<int64_t>(j), Beam::wanted(options), best);
   }
   if (best.empty()) refuse(entry.prompt, *rows);
@@ -224,8 +222,8 @@ void Search::State::choose(const Tensor& given) {
     parallel_for(static_cast<int64_t>(rows.size()), [&](int64_t i, int) {
       if (!alive(static_cast<size_t>(i))) return;
       const int64_t seed = options.seeds[static_cast<size_t>(entries[static_cast<size_t>(i / each)].prompt)];
-      drawn[static_cast<size_t>(i)] = draw_token(options, {data + rows[static_cast<size_t>(i)] * V, static_cast<size_t>(V)},
-                                                 stream_uniform(seed, i % each, steps));
+      drawn[static_cast<size_t>(i)] =
+          draw_token(options, {data + rows[static_cast<size_t>(i)] * V, static_cast<size_t>(V)}, stream_uniform(seed, i % each, steps));
     });
   } else {
     const Tensor best = argmax(scores, 1), sums = options.token_scores ? log_softmax(scores) : Tensor();

@@ -21,7 +21,10 @@ void accept(Search& s, const Tensor& logits) {
 }  // namespace
 
 void bind_generate(nb::module_& m) {
-  nb::enum_<EarlyStopping>(m, "EarlyStopping").value("no", EarlyStopping::no).value("yes", EarlyStopping::yes).value("never", EarlyStopping::never);
+  nb::enum_<EarlyStopping>(m, "EarlyStopping")
+      .value("no", EarlyStopping::no)
+      .value("yes", EarlyStopping::yes)
+      .value("never", EarlyStopping::never);
   nb::class_<SearchOptions>(m, "SearchOptions", "The rules of a search; docs/generation.md.")
       .def(nb::init<>())
       .def_rw("max_new_tokens", &SearchOptions::max_new_tokens)
@@ -54,7 +57,9 @@ void bind_generate(nb::module_& m) {
           "allowed"_a, "allowed(prompt, ids) -> the tokens that may follow.")
       .def(
           "set_stop",
-          [](SearchOptions& o, nb::callable f) { o.stop = [f](int64_t prompt, Ids ids) { return nb::cast<bool>(f(prompt, to_list(ids))); }; },
+          [](SearchOptions& o, nb::callable f) {
+            o.stop = [f](int64_t prompt, Ids ids) { return nb::cast<bool>(f(prompt, to_list(ids))); };
+          },
           "stop"_a, "stop(prompt, ids) -> whether the sequence is complete.");
   nb::class_<Sequence>(m, "Sequence", "Tokens after a prompt, with their score.")
       .def_ro("tokens", &Sequence::tokens)

@@ -1,6 +1,5 @@
 #include "bindings/bindings.h"
 
-namespace plmcore::bindings { void bind_generate(nb::module_& m); }
 NB_MODULE(_core, m) {
   using namespace plmcore::bindings;
   m.attr("__version__") = PLM_VERSION;

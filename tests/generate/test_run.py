@@ -1,3 +1,4 @@
+import gc
 import json
 
 import numpy as np
@@ -85,8 +86,8 @@ def test_prompts_of_any_length_together(family, options):
                 ours = ours[7 - len(prompt) :]
             n = min(len(ours), len(theirs))
             assert (ours[:n] == theirs[:n]).all() and (ours[n:] == PAD).all() and (theirs[n:] == PAD).all()
-            np.testing.assert_allclose(together.token_scores[i * R + j], alone.token_scores[j], atol=1e-5)
-        np.testing.assert_allclose(together.scores[i * R : (i + 1) * R], alone.scores, atol=1e-5)
+            np.testing.assert_allclose(together.token_scores[i * R + j], alone.token_scores[j], atol=1e-5, rtol=1e-5)
+        np.testing.assert_allclose(together.scores[i * R : (i + 1) * R], alone.scores, atol=1e-5, rtol=1e-5)
 
 
 def test_padding_is_no_text():
@@ -165,10 +166,11 @@ def test_memory_stays_flat():
     lm = model("gpt2")
     run = lambda: lm.generate([[3, 4], [5, 6]], max_new_tokens=6, num_beams=2)  # noqa: E731
     run()
+    gc.collect()  # what earlier tests left
     before = plm.memory_stats()
     for _ in range(50):
         run()
-    assert plm.memory_stats()["live_bytes"] == before["live_bytes"]
+    assert plm.memory_stats()["in_use"] == before["in_use"]
 
 
 # ---- texts ----
@@ -205,7 +207,7 @@ def test_streams(folder):
     for options in (dict(), dict(do_sample=True, seed=3)):
         pieces = list(lm.stream("once upon a time", max_new_tokens=6, **options))
         assert len(pieces) > 1
-        assert "once upon a time " + "".join(pieces) == lm.generate("once upon a time", max_new_tokens=6, **options)
+        assert "once upon a time" + "".join(pieces) == lm.generate("once upon a time", max_new_tokens=6, **options)
     with pytest.raises(ValueError, match="without beams"):
         lm.stream("once", num_beams=2)
 

@@ -113,7 +113,8 @@ def test_samples_have_the_frequencies_of_the_distribution():
         (dict(top_p=0.65), [3, 1]),
         (dict(top_k=3, top_p=0.99), [3, 1, 0]),
         (dict(typical_p=0.2), [1]),
-        (dict(typical_p=0.5), [1, 0, 2]),
+        (dict(typical_p=0.5), [1, 3]),
+        (dict(typical_p=0.8), [1, 3, 0]),
         (dict(temperature=0.01), [3]),
     ],
 )
@@ -126,10 +127,6 @@ def test_what_sampling_draws_from(rules, kept):
 
     (found,) = search(Fixed(), [[0]], options(sample=True, returns=400, max_new_tokens=1, seeds=[1], **rules))
     assert {f.tokens[0] for f in found} == set(kept)
-    if "temperature" not in rules:
-        p = np.array([0.15, 0.25, 0.1, 0.5])[kept]
-        scores = {f.tokens[0]: 0 for f in found}
-        assert len(scores) == len(p)
 
 
 def test_groups_differ():

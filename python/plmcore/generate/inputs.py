@@ -39,6 +39,8 @@ def prompts_of(
     if isinstance(texts, Sequence) and texts and all(isinstance(t, str) for t in texts):
         if tokenizer is None:
             raise ArgumentError("this model has no tokenizer: pass ids, or load a directory with tokenizer files")
+        if "" in texts:
+            raise ArgumentError(f"prompt {list(texts).index('')} is empty: there must be a token to start from")
         batch = tokenizer(list(texts))
         rows = [ids[mask != 0] for ids, mask in zip(batch["input_ids"], batch["attention_mask"])]
         return checked(Prompts(rows, None, True, isinstance(inputs, str)), vocabulary)

@@ -148,11 +148,11 @@ def stream(lm, text: str, **options: Any) -> Iterator[str]:
 
 
 def pieces(run: Run) -> Iterator[str]:
-    decode, tokens, shown = run.lm.tokenizer.decode, [], ""
+    tokens, shown = [], run.text(0, [])
     while not run.search.done:
         run.advance()
         tokens = run.search.result(0)[0].tokens if run.search.done else [*tokens, int(run.search.tokens.numpy()[0, 0])]
-        text = decode(tokens)
+        text = run.text(0, tokens)
         if not run.search.done and text.endswith("\ufffd"):
             continue
         if text[len(shown) :]:
