@@ -10,12 +10,15 @@ from collections.abc import Sequence
 import plmcore
 from plmcore.cli import corpus, show, tokenize
 from plmcore.cli import evaluate, tokenize
+from plmcore.cli import generate
 
 EXAMPLES = """\
 examples:
   python -m plmcore demo                          train a small character model for a minute and read what it writes
   python -m plmcore demo --steps 2000 --out run   longer, and keep the weights in run/weights.npz
   python -m plmcore convert model-dir new-dir     pytorch_model.bin to model.safetensors, without PyTorch and without running pickled code
+  python -m plmcore generate model-dir --prompt "Once upon" --beams 4
+                                                  write the text that follows a prompt
   python -m plmcore info model-dir                family, head, parameters and memory of a model directory
   python -m plmcore show masked-lm --text "..."   what an objective makes of a text, and what is to be predicted
   python -m plmcore evaluate model-dir text.txt   perplexity of a text per token, word, byte and character
@@ -80,6 +83,8 @@ def parser() -> argparse.ArgumentParser:
         help="split weights larger than N megabytes (10^6 bytes) into shards with an index",
     )
 
+    generate.add(commands)
+
     info = commands.add_parser(
         "info",
         help="say what a model directory holds",
@@ -136,6 +141,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             return 1
         print("\n".join(map(str, written)))
         return 0
+    if args.command == "generate":
+        return generate.run(args)
     if args.command == "info":
         from plmcore.cli import info
 
