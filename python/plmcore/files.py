@@ -24,8 +24,13 @@ def atomic_write(path: str | os.PathLike) -> Iterator[BinaryIO]:
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
-    folder = os.open(path.parent, os.O_RDONLY)
+    sync_folder(path.parent)
+
+
+def sync_folder(path: str | os.PathLike) -> None:
+    """Brings the names in a folder to disk, as after a rename."""
+    folder = os.open(path, os.O_RDONLY)
     try:
-        os.fsync(folder)  # the new name, too
+        os.fsync(folder)
     finally:
         os.close(folder)

@@ -82,11 +82,16 @@ class Optimizer:
     def zero_grad(self) -> None:
         _core.zero_grad(self.states)
 
-    def step(self, clip_norm: float | None = None) -> float | None:
-        """One update. With clip_norm the gradients count as scaled to a global norm of at most that; returns their norm before."""
-        norm = scale = None
+    def norm(self) -> Tensor:
+        """The norm of all gradients together, float32 []."""
+        return ops.global_norm(_core.gradients(self.states))
+
+    def step(self, clip_norm: float | None = None, norm: Tensor | None = None) -> float | None:
+        """One update. With clip_norm the gradients count as scaled to a global norm of at most that; returns their norm before,
+        which may be given if it is known."""
+        scale = None
         if clip_norm is not None:
-            norm = ops.global_norm(_core.gradients(self.states))
+            norm = self.norm() if norm is None else norm
             scale = ops.clip_scale(norm, clip_norm)
         for g in self.groups:
             _core.step_all(
