@@ -1,5 +1,9 @@
-"""Text to ids, from the tokenizer files of a model directory."""
+"""Text to ids and back: WordPiece, BPE, sentencepiece, characters and words, with the special tokens of each family."""
 
-from plmcore.tokenizers.tokenizer import Batch, Tokenizer, load_tokenizer
+from plmcore.tokenizers.batch import Batch
+from plmcore.tokenizers.families import FAMILIES, Family
+from plmcore.tokenizers.guard import TokenizerError
+from plmcore.tokenizers.loading import load_tokenizer
+from plmcore.tokenizers.tokenizer import Tokenizer
 
-__all__ = ["Batch", "Tokenizer", "load_tokenizer"]
+__all__ = ["FAMILIES", "Batch", "Family", "Tokenizer", "TokenizerError", "load_tokenizer"]
