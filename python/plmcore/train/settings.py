@@ -1,8 +1,8 @@
 """Settings of a run: tables of values, as in config.toml, checked against those that are known.
 
-    settings = {"optim": {"lr": 1e-3, ...}, "data": {...}, ...}
-    change(settings, known, "optim.lr=3e-4")
-    config = dumps(settings)
+settings = {"optim": {"lr": 1e-3, ...}, "data": {...}, ...}
+change(settings, known, "optim.lr=3e-4")
+config = dumps(settings)
 """
 
 from __future__ import annotations
