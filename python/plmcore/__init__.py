@@ -40,6 +40,7 @@ _FUNCTIONS_ON_FIRST_USE = {
     "from_config": "language_model",
     "load": "language_model",
     "load_tokenizer": "tokenizers",
+    "train_tokenizer": "tokenizers",
 }
 
 __all__ = [

@@ -5,5 +5,6 @@ from plmcore.tokenizers.families import FAMILIES, Family
 from plmcore.tokenizers.guard import TokenizerError
 from plmcore.tokenizers.loading import load_tokenizer
 from plmcore.tokenizers.tokenizer import Tokenizer
+from plmcore.tokenizers.training import train_tokenizer
 
-__all__ = ["FAMILIES", "Batch", "Family", "Tokenizer", "TokenizerError", "load_tokenizer"]
+__all__ = ["FAMILIES", "Batch", "Family", "Tokenizer", "TokenizerError", "load_tokenizer", "train_tokenizer"]

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from plmcore._core import ArgumentError
 
+GENERIC = "PreTrainedTokenizerFast"  # what transformers calls a tokenizer.json of no family of its own
 ROLES = ("pad", "unk", "cls", "sep", "mask", "bos", "eos")
 
 MBART_LANGUAGES = tuple(
@@ -49,7 +50,8 @@ def _roles(**roles: str) -> dict[str, str]:
 
 
 _BERT = _roles(pad="[PAD]", unk="[UNK]", cls="[CLS]", sep="[SEP]", mask="[MASK]")
-_ROBERTA = _roles(pad="<pad>", unk="<unk>", cls="<s>", sep="</s>", mask="<mask>", bos="<s>", eos="</s>")
+# in the order of their ids
+_ROBERTA = _roles(bos="<s>", pad="<pad>", eos="</s>", unk="<unk>", mask="<mask>", cls="<s>", sep="</s>")
 _GPT2 = _roles(unk="<|endoftext|>", bos="<|endoftext|>", eos="<|endoftext|>")
 _CLS_SEP = dict(single="cls A sep", pair="cls A sep B:1 sep:1")
 _S_S = dict(single="cls A sep", pair="cls A sep sep B sep")
@@ -89,12 +91,12 @@ FAMILIES = {
         ),
         Family("marian", "MarianTokenizer", _roles(pad="<pad>", eos="</s>", unk="<unk>"), "A eos", "A B eos"),
         Family(
-            "transformer", "PreTrainedTokenizerFast", _roles(bos="<s>", pad="<pad>", eos="</s>", unk="<unk>"),
+            "transformer", GENERIC, _roles(bos="<s>", pad="<pad>", eos="</s>", unk="<unk>"),
             "A eos", "A eos B eos",
         ),
-        Family("words", "PreTrainedTokenizerFast", _roles(unk="<unk>", pad="<pad>", bos="<s>", eos="</s>")),
-        Family("characters", "PreTrainedTokenizerFast", _roles(unk="<unk>")),
-        Family("", "PreTrainedTokenizerFast", {}),  # of a tokenizer.json that no other fits
+        Family("words", GENERIC, _roles(unk="<unk>", pad="<pad>", bos="<s>", eos="</s>")),
+        Family("characters", GENERIC, _roles(unk="<unk>")),
+        Family("", GENERIC, {}),  # of a tokenizer.json that no other fits
     )
 }  # fmt: skip
 
@@ -108,8 +110,7 @@ def family(name: str) -> Family:
 def of_class(class_name: str) -> Family | None:
     """The family of a transformers class: BertTokenizer, BertTokenizerFast."""
     name = class_name.removesuffix("Fast")
-    known = (f for f in FAMILIES.values() if f.class_name == name and name != "PreTrainedTokenizer")
-    return next(known, None)
+    return next((f for f in FAMILIES.values() if f.class_name == name), None)
 
 
 def of_vocabulary(tokens: Container[str], kind: str) -> Family:

@@ -47,10 +47,10 @@ def encoding(texts: Sequence[str]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def panics(what: str) -> Iterator[None]:
-    """Other calls into a library."""
+    """Other calls into a library. Errors of ours that pass through it, out of an iterator, stay what they are."""
     try:
         yield
-    except (KeyboardInterrupt, SystemExit, MemoryError):
+    except (ArgumentError, FormatError, OSError, KeyboardInterrupt, SystemExit, MemoryError):
         raise
     except BaseException as e:
         raise TokenizerError(f"{what}: {_first_line(e)}") from None

@@ -79,6 +79,12 @@ class Library:
             (self.native.add_special_tokens if special else self.native.add_tokens)(list(tokens))
         self.__dict__.pop("vocabulary", None)
 
+    def add_special(self, tokens: Sequence[str], takes_space: str | None) -> None:
+        """`takes_space`: the token that swallows the space before it."""
+        from tokenizers import AddedToken
+
+        self.add([AddedToken(t, lstrip=t == takes_space, normalized=False, special=True) for t in tokens], special=True)
+
     def identity(self) -> str:
         return self.native.to_str()
 
@@ -131,12 +137,12 @@ def read_wordpiece(text: bytes, source: object, settings: Mapping[str, Any], fam
     )
 
 
-def read_bpe(vocabulary: bytes, merges: bytes, source: object, settings: Mapping[str, Any], family: Family) -> Library:
+def read_bpe(
+    vocabulary: Mapping[str, Any], merges: bytes, source: object, settings: Mapping[str, Any], family: Family
+) -> Library:
     """vocab.json and merges.txt: a merge per line, first come first merged."""
     with guard.reading(source):
-        ids = json.loads(vocabulary)
-        if not isinstance(ids, dict) or not all(type(i) is int and i >= 0 for i in ids.values()):
-            raise FormatError(f"'{source}' cannot be read: it must map tokens to ids")
+        ids = checked_ids(vocabulary)
     with guard.reading(f"{source} with merges.txt"):
         lines = merges.decode("utf-8").split("\n")
         if lines and lines[0].startswith("#version"):
@@ -147,6 +153,12 @@ def read_bpe(vocabulary: bytes, merges: bytes, source: object, settings: Mapping
         if family.name == "openai-gpt":
             return bpe(ids, pairs, token_text(settings.get("unk_token")) or family.roles["unk"])
         return byte_bpe(ids, pairs, bool(settings.get("add_prefix_space", False)))
+
+
+def checked_ids(vocabulary: Mapping[str, Any]) -> dict[str, int]:
+    if bad := next((t for t, id in vocabulary.items() if type(id) is not int or not 0 <= id < 2**31), None):
+        raise ValueError(f"the id of {bad!r} is {vocabulary[bad]!r}")
+    return dict(vocabulary)
 
 
 def token_text(value: object) -> str | None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from plmcore._core import ArgumentError, FormatError
 from plmcore.directory import read_json
-from plmcore.tokenizers import families, format, library
+from plmcore.tokenizers import characters, families, format, guard, library, pieces
 from plmcore.tokenizers.families import FAMILIES, ROLES, Family
 from plmcore.tokenizers.tokenizer import Tokenizer
 
@@ -23,7 +23,7 @@ def load_tokenizer(
     """The tokenizer of a directory, from the files it has: a sentencepiece model, tokenizer.json, vocab.txt, or vocab.json and merges.txt.
 
     `family` says what tokenizer_config.json or config.json otherwise would. `changes` replace keys of tokenizer_config.json, such as
-    do_lower_case=False. `language`: the code that an mBART puts around texts.
+    do_lower_case=False. `language`: the code that an mBART puts around texts. side="target": the other side of a Marian pair.
     """
     folder = pathlib.Path(folder)
     settings = {
@@ -34,49 +34,111 @@ def load_tokenizer(
     known = families.family(family) if family is not None else _family_of(folder, settings)
     files = {file.name: file for file in folder.iterdir() if file.is_file()} if folder.is_dir() else {}
 
-    format_of_file = None
-    if (folder / "source.spm") in files.values() and "vocab.json" in files:
-        known = known or FAMILIES["marian"]
-        raise ArgumentError("marian")
-    elif "tokenizer.json" in files:
-        backend = library.read_json(files["tokenizer.json"].read_bytes(), files["tokenizer.json"])
-        known = known or families.of_vocabulary(backend.vocabulary, backend.kind)
-        format_of_file = format.of_processor(backend.native.post_processor)
-    elif "vocab.txt" in files:
-        known = known or FAMILIES["bert"]
-        backend = library.read_wordpiece(files["vocab.txt"].read_bytes(), files["vocab.txt"], settings, known)
-    elif "vocab.json" in files and "merges.txt" in files:
-        merges = files["merges.txt"].read_bytes()
-        if known is None:
-            known = FAMILIES["openai-gpt" if b"</w>" in merges[:100_000] else "gpt2"]
-        backend = library.read_bpe(files["vocab.json"].read_bytes(), merges, files["vocab.json"], settings, known)
-    else:
-        raise FileNotFoundError(
-            f"'{folder}' has no tokenizer.json and no vocab.txt, vocab.json with merges.txt, or {', '.join(PIECE_FILES)}"
-        )
+    backend, known = _backend(folder, files, settings, known)
     roles = _roles(settings, known, backend.vocabulary)
-    if format_of_file is None:
-        _require(folder, known, roles)
-        library_specials(backend, known, roles)
-    tokenizer = Tokenizer(
-        backend, known, roles, format=format_of_file, max_length=_limit(settings), padding_side=settings.get("padding_side"),
-        language=language or settings.get("src_lang"), settings=settings,
+    options = dict(
+        max_length=_limit(settings), padding_side=settings.get("padding_side"), language=language or settings.get("src_lang"),
+        settings=settings,
     )  # fmt: skip
-    if format_of_file is None:
-        set_processor(tokenizer)
+    if "tokenizer.json" in files and isinstance(backend, library.Library):
+        own = format.of_processor(backend.native.post_processor)
+        tokenizer = Tokenizer(backend, known, roles, format=own, **options)
+    else:
+        tokenizer = dressed(backend, known, roles, folder, **options)
+    _add_tokens(tokenizer, folder, settings)
     return tokenizer
 
 
-def library_specials(backend: library.Library, known: Family, roles: Mapping[str, str]) -> None:
-    """Special tokens are found in texts. <mask> of the byte-level families takes the space before it."""
-    from tokenizers import AddedToken
+def dressed(backend, known: Family, roles: Mapping[str, str], source: object, **options: Any) -> Tokenizer:
+    """A bare vocabulary with the special tokens and formats of a family."""
+    roles = {role: token for role, token in roles.items() if token in backend.vocabulary}
+    if missing := sorted(known.needed - set(roles)):
+        tokens = ", ".join(f"{known.roles[role]!r} ({role})" for role in missing)
+        raise FormatError(f"the vocabulary in '{source}' lacks special tokens of the family {known.name}: {tokens}")
+    _make_special(backend, known, roles)
+    tokenizer = Tokenizer(backend, known, roles, **options)
+    if isinstance(backend, library.Library):
+        _set_processor(tokenizer)
+    return tokenizer
 
-    lstrip = {roles.get("mask")} if known.name in ("roberta", "bart") else set()
-    tokens = dict.fromkeys(roles.values())
-    backend.add([AddedToken(t, lstrip=t in lstrip, normalized=False, special=True) for t in tokens], special=True)
+
+def _backend(
+    folder: pathlib.Path, files: Mapping[str, pathlib.Path], settings: Mapping[str, Any], known: Family | None
+):
+    """The first of the kinds of files that is there, read; and the family, which it may tell."""
+    if "source.spm" in files and "vocab.json" in files:
+        vocabulary = read_json(files["vocab.json"])
+        with guard.reading(files["vocab.json"]):
+            vocabulary = library.checked_ids(vocabulary)
+            if "<unk>" not in vocabulary:
+                raise ValueError("it has no '<unk>'")
+        models = {name: files[name].read_bytes() for name in ("source.spm", "target.spm") if name in files}
+        side = f"{settings.get('side', 'source')}.spm"
+        if side not in models:
+            raise FileNotFoundError(f"'{folder}' has no {side}")
+        return pieces.Marian(models, side, folder / side, vocabulary), known or FAMILIES["marian"]
+    if file := next((files[name] for name in PIECE_FILES if name in files), None):
+        if known is None:
+            known = _family_of_pieces(file)
+        lower = settings.get("do_lower_case")
+        return pieces.read(file.read_bytes(), file, known, None if lower is None else bool(lower)), known
+    if file := files.get("tokenizer.json"):
+        if known is FAMILIES["characters"]:
+            unknown = library.token_text(settings.get("unk_token")) or known.roles["unk"]
+            return characters.read(file.read_bytes(), file, unknown), known
+        backend = library.read_json(file.read_bytes(), file)
+        return backend, known or families.of_vocabulary(backend.vocabulary, backend.kind)
+    if file := files.get("vocab.txt"):
+        known = known or FAMILIES["bert"]
+        return library.read_wordpiece(file.read_bytes(), file, settings, known), known
+    if "vocab.json" in files and "merges.txt" in files:
+        merges = files["merges.txt"].read_bytes()
+        vocabulary = read_json(files["vocab.json"])
+        if known is None:
+            byte_level = "roberta" if "<mask>" in vocabulary else "gpt2"
+            known = FAMILIES["openai-gpt" if b"</w>" in merges[:10_000] else byte_level]
+        return library.read_bpe(vocabulary, merges, files["vocab.json"], settings, known), known
+    raise FileNotFoundError(
+        f"'{folder}' has no tokenizer.json and no vocab.txt, vocab.json with merges.txt, or {', '.join(PIECE_FILES)}"
+    )
 
 
-def set_processor(tokenizer: Tokenizer) -> None:
+def _family_of_pieces(file: pathlib.Path) -> Family:
+    if file.name == "sentencepiece.bpe.model":
+        return FAMILIES["xlm-roberta"]
+    processor = pieces.open_model(file.read_bytes(), file)
+    known = families.of_vocabulary(processor.id_to_piece(list(range(len(processor)))), "unigram")
+    if not known.name:
+        raise ArgumentError(f"'{file}' alone does not tell its family, nor does a config.json beside it: pass family=")
+    return known
+
+
+def _make_special(backend, known: Family, roles: Mapping[str, str]) -> None:
+    """Special tokens are found in texts."""
+    tokens = list(dict.fromkeys(roles.values()))
+    if isinstance(backend, library.Library):
+        backend.add_special(tokens, takes_space=roles.get("mask") if known.name in ("roberta", "bart") else None)
+    else:
+        backend.add(tokens, special=True)
+
+
+def _add_tokens(tokenizer: Tokenizer, folder: pathlib.Path, settings: Mapping[str, Any]) -> None:
+    """Tokens of added_tokens.json and added_tokens_decoder that the vocabulary lacks, in the order of their ids."""
+    added = {id: (token, False) for token, id in _optional(folder / "added_tokens.json").items()}
+    for id, token in (settings.get("added_tokens_decoder") or {}).items():
+        if isinstance(token, Mapping) and str(id).isdigit():
+            added[int(id)] = library.token_text(token), bool(token.get("special"))
+    for id, (token, special) in sorted(added.items()):
+        if not isinstance(token, str) or tokenizer.id_of(token) is not None:
+            continue
+        tokenizer.add_tokens([token], special=special)
+        if tokenizer.id_of(token) != id:
+            raise FormatError(
+                f"'{folder}': the added token {token!r} should have the id {id}, but {tokenizer.id_of(token)} comes next"
+            )
+
+
+def _set_processor(tokenizer: Tokenizer) -> None:
     """What tokenizer.json needs to say for other readers; byte-level families with <s> trim their offsets."""
     from tokenizers import processors
 
@@ -95,7 +157,7 @@ def _optional(path: pathlib.Path) -> dict[str, Any]:
 
 
 def _family_of(folder: pathlib.Path, settings: Mapping[str, Any]) -> Family | None:
-    known = families.of_class(str(settings.get("tokenizer_class", "")))
+    known = FAMILIES.get(str(settings.get("family"))) or families.of_class(str(settings.get("tokenizer_class", "")))
     if known is None and (folder / "config.json").is_file():
         known = FAMILIES.get(str(read_json(folder / "config.json").get("model_type", "-")))
     return known
@@ -106,12 +168,6 @@ def _roles(settings: Mapping[str, Any], known: Family, vocabulary: Mapping[str, 
     named = {role: library.token_text(settings.get(f"{role}_token")) for role in ROLES}
     roles = {**known.roles, **{role: token for role, token in named.items() if token is not None}}
     return {role: token for role, token in roles.items() if token in vocabulary}
-
-
-def _require(folder: pathlib.Path, known: Family, roles: Mapping[str, str]) -> None:
-    if missing := sorted(known.needed - set(roles)):
-        tokens = ", ".join(f"{known.roles[role]!r} ({role})" for role in missing)
-        raise FormatError(f"the vocabulary in '{folder}' lacks special tokens of the family {known.name}: {tokens}")
 
 
 def _limit(settings: Mapping[str, Any]) -> int | None:

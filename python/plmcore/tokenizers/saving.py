@@ -8,6 +8,7 @@ import pathlib
 from typing import TYPE_CHECKING, Any
 
 from plmcore.files import atomic_write
+from plmcore.tokenizers.families import GENERIC
 from plmcore.tokenizers.loading import VERY_LONG
 
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 # Keys of tokenizer_config.json that say how text is read, and are kept as they came.
 KEPT = (
-    "add_prefix_space", "clean_up_tokenization_spaces", "do_lower_case", "extra_ids", "keep_accents", "kind", "legacy", "remove_space",
+    "add_prefix_space", "clean_up_tokenization_spaces", "do_lower_case", "extra_ids", "keep_accents", "legacy", "remove_space",
     "source_lang", "strip_accents", "target_lang", "tokenize_chinese_chars",
 )  # fmt: skip
 
@@ -38,8 +39,8 @@ def config(tokenizer: Tokenizer) -> dict[str, Any]:
     values |= {"model_max_length": tokenizer.max_length or 10 * VERY_LONG, "padding_side": tokenizer.padding_side}
     if family.languages:
         values["src_lang"] = tokenizer.language
-    if tokenizer.kind == "characters":
-        values["kind"] = "characters"
+    if family.class_name == GENERIC:
+        values["family"] = family.name  # for load_tokenizer; transformers needs only tokenizer.json
     added = getattr(tokenizer.backend, "added", None)
     if added is not None and (own := {t: i for t, i in added.ids.items() if i >= tokenizer.backend.size}):
         values["added_tokens_decoder"] = {

@@ -118,7 +118,9 @@ class Tokenizer:
     def fingerprint(self) -> str:
         """sha256 of what determines ids: equal for tokenizers that agree on every text."""
         parts = [(p.text, p.id, p.type) for p in self.format.single + self.format.pair]
-        return hashlib.sha256(json.dumps([self.backend.identity(), parts, self.roles]).encode()).hexdigest()
+        return hashlib.sha256(
+            json.dumps([self.backend.identity(), parts, self.roles], sort_keys=True).encode()
+        ).hexdigest()
 
     @property
     def language(self) -> str | None:
