@@ -3,5 +3,29 @@
 from plmcore.data.batches import Batches
 from plmcore.data.corpus import Corpus
 from plmcore.data.order import Order
+from plmcore.data.readers import (
+    read_conll,
+    read_conllu,
+    read_jsonl,
+    read_parallel,
+    read_parquet,
+    read_squad,
+    read_table,
+    read_text,
+)
+from plmcore.data.writing import write_corpus
 
-__all__ = ["Batches", "Corpus", "Order"]
+__all__ = [
+    "Batches",
+    "Corpus",
+    "Order",
+    "read_conll",
+    "read_conllu",
+    "read_jsonl",
+    "read_parallel",
+    "read_parquet",
+    "read_squad",
+    "read_table",
+    "read_text",
+    "write_corpus",
+]
