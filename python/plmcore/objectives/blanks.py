@@ -112,7 +112,9 @@ class BlankInfilling(TextObjective):
         for number, make in enumerate((self.token_spans, self.sentence_spans, self.document_spans)):
             mine = np.flatnonzero(mode == number)
             if len(mine):
-                made.append((mine, *make(examples[mine], lengths[mine], Chance(chance.seed, chance.epoch, examples[mine]))))
+                made.append(
+                    (mine, *make(examples[mine], lengths[mine], Chance(chance.seed, chance.epoch, examples[mine])))
+                )
         starts = np.zeros((len(examples), max(sizes.shape[1] for _, _, sizes in made)), np.int64)
         sizes = np.zeros_like(starts)
         for mine, s, n in made:

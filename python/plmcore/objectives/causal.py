@@ -3,13 +3,13 @@ from __future__ import annotations
 import numpy as np
 
 from plmcore.objectives.chance import Chance
-from plmcore.objectives.objective import IGNORED, TextObjective, need
+from plmcore.objectives.objective import IGNORED, TextObjective
 
 
 class CausalLM(TextObjective):
     """Every token is predicted from those before it: input_ids and labels, which the model moves by one.
 
-    packing "windows": runs of `length` tokens of the whole text, with the end-of-text token after each document. "documents" and the
+    packing "windows": runs of `length` tokens of the whole text, with the end token, if the family has one, after each document. "documents" and the
     sentence packings have the family's special tokens around each example. With `streams`, for models that carry their state from
     batch to batch, labels are the next tokens already, so that the last of a window is predicted too: see packing.Windows.
     """
@@ -24,10 +24,11 @@ class CausalLM(TextObjective):
         stride: int | None = None,
         streams: int | None = None,
     ):
-        self.streams, separator, body = streams, None, None
-        if packing == "windows":
-            separator, body = need(tokenizer, "eos", "CausalLM over windows"), length
-        super().__init__(corpus, tokenizer, length, packing, separator=separator, stride=stride, streams=streams, body=body)
+        self.streams = streams
+        super().__init__(
+            corpus, tokenizer, length, packing,
+            separator=tokenizer.eos_token_id, stride=stride, streams=streams, body=length if packing == "windows" else None,
+        )  # fmt: skip
 
     def lengths(self, epoch: int) -> np.ndarray | None:
         return None if self.windows else super().lengths(epoch)

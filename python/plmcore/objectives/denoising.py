@@ -47,7 +47,14 @@ class Denoising(TextObjective):
     ):
         if noise not in NOISES:
             raise ValueError(f"noise must be one of {', '.join(map(repr, NOISES))}, got {noise!r}")
-        settings = {"permute_sentences": 0.0, "mask": 0.0, "span": "poisson", "replace": 1, "insert": 0.0, "rotate": 0.0}
+        settings = {
+            "permute_sentences": 0.0,
+            "mask": 0.0,
+            "span": "poisson",
+            "replace": 1,
+            "insert": 0.0,
+            "rotate": 0.0,
+        }
         unknown = set(noises) - set(settings)
         if unknown:
             raise TypeError(f"Denoising has no setting {', '.join(sorted(unknown))}; it has {', '.join(settings)}")
@@ -63,7 +70,8 @@ class Denoising(TextObjective):
         self.settings, self.mean, self.random = settings, mean, check_share("random", random, zero=True)
         self.full_stop, self.vocab_size = full_stop, tokenizer.vocab_size
         self.mask = need(tokenizer, "mask", "Denoising") if settings["mask"] or settings["insert"] else 0
-        self.word_table = np.asarray(tokenizer.word_starts)
+        by_word = settings["mask"] and settings["span"] != "token"
+        self.word_table = np.asarray(tokenizer.word_starts) if by_word else None
         super().__init__(corpus, tokenizer, length, packing, separator=tokenizer.eos_token_id, copies=copies)
 
     def build(self, examples: np.ndarray, chance: Chance) -> dict[str, np.ndarray]:
@@ -111,7 +119,7 @@ class Denoising(TextObjective):
     def hide(self, ids, able, lengths, chance: Chance) -> tuple[np.ndarray, np.ndarray]:
         """Spans of words, which may overlap; overlapping ones are one."""
         T, replace = ids.shape[1], self.settings["replace"]
-        starts = able if self.settings["span"] == "token" else self.word_table[ids] & able
+        starts = able if self.word_table is None else self.word_table[ids] & able
         words = starts.sum(1)
         budget = np.ceil(words * self.settings["mask"]).astype(np.int64)
         inserted = np.zeros_like(budget)

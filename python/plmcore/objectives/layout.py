@@ -21,9 +21,8 @@ class Format:
         self.types = [types[i] for i in at]
         self.specials = len(ids) - texts
         self.has_types = any(types)
-        self.left = getattr(tokenizer, "padding_side", "right") == "left"
-        self.pad = tokenizer.pad_token_id or 0
-        self.pad_type = getattr(tokenizer, "pad_token_type_id", 0)
+        self.left, self.pad = tokenizer.padding_side == "left", tokenizer.pad_token_id or 0
+        self.pad_type = tokenizer.family.pad_type
 
     def __call__(self, *lengths: np.ndarray) -> Layout:
         return Layout(self, lengths)
@@ -47,9 +46,9 @@ class Layout:
         self.starts = starts  # first column of each text, [B]
         columns = np.arange(self.width)
         self.masks = [(columns >= s[:, None]) & (columns < (s + n)[:, None]) for s, n in zip(starts, lengths)]
-        self.attention_mask = ((columns >= self.shift[:, None]) & (columns < (self.shift + self.lengths)[:, None])).astype(
-            np.int64
-        )
+        self.attention_mask = (
+            (columns >= self.shift[:, None]) & (columns < (self.shift + self.lengths)[:, None])
+        ).astype(np.int64)
 
     def put(self, *texts: np.ndarray, fill: int) -> np.ndarray:
         """Values of the texts' tokens where those stand, `fill` elsewhere.  each [B, T of the text] -> [B, T]"""

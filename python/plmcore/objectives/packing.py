@@ -57,14 +57,14 @@ class Documents:
 
     def __init__(self, text: Text, length: int):
         self.text, self.length = text, length
-        self.sizes = np.diff(text.documents)
-        self.pieces = np.append(0, np.cumsum(-(-self.sizes // length)))
+        self.pieces = np.append(0, np.cumsum(-(-np.diff(text.corpus.documents) // length)))
         self.count = int(self.pieces[-1])
 
     def runs(self, examples: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         document = np.searchsorted(self.pieces, examples, side="right") - 1
         before = (examples - self.pieces[document]) * self.length
-        return self.text.documents[document] + before, np.minimum(self.length, self.sizes[document] - before)
+        starts, ends = (self.text.corpus.documents[document + k] for k in (0, 1))
+        return starts + before, np.minimum(self.length, ends - starts - before)
 
     def lengths(self) -> np.ndarray:
         return self.runs(np.arange(self.count))[1]
@@ -111,12 +111,13 @@ def greedy(text: Text, length: int, across: bool) -> tuple[np.ndarray, np.ndarra
 
 def cut_points(text: Text, length: int) -> Iterator[tuple[list[int], list[bool]]]:
     """The ends of sentences, and cuts inside those longer than `length`; and whether a document ends there. Block by block."""
+    documents, sentences = text.corpus.documents, text.corpus.sentences
     separators = 0 if text.separator is None else 1
     previous = 0
-    for block in range(1, len(text.sentences), BLOCK):
-        ends = text.sentences[block : block + BLOCK]
-        document = np.searchsorted(text.documents, ends) - 1
-        last = ends == text.documents[document + 1]
+    for block in range(1, len(sentences), BLOCK):
+        ends = sentences[block : block + BLOCK]
+        document = np.searchsorted(documents, ends) - 1
+        last = ends == documents[document + 1]
         ends = ends + separators * (document + last)
         before = np.append(previous, ends[:-1])
         more = np.maximum(ends - before - 1, 0) // length

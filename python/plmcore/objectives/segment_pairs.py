@@ -13,8 +13,6 @@ from plmcore.objectives.masked import Masking
 from plmcore.objectives.objective import IGNORED, Objective, check_same_tokenizer, check_share, special_table
 from plmcore.objectives.packing import BLOCK
 
-OPEN = "the corpus has no document of two sentences, and segments are made of whole ones"
-
 
 class SegmentPairs(Objective):
     """Chunks of at least two sentences of one document that fill an example; where A ends and what B is changes with the epoch.
@@ -46,24 +44,27 @@ class SegmentPairs(Objective):
         self.masking = Masking(tokenizer, **masks) if masking else None
         self.short, self.copies = check_share("short", short, zero=True), copies
         self.corpus, self.special = corpus, special_table(corpus, tokenizer)
-        self.ids, self.sentences = np.asarray(corpus.ids), np.asarray(corpus.sentences)
-        self.documents = np.asarray(corpus.document_sentences)  # first sentence of each
-        self.first, self.last = chunks(self.sentences, self.documents, self.room)
+        self.first, self.last = chunks(corpus.sentences, corpus.document_sentences, self.room)
         if not len(self.first):
-            raise ValueError(OPEN)
+            raise ValueError("the corpus has no document of two sentences, and segments are made of whole ones")
 
     def examples(self, epoch: int) -> int:
         return len(self.first)
 
     def lengths(self, epoch: int) -> np.ndarray:
-        return np.minimum(self.sentences[self.last] - self.sentences[self.first], self.room) + self.format.specials
+        return (
+            np.minimum(self.corpus.sentences[self.last] - self.corpus.sentences[self.first], self.room)
+            + self.format.specials
+        )
 
     def chunk(self, examples: np.ndarray, chance: Chance) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """Sentences first, middle (where B begins) and last (not in it), and the tokens aimed at.  each [B]"""
         first, last = self.first[examples], self.last[examples]
         small = chance.uniform("short") < self.short
         target = np.where(small, 2 + chance.below(self.room - 1, "target"), self.room)
-        enough = np.searchsorted(self.sentences, self.sentences[first] + target)  # whole sentences up to the target
+        enough = np.searchsorted(
+            self.corpus.sentences, self.corpus.sentences[first] + target
+        )  # whole sentences up to the target
         last = np.where(small, np.clip(enough, first + 2, last), last)
         return first, first + 1 + chance.below(last - first - 1, "middle"), last, target
 
@@ -86,7 +87,7 @@ class SegmentPairs(Objective):
         lengths = [a[1] - a[0], b[1] - b[0]]
         numbers = [rows.filled(rows.ranges(s, n), n, 0) for s, n in zip((a[0], b[0]), lengths)]
         layout = self.format(*lengths)
-        inputs = layout.inputs(*(self.ids.take(n).astype(np.int64) for n in numbers))
+        inputs = layout.inputs(*(self.corpus.ids.take(n).astype(np.int64) for n in numbers))
         if self.masking is None:
             return inputs
         ids = inputs["input_ids"]
@@ -103,17 +104,16 @@ class NextSentence(SegmentPairs):
 
     def __init__(self, corpus, tokenizer, length: int = 128, **settings):
         super().__init__(corpus, tokenizer, length, **settings)
-        self.nonempty = np.flatnonzero(np.diff(self.documents))
-        if len(self.nonempty) < 2:
-            raise ValueError("NextSentence needs text of another document, and the corpus has one")
+        if len(corpus) < 2:
+            raise ValueError("NextSentence takes text of another document, and the corpus has one alone")
 
     def build(self, examples: np.ndarray, chance: Chance) -> dict[str, np.ndarray]:
         first, middle, last, target = self.chunk(examples, chance)
-        tokens = self.sentences
-        own = np.searchsorted(self.nonempty, np.searchsorted(self.documents, first, side="right") - 1)
-        other = chance.below(len(self.nonempty) - 1, "document")
-        other = self.nonempty[other + (other >= own)]
-        begin, end = self.documents[other], self.documents[other + 1]
+        tokens, documents = self.corpus.sentences, self.corpus.document_sentences
+        own = np.searchsorted(documents, first, side="right") - 1
+        other = chance.below(len(self.corpus) - 1, "document")
+        other += other >= own
+        begin, end = documents[other], documents[other + 1]
         begin = begin + chance.below(end - begin, "sentence")
         wanted = np.maximum(target - (tokens[middle] - tokens[first]), 1)
         end = np.minimum(np.searchsorted(tokens, tokens[begin] + wanted), end)
@@ -126,7 +126,7 @@ class SentenceOrder(SegmentPairs):
     """ALBERT: B follows A (sentence_order_label 0) or, half of the time, the two have changed places (1)."""
 
     def build(self, examples: np.ndarray, chance: Chance) -> dict[str, np.ndarray]:
-        first, middle, last = (self.sentences[x] for x in self.chunk(examples, chance)[:3])
+        first, middle, last = (self.corpus.sentences[x] for x in self.chunk(examples, chance)[:3])
         swapped = chance.uniform("swap") < 0.5
         a = np.where(swapped, middle, first), np.where(swapped, last, middle)
         b = np.where(swapped, first, middle), np.where(swapped, middle, last)

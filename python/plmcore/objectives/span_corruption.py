@@ -61,7 +61,7 @@ class SpanCorruption(TextObjective):
     def build(self, examples: np.ndarray, chance: Chance) -> dict[str, np.ndarray]:
         starts, lengths = self.packing.runs(examples)
         ids = self.packing.text.take(starts, lengths, self.format.pad)
-        noise, spans, part = *self.counts(lengths), self.parts(lengths, chance)
+        part = self.parts(lengths, chance)
         hidden, first = part % 2 == 1, np.zeros(ids.shape, bool)
         hidden &= rows.inside(lengths)
         first[:, 1:] = hidden[:, 1:] & (part[:, 1:] != part[:, :-1])
@@ -74,7 +74,7 @@ class SpanCorruption(TextObjective):
         both, keep = np.stack([sentinel, ids], 2), np.stack([first, hidden], 2)  # [B, T, 2]
         both, keep = both.reshape(len(ids), -1), keep.reshape(len(ids), -1)
         if self.final:
-            both = np.hstack([both, self.sentinels[spans][:, None]])
+            both = np.hstack([both, self.sentinels[self.counts(lengths)[1]][:, None]])
             keep = np.hstack([keep, np.ones((len(ids), 1), bool)])
         target, target_lengths = rows.compact(both, keep, self.format.pad)
         target_layout = self.format(target_lengths)

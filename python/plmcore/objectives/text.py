@@ -10,16 +10,15 @@ class Text:
 
     def __init__(self, corpus, separator: int | None = None):
         self.corpus, self.separator = corpus, separator
-        self.ids = np.asarray(corpus.ids)  # a plain view: indexing a memmap is slower
-        self.documents, self.sentences = np.asarray(corpus.documents), np.asarray(corpus.sentences)
-        extra = 0 if separator is None else 1
-        self.ends = self.documents[1:] + extra * np.arange(1, len(self.documents))  # after the separator
-        self.size = int(self.ends[-1]) if len(self.ends) else 0
+        self.size = len(corpus.ids)
+        if separator is not None:
+            self.ends = corpus.documents[1:] + np.arange(1, len(corpus.documents))  # after the separator
+            self.size += len(self.ends)
 
     def take(self, starts: np.ndarray, lengths: np.ndarray, fill: int) -> np.ndarray:
         """The tokens from each start, with `fill` beyond the lengths.  -> int64 [B, T]"""
         tokens, between = self.tokens(starts, lengths)
-        out = self.ids.take(tokens, mode="clip").astype(np.int64) if len(self.ids) else np.zeros(tokens.shape, np.int64)
+        out = self.corpus.ids.take(tokens, mode="clip").astype(np.int64)
         if between is not None:
             out[between] = self.separator
         out[~rows.inside(lengths)] = fill
@@ -40,12 +39,11 @@ class Text:
     def sentence_starts(self, starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
         """Where a sentence begins; the first column of a row counts as one.  bool [B, T]"""
         tokens, between = self.tokens(starts, lengths)
-        if not tokens.size:
-            return np.zeros(tokens.shape, bool)
-        low, high = (np.searchsorted(self.sentences, tokens[:, c], side=s) for c, s in ((0, "left"), (-1, "right")))
+        sentences = self.corpus.sentences
+        low, high = (np.searchsorted(sentences, tokens[:, c], side=s) for c, s in ((0, "left"), (-1, "right")))
         row, sentence = np.repeat(np.arange(len(starts)), high - low), rows.ranges(low, high - low)
         begins = np.zeros(tokens.shape, bool)
-        begins[row, self.sentences[sentence] - tokens[row, 0]] = True  # by token, then by column
+        begins[row, sentences[sentence] - tokens[row, 0]] = True  # by token, then by column
         begins = np.take_along_axis(begins, tokens - tokens[:, :1], 1)
         if between is not None:
             begins &= ~between
