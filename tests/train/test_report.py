@@ -50,7 +50,7 @@ def test_a_falling_loss_falls_on_the_page():
 
 
 def test_texts_cannot_become_markup():
-    page = report.page("<b>", {"<i>": "<script>"}, [], [(3, "</pre><script>alert(1)</script>")])
+    page = report.page("<b>", {"<i>": "<script>"}, [{"step": 3, "sample": "</pre><script>alert(1)</script>"}])
     assert "<script" not in page and "&lt;script&gt;" in page
 
 

@@ -10,17 +10,20 @@ import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 import plmcore as plm
 from plmcore import data, language_model, models, objectives, optim, tokenizers
 from plmcore._core import ArgumentError
 from plmcore.cli.progress import Progress
 from plmcore.files import atomic_write, sync_folder
-from plmcore.train import batching, checkpoint, groups, held_out, recipes, run_directory, schedules, settings
+from plmcore.train import batching, checkpoint, groups, held_out, recipes, run_directory, sampling, schedules, settings
 from plmcore.train.loop import Trainer
 from plmcore.train.run_directory import RunDirectory
 from plmcore.train.settings import SettingError, Settings
 
 HARMLESS = ("train.save_every", "train.keep", "train.log_every", "data.text")  # may differ when a run goes on
+PROMPT, SAMPLE = 12, 60  # tokens
 EXAMPLE = "plmcore pretrain gpt2 --size tiny --text FILE --out DIR"
 
 
@@ -194,7 +197,7 @@ class _Pretraining:
 
     def record_settings(self) -> None:
         """config.toml, with the digests of the texts; an error if those of a run that goes on have changed."""
-        table = self.settings["data"]
+        run, table = self.settings["run"], self.settings["data"]
         files = [pathlib.Path(t) for t in table["text"]]
         before = table.get("digests")
         if before is None:
@@ -207,7 +210,7 @@ class _Pretraining:
                     "it can go on with the old text, or begin again in another directory"
                 )
         with atomic_write(self.run.path / run_directory.CONFIG) as f:
-            f.write(settings.dumps(self.settings).encode())
+            f.write(settings.dumps(self.settings, recipes.defaults(run["family"], run["size"])).encode())
 
     def tokenizer(self) -> tokenizers.Tokenizer:
         """The tokenizer that was named, or one that is trained on the text; a copy is in the directory."""
@@ -255,13 +258,16 @@ class _Pretraining:
             evaluate = held_out.HeldOutLoss(held, min(options["evaluate_batches"], held.steps_per_epoch(0)))
         plm.seed(seed)
         model = models.build(self.model_config(tokenizer), self.settings["model"]["head"])
+        callbacks = [*self.callbacks]
+        if for_evaluation is not None and self.settings["objective"]["name"] == "causal-lm":
+            callbacks.insert(0, self.sampler(tokenizer, for_evaluation))
         trainer = Trainer(
             model, batches, self.optimizer(model), steps=options["steps"], schedule=self.schedule(), seed=seed,
             loss=batching.MeanLoss(model, options["label_smoothing"]), clip_norm=self.settings["optim"]["clip_norm"],
             nonfinite=options["nonfinite"], average=None if options["average"] is None else optim.EMA(model.parameters(), options["average"]),
             directory=self.run, save_every=options["save_every"], keep=options["keep"], log_every=options["log_every"],
             evaluate=evaluate, evaluate_every=options["evaluate_every"], patience=options["patience"],
-            callbacks=self.callbacks, data=corpus.fingerprint,
+            callbacks=callbacks, data=corpus.fingerprint,
         )  # fmt: skip
         saved = self.run.newest()
         if saved is not None:
@@ -269,6 +275,18 @@ class _Pretraining:
             self.run.say(f"going on from step {saved.step}")
         self.run.forget_after(trainer.step)
         return trainer
+
+    def sampler(self, tokenizer: tokenizers.Tokenizer, corpus: data.Corpus) -> Callable:
+        """After each evaluation: how the model goes on from the beginning of the held-out text."""
+        prompt = np.asarray(corpus.ids[:PROMPT], np.int64)
+
+        def sample(trainer: Trainer, metrics: Mapping[str, float]) -> None:
+            if trainer.score is not None:
+                ids = sampling.continuation(trainer.model, prompt, SAMPLE, seed=trainer.seed)
+                text = tokenizer.decode(np.concatenate([prompt, ids]))
+                self.run.record({"step": trainer.step, "sample": text})
+
+        return sample
 
     def objective(self, corpus: data.Corpus, tokenizer: tokenizers.Tokenizer) -> objectives.Objective:
         table = {k: v for k, v in self.settings["objective"].items() if v is not None}

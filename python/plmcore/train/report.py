@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 # Title of a chart -> its curves as (key of a metrics line, name, colour)
@@ -30,16 +30,13 @@ pre { background: #f5f5f2; padding: .8rem 1rem; white-space: pre-wrap; overflow-
 """
 
 
-def page(
-    title: str,
-    facts: Mapping[str, Any],
-    metrics: Sequence[Mapping[str, Any]],
-    samples: Iterable[tuple[int, str]] = (),
-) -> str:
-    """The whole page. `facts` is the table at its head; a sample is (step, text)."""
+def page(title: str, facts: Mapping[str, Any], metrics: Sequence[Mapping[str, Any]]) -> str:
+    """The whole page. `facts` is the table at its head; of the samples among the metrics the first and the last ones are shown."""
     rows = "".join(f"<tr><td>{_text(k)}</td><td>{_text(v)}</td></tr>" for k, v in facts.items())
     charts = "".join(filter(None, (chart(name, curves, metrics) for name, curves in CHARTS.items())))
-    shown = "".join(f"<h2>Sample after step {step}</h2><pre>{_text(text)}</pre>" for step, text in samples)
+    samples = [(m["step"], m["sample"]) for m in metrics if "sample" in m]
+    samples = samples[:1] + samples[1:][-3:]
+    shown = "".join(f"<h2>Sample after step {step:,}</h2><pre>{_text(text)}</pre>" for step, text in samples)
     return (
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{_text(title)}</title>'
         '<meta name="viewport" content="width=device-width"><link rel="icon" href="data:,">'

@@ -1,7 +1,7 @@
 """A run's directory:
 
 config.toml      everything that is needed to repeat the run
-metrics.jsonl    one object per line: step, loss, lr, norm, tokens, tokens_per_second, seconds; step, eval_loss, ...
+metrics.jsonl    one object per line: step, loss, lr, norm, tokens, tokens_per_second, seconds; step, eval_loss, ...; step, sample
 log.txt          what was said, with the time
 checkpoints/     see plmcore.train.checkpoint
 report.html      the curves, on one page
@@ -43,7 +43,6 @@ class RunDirectory:
         except OSError:
             self._lock.close()
             raise BlockingIOError(f"another process is working in '{self.path}'") from None
-        self.samples: list[tuple[int, str]] = []
         self.tensorboard: Any = None  # a writer with add_scalar(tag, value, step)
         self._background = Background()
         self._progress: Progress | None = None
@@ -81,14 +80,14 @@ class RunDirectory:
                 self._progress.clear()
             print(text, flush=True)
 
-    def record(self, values: Mapping[str, float]) -> None:
+    def record(self, values: Mapping[str, Any]) -> None:
         """A line of metrics.jsonl. JSON has no NaN: what is not finite is null."""
         line = {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in values.items()}
         with open(self.path / METRICS, "a", encoding="utf-8") as f:
             f.write(json.dumps(line) + "\n")
         if self.tensorboard is not None:
             for name, value in line.items():
-                if name != "step" and value is not None:
+                if name != "step" and isinstance(value, (int, float)):
                     self.tensorboard.add_scalar(name, value, line["step"])
 
     def metrics(self) -> list[dict[str, Any]]:
@@ -113,7 +112,7 @@ class RunDirectory:
         self._progress.update(step, f"loss {metrics['loss']:.3f}  {rate:,.0f} tokens/s")
 
     def write_report(self, title: str, facts: Mapping[str, Any]) -> pathlib.Path:
-        page = report.page(title, facts, self.metrics(), self.samples)
+        page = report.page(title, facts, self.metrics())
         with atomic_write(self.path / REPORT) as f:
             f.write(page.encode())
         return self.path / REPORT

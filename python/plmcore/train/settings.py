@@ -20,6 +20,7 @@ from plmcore._core import FormatError
 
 Settings = dict[str, dict[str, Any]]
 
+NONE = "none"  # TOML has no null
 BARE = re.compile(r"[A-Za-z0-9_-]+")
 
 
@@ -55,7 +56,9 @@ def known_key(settings: Mapping[str, Mapping[str, Any]], section: str, key: str)
 
 
 def fitted(name: str, value: Any, default: Any) -> Any:
-    """`value`, if it is of the default's kind; whole numbers will do where a fraction may stand."""
+    """`value`, if it is of the default's kind; whole numbers will do where a fraction may stand, and "none" for no value."""
+    if value == NONE and not isinstance(default, str):
+        return None
     if default is None or value is None:
         return value
     if isinstance(default, float) and isinstance(value, int) and not isinstance(value, bool):
@@ -74,7 +77,7 @@ def parse(assignment: str) -> tuple[str, str, Any]:
     if not (equals and dot and section and key):
         raise SettingError(f"a setting reads section.key=value, as in optim.lr=3e-4; got {assignment!r}")
     text = text.strip()
-    if text in ("", "none"):
+    if text in ("", NONE):
         return section, key, None
     try:
         return section, key, tomllib.loads(f"value = {text}")["value"]
@@ -94,12 +97,16 @@ def read(path: pathlib.Path) -> Settings:
     return values
 
 
-def dumps(settings: Mapping[str, Mapping[str, Any]]) -> str:
-    """As TOML. What is None is left out, which reads as None again."""
+def dumps(settings: Mapping[str, Mapping[str, Any]], defaults: Mapping[str, Mapping[str, Any]] = {}) -> str:
+    """As TOML. What is None is left out, unless it has a default, which would come back."""
     lines = []
     for section, table in settings.items():
         lines.append(f"[{section}]")
-        lines += [f"{_name(key)} = {_value(value)}" for key, value in table.items() if value is not None]
+        for key, value in table.items():
+            if value is None and defaults.get(section, {}).get(key) is not None:
+                value = NONE
+            if value is not None:
+                lines.append(f"{_name(key)} = {_value(value)}")
         lines.append("")
     return "\n".join(lines)
 
