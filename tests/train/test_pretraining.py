@@ -10,7 +10,7 @@ import plmcore as plm
 import pytest
 from plmcore import cli, train
 from plmcore.cli import demo
-from plmcore.train import pretraining, recipes, settings
+from plmcore.train import recipes, run_settings, settings
 
 FAST = [
     "data.vocab=300",
@@ -190,13 +190,13 @@ def test_bad_calls(text, tmp_path):
 @pytest.mark.parametrize("size", recipes.SIZES)
 def test_every_recipe_is_consistent(family, size):
     """Its settings are settings, and its model is one."""
-    known = pretraining.known_settings(family, size)
+    known = run_settings.defaults_of(family, size)
     assert settings.merged(known, recipes.defaults(family, size)) == known
     values = {k: v for k, v in known["model"].items() if v is not None and k != "head"}
-    config = pretraining.config_class(family)(**values)
+    config = run_settings.config_class(family)(**values)
     assert config.longest is None or config.longest >= known["data"]["length"]
     assert known["model"]["head"] in plm.models.family(config).HEADS
-    assert set(known["objective"]) - {"name"} == pretraining.objective_settings(known["objective"]["name"])
+    assert set(known["objective"]) - {"name"} == run_settings.objective_settings(known["objective"]["name"])
 
 
 def test_published_sizes():
@@ -206,9 +206,9 @@ def test_published_sizes():
         ("bert", "base", 109_482_240),
         ("roberta", "base", 124_645_632),
     ):
-        known = pretraining.known_settings(family, "base")
+        known = run_settings.defaults_of(family, "base")
         values = {k: v for k, v in known["model"].items() if v is not None and k != "head"}
-        config = pretraining.config_class(family)(vocab_size=known["data"]["vocab"], **values)
+        config = run_settings.config_class(family)(vocab_size=known["data"]["vocab"], **values)
         assert plm.models.count_parameters(config, head) == count
 
 

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
@@ -50,6 +51,24 @@ class Accumulated:
                 )
             self._firsts.append(self._firsts[-1] + times)
         return self._firsts[step]
+
+
+class Ahead:
+    """Another's batches, the next of which is made by a thread while one is used."""
+
+    def __init__(self, batches: Batches):
+        self.batches = batches
+        self._thread = concurrent.futures.ThreadPoolExecutor(1, thread_name_prefix="plmcore batches")
+        self._next: tuple[int, concurrent.futures.Future] | None = None
+
+    def __getitem__(self, step: int) -> Batch | Sequence[Batch]:
+        number, future = self._next or (None, None)
+        batch = future.result() if number == step else self.batches[step]
+        self._next = (step + 1, self._thread.submit(self.batches.__getitem__, step + 1))
+        return batch
+
+    def close(self) -> None:
+        self._thread.shutdown(cancel_futures=True)
 
 
 def ramp(start: int, end: int, steps: int) -> Callable[[int], int]:

@@ -17,14 +17,25 @@ from plmcore import data, language_model, models, objectives, optim, tokenizers
 from plmcore._core import ArgumentError
 from plmcore.cli.progress import Progress
 from plmcore.files import atomic_write, sync_folder
-from plmcore.train import batching, checkpoint, groups, held_out, recipes, run_directory, sampling, schedules, settings
+from plmcore.train import (
+    batching,
+    checkpoint,
+    groups,
+    held_out,
+    recipes,
+    run_directory,
+    run_settings,
+    sampling,
+    schedules,
+    settings,
+    tensorboard,
+)
 from plmcore.train.loop import Trainer
+from plmcore.train.recomputing import recompute_blocks
 from plmcore.train.run_directory import RunDirectory
 from plmcore.train.settings import SettingError, Settings
 
-HARMLESS = ("train.save_every", "train.keep", "train.log_every", "data.text")  # may differ when a run goes on
 PROMPT, SAMPLE = 12, 60  # tokens
-EXAMPLE = "plmcore pretrain gpt2 --size tiny --text FILE --out DIR"
 
 
 def pretrain(
@@ -56,120 +67,17 @@ def pretrain(
     }
     begun = out / run_directory.CONFIG
     if resume and begun.exists():
-        chosen = resumed_settings(begun, given, config, changes)
+        chosen = run_settings.resumed(begun, given, config, changes)
     else:
         if _files_in(out) and not resume:
             raise FileExistsError(f"'{out}' is not empty; --resume goes on with the run in it")
-        chosen = new_settings(given, config, changes)
+        chosen = run_settings.new(given, config, changes)
     with RunDirectory(out, quiet=quiet) as run:
         return _Pretraining(run, chosen, callbacks)()
 
 
-# ---- settings ----
-
-
-def known_settings(family: str, size: str, steps: int | None = None) -> Settings:
-    """All settings there are, those without a value as None."""
-    values = recipes.defaults(family, size, steps)
-    fields = {f.name: None for f in dataclasses.fields(config_class(values["run"]["family"]))}
-    values["model"] = {k: None for k in fields if k not in ("extra", "architectures", "model_type")} | values["model"]
-    values["objective"] = {k: None for k in objective_settings(values["objective"]["name"])} | values["objective"]
-    for option in ("width", "power", "hold", "cut", "ratio", "every", "start", "slope", "rise"):
-        values["schedule"].setdefault(option, None)
-    return values
-
-
-def config_class(family: str) -> type:
-    module = models.family(family)
-    return getattr(module, "CONFIGS", {}).get(family, module.CONFIG)
-
-
-def objective_settings(name: str) -> set[str]:
-    """The names of an objective's settings, those that it hands on to its masks included."""
-    from plmcore.objectives.masked import Masking
-
-    kind = objectives.__getattr__(objectives._CLASSES[name][1])
-    found: set[str] = set()
-    for cls in (*kind.__mro__, Masking):
-        parameters = inspect.signature(cls.__init__).parameters.values() if "__init__" in vars(cls) else ()
-        found |= {p.name for p in parameters if p.kind is not p.VAR_KEYWORD}
-        if parameters and not any(p.kind is p.VAR_KEYWORD for p in parameters):
-            break
-    return found - {"self", "corpus", "tokenizer", "length", "spans"}
-
-
-def new_settings(given: Settings, config: str | os.PathLike[str] | None, changes: Sequence[str]) -> Settings:
-    """The recipe's, changed by the config, by what was given, and by single settings, in this order."""
-    stored = settings.read(pathlib.Path(config)) if config is not None else {}
-    stored.get("data", {}).pop("digests", None)
-    single: Settings = {}
-    for text in changes:
-        section, key, value = settings.parse(text)
-        single.setdefault(section, {})[key] = value
-    layers = [stored, _stated(given), single]
-
-    def first(section: str, key: str, default: Any = None) -> Any:
-        found = [t[section][key] for t in layers if t.get(section, {}).get(key) is not None]
-        return found[-1] if found else default
-
-    family = first("run", "family")
-    if family is None:
-        raise ArgumentError(f"pretrain needs a family, one of {', '.join(recipes.RECIPES)}: {EXAMPLE}")
-    family = recipes.ALIASES.get(family, family)
-    size = first("run", "size", "tiny")
-    known = known_settings(family, size, first("train", "steps"))
-    known["run"]["family"] = family
-    result = settings.merged(known, *layers)
-    result["run"]["family"] = family
-    if not result["data"]["text"]:
-        raise ArgumentError(f"pretrain needs text: {EXAMPLE}")
-    return result
-
-
-def resumed_settings(
-    begun: pathlib.Path, given: Settings, config: str | os.PathLike[str] | None, changes: Sequence[str]
-) -> Settings:
-    """Those of the run; what is given again must be the same, but for what changes no bit of the result."""
-    stored = settings.read(begun)
-    digests = stored.get("data", {}).pop("digests", None)
-    run = stored.get("run", {})
-    if not isinstance(run.get("family"), str) or not isinstance(run.get("size"), str):
-        raise SettingError(f"'{begun}' must say run.family and run.size")
-    steps = stored.get("train", {}).get("steps")
-    known = settings.merged(known_settings(run["family"], run["size"], steps), stored)
-    given = _stated(given)
-    if "family" in given.get("run", {}):
-        given["run"]["family"] = recipes.ALIASES.get(given["run"]["family"], given["run"]["family"])
-    layers = [given]
-    if config is not None:
-        layers.insert(0, settings.read(pathlib.Path(config)))
-        layers[0].get("data", {}).pop("digests", None)
-    for text in changes:
-        section, key, value = settings.parse(text)
-        layers.append({section: {key: value}})
-    wanted = settings.merged(known, *layers)
-    for name in settings.differences(known, wanted):
-        if name not in HARMLESS:
-            section, _, key = name.partition(".")
-            raise SettingError(
-                f"the run in '{begun.parent}' has {name} = {known[section][key]!r}, not {wanted[section][key]!r}; "
-                "start another one in an empty directory"
-            )
-    wanted["data"]["text"] = known["data"]["text"]
-    wanted["data"]["digests"] = digests
-    return wanted
-
-
-def _stated(given: Settings) -> Settings:
-    tables = {section: {k: v for k, v in table.items() if v is not None} for section, table in given.items()}
-    return {section: table for section, table in tables.items() if table}
-
-
 def _files_in(folder: pathlib.Path) -> list[str]:
     return [p.name for p in folder.iterdir() if p.name != ".lock"] if folder.is_dir() else []
-
-
-# ---- the run ----
 
 
 class _Pretraining:
@@ -190,6 +98,7 @@ class _Pretraining:
         try:
             trainer.run()
         finally:
+            trainer.batches.close()
             self.report(trainer)
         lm = self.finish(trainer, tokenizer)
         self.run.say(f"model: {self.run.final}  curves: {self.run.path / run_directory.REPORT}")
@@ -261,8 +170,12 @@ class _Pretraining:
         callbacks = [*self.callbacks]
         if for_evaluation is not None and self.settings["objective"]["name"] == "causal-lm":
             callbacks.insert(0, self.sampler(tokenizer, for_evaluation))
+        if options["recompute"]:
+            recompute_blocks(model)
+        if options["tensorboard"]:
+            self.run.tensorboard = tensorboard.writer(self.run.path)
         trainer = Trainer(
-            model, batches, self.optimizer(model), steps=options["steps"], schedule=self.schedule(), seed=seed,
+            model, batching.Ahead(batches), self.optimizer(model), steps=options["steps"], schedule=self.schedule(), seed=seed,
             loss=batching.MeanLoss(model, options["label_smoothing"]), clip_norm=self.settings["optim"]["clip_norm"],
             nonfinite=options["nonfinite"], average=None if options["average"] is None else optim.EMA(model.parameters(), options["average"]),
             directory=self.run, save_every=options["save_every"], keep=options["keep"], log_every=options["log_every"],
@@ -294,7 +207,7 @@ class _Pretraining:
 
     def model_config(self, tokenizer: tokenizers.Tokenizer) -> models.config.Config:
         """The size, and what the tokenizer knows: the number of tokens and the special ones."""
-        kind = config_class(self.settings["run"]["family"])
+        kind = run_settings.config_class(self.settings["run"]["family"])
         known = {f.name for f in dataclasses.fields(kind)}
         values = {k: v for k, v in self.settings["model"].items() if v is not None and k != "head"}
         special = {f"{role}_token_id": getattr(tokenizer, f"{role}_token_id") for role in ("pad", "bos", "eos")}

@@ -185,6 +185,7 @@ def defaults(family: str, size: str = "tiny", steps: int | None = None) -> Setti
         "schedule": {"kind": "linear", "warmup": round(known.warmup * steps), "floor": 0.0, **known.schedule},
         "train": {
             "steps": steps, "log_every": 10, "save_every": max(1, steps // 10), "keep": 2, "evaluate_every": max(1, steps // 10), "evaluate_batches": 20,
-            "patience": None, "average": None, "label_smoothing": 0.0, "nonfinite": "stop",
+            "patience": None, "average": None, "label_smoothing": 0.0, "nonfinite": "stop", "recompute": False,
+            "tensorboard": False,
         },
     }  # fmt: skip
