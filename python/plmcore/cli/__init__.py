@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 
 import plmcore
-from plmcore.cli import demo, pretrain
+from plmcore.cli import demo, pretrain, tokenize
 
 EXAMPLES = """\
 examples:
@@ -17,6 +17,8 @@ examples:
                                                   train a tokenizer and a small GPT-2 on a text
   python -m plmcore convert model-dir new-dir     pytorch_model.bin to model.safetensors, without PyTorch and without running pickled code
   python -m plmcore info model-dir                family, head, parameters and memory of a model directory
+  python -m plmcore tokenize train texts/ --out my-tokenizer
+                                                  train a tokenizer on a folder of text
   cmake -B build -Dplmcore_DIR=$(python -m plmcore --cmake-dir)
                                                   build a C++ program against the installed library
 """
@@ -70,6 +72,7 @@ def parser() -> argparse.ArgumentParser:
     info.add_argument(
         "folder", type=pathlib.Path, metavar="DIR", help="a directory with config.json and safetensors files"
     )
+    tokenize.add_parser(commands)
     return main
 
 
@@ -116,5 +119,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             print(f"plmcore info: {e}", file=sys.stderr)
             return 1
         return 0
+    if args.command == "tokenize":
+        return tokenize.run(args)
     arguments.print_help()
     return 2

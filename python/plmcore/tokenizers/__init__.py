@@ -6,5 +6,15 @@ from plmcore.tokenizers.guard import TokenizerError
 from plmcore.tokenizers.loading import load_tokenizer
 from plmcore.tokenizers.tokenizer import Tokenizer
 from plmcore.tokenizers.training import train_tokenizer
+from plmcore.tokenizers.word_characters import WordCharacters
 
-__all__ = ["FAMILIES", "Batch", "Family", "Tokenizer", "TokenizerError", "load_tokenizer", "train_tokenizer"]
+__all__ = [
+    "FAMILIES",
+    "Batch",
+    "Family",
+    "Tokenizer",
+    "TokenizerError",
+    "WordCharacters",
+    "load_tokenizer",
+    "train_tokenizer",
+]

@@ -111,13 +111,15 @@ class Cut:
             keep_n, keep_m = share(n, m, room)
         else:
             keep_n, keep_m = (room - m, m) if self.truncation == "only_first" else (n, room - n)
-            if min(keep_n, keep_m) <= 0:
+            if (keep_n if self.truncation == "only_first" else keep_m) <= 0:
                 other = "second" if self.truncation == "only_first" else "first"
                 raise ArgumentError(
                     f"truncation={self.truncation!r}: the {other} text of pair {sample} alone, {m if other == 'second' else n} tokens, "
                     f"and {added} special tokens fill max_length={self.length}"
                 )
-        return [Window(sample, a, b) for a in self._slices(n, keep_n) for b in self._slices(m, keep_m)]
+        seconds = self._slices(m, keep_m)
+        rows = [Window(sample, a, b) for a in self._slices(n, keep_n) for b in seconds]
+        return [rows[0], *rows[len(seconds) :], *rows[1 : len(seconds)]]  # the order of transformers
 
     def _slices(self, n: int, room: int) -> list[slice]:
         if n <= room:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import json
+import re
 import unicodedata
 from collections.abc import Mapping, Sequence
 
@@ -86,7 +87,15 @@ class Pieces:
         return ids if self.numbers is None else self.numbers[ids], offsets, words
 
     def _without_commas(self, ids: np.ndarray) -> np.ndarray:
-        return np.concatenate([self._splits.get(int(i), [i]) for i in ids]).astype(np.int32)
+        at = np.flatnonzero(self._commas[ids])
+        new = [self._splits[i] for i in ids[at].tolist()]
+        repeats = np.ones(len(ids), np.int64)
+        repeats[at] = [len(parts) for parts in new]
+        starts = np.cumsum(repeats) - repeats
+        ids = np.repeat(ids, repeats)
+        for start, parts in zip(starts[at].tolist(), new):
+            ids[start : start + len(parts)] = parts
+        return ids
 
     @functools.cached_property
     def _splits(self) -> dict[int, list[int]]:
@@ -207,8 +216,15 @@ def tidy(text: str, lower: bool) -> str:
     """As ALBERT's and XLNet's own code prepares a text for their models."""
     text = " ".join(text.split()).replace("``", '"').replace("''", '"')
     if not text.isascii():
-        text = "".join(c for c in unicodedata.normalize("NFKD", text) if not unicodedata.combining(c))
+        text = _HIGH.sub(_without_marks, unicodedata.normalize("NFKD", text))
     return text.lower() if lower else text
+
+
+_HIGH = re.compile("[\u0300-\U0010ffff]+")  # no character below combines
+
+
+def _without_marks(found: re.Match) -> str:
+    return "".join(c for c in found[0] if not unicodedata.combining(c))
 
 
 def tidy_with_places(text: str, lower: bool) -> tuple[str, np.ndarray]:
@@ -221,7 +237,7 @@ def tidy_with_places(text: str, lower: bool) -> tuple[str, np.ndarray]:
         if c.isspace():
             while i < len(text) and text[i].isspace():
                 i += 1
-            if not characters or i == len(text):
+            if start == 0 or i == len(text):
                 continue
             c = " "
         elif c in "`'" and text[i : i + 1] == c:

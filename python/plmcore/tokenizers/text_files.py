@@ -67,3 +67,10 @@ def passages(
                     break
         if rest:
             yield rest
+
+
+def decoded(line: bytes, source: object) -> str:
+    try:
+        return line.decode("utf-8")
+    except UnicodeDecodeError as e:
+        raise FormatError(f"'{source}': byte {e.start} (0x{line[e.start]:02x}) is not valid UTF-8") from None

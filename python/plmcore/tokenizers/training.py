@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import io
+import json
 import os
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -64,28 +67,29 @@ def train_tokenizer(
     if vocab_size is not None and vocab_size < 1:
         raise ArgumentError(f"vocab_size must be at least 1, got {vocab_size}")
     text = _Text(files, texts, errors)
-    known = families.family(name)
-    train = {"unigram": _unigram, "characters": _characters}.get(kind, _library)
-    tokenizer = train(text, kind, known, vocab_size, lower, min_count, special_tokens, sample_bytes, seed)
-    if text.empty:
-        raise ArgumentError(f"there is no text in {text}")
+    plan = _Plan(text, kind, families.family(name), vocab_size, lower, min_count, special_tokens, sample_bytes, seed)
+    tokenizer = {"unigram": _unigram, "characters": _characters}.get(kind, _library)(plan)
     if out is not None:
         tokenizer.save(out)
     return tokenizer
 
 
 class _Text:
-    """The training text, once from beginning to end, with a progress line."""
+    """The training text from beginning to end, with a progress line."""
 
     def __init__(self, files: Paths | None, texts: Iterable[str] | None, errors: str):
         self.files = None if files is None else files_of(files)
-        self.texts, self.errors, self.empty = texts, errors, True
+        self.texts = list(texts) if isinstance(texts, Iterator) else texts  # read more than once
+        self.errors = errors
         self.bytes = sum(f.stat().st_size for f in self.files or ())
 
     def __iter__(self) -> Iterator[str]:
+        empty = True
         for passage in self._passages():
-            self.empty = self.empty and not passage.strip()
+            empty = empty and not passage.strip()
             yield passage
+        if empty:
+            raise ArgumentError(f"there is no text in {self}")
 
     def _passages(self) -> Iterator[str]:
         if self.files is None:
@@ -101,49 +105,92 @@ class _Text:
         return "the texts" if self.files is None else ", ".join(map(str, self.files[:5]))
 
 
-def _specials(known: Family, more: Sequence[str]) -> list[str]:
-    return list(dict.fromkeys([*known.roles.values(), *known.extra, *more]))
+@dataclass(frozen=True)
+class _Plan:
+    text: _Text
+    kind: str
+    family: Family
+    vocab_size: int | None
+    lower: bool | None
+    min_count: int | None
+    special_tokens: Sequence[str]
+    sample_bytes: int
+    seed: int
+
+    @property
+    def specials(self) -> list[str]:
+        return list(dict.fromkeys([*self.family.roles.values(), *self.family.extra, *self.special_tokens]))
 
 
-def _library(text, kind, known, vocab_size, lower, min_count, more, sample_bytes, seed) -> Tokenizer:
+def _library(plan: _Plan) -> Tokenizer:
     from tokenizers import pre_tokenizers, trainers
 
-    special, unknown = _specials(known, more), known.roles["unk"]
-    lower = known.lower and kind == "wordpiece" if lower is None else lower
+    kind, special, unknown = plan.kind, plan.specials, plan.family.roles["unk"]
+    lower = plan.family.lower and kind == "wordpiece" if plan.lower is None else plan.lower
     settings: dict[str, Any] = {}
-    common = dict(special_tokens=special, show_progress=False)
+    options = dict(
+        special_tokens=special, show_progress=False, min_frequency=plan.min_count or (1 if kind == "words" else 2)
+    )
+    options["vocab_size"] = 2**31 - 1 if plan.vocab_size is None else plan.vocab_size
     if kind == "words":
-        backend = library.words({unknown: 0}, lower=lower, unknown=unknown)
-        trainer = trainers.WordLevelTrainer(vocab_size=vocab_size or 2**31 - 1, min_frequency=min_count or 1, **common)
+        backend, trainer = (
+            library.words({unknown: 0}, lower=lower, unknown=unknown),
+            trainers.WordLevelTrainer(**options),
+        )
     elif kind == "wordpiece":
         backend, settings = library.wordpiece({unknown: 0}, lower=lower, unknown=unknown), {"do_lower_case": lower}
-        trainer = trainers.WordPieceTrainer(vocab_size=vocab_size, min_frequency=min_count or 2, **common)
+        trainer = trainers.WordPieceTrainer(**options)
     elif kind == "bpe":
-        backend = library.bpe({unknown: 0}, [], unknown)
-        trainer = trainers.BpeTrainer(
-            vocab_size=vocab_size, min_frequency=min_count or 2, end_of_word_suffix="</w>", **common
+        backend, trainer = (
+            library.bpe({unknown: 0}, [], unknown),
+            trainers.BpeTrainer(end_of_word_suffix="</w>", **options),
         )
     else:
-        backend, alphabet = library.byte_bpe({}, []), pre_tokenizers.ByteLevel.alphabet()
-        if vocab_size < len(alphabet) + len(special):
+        alphabet = pre_tokenizers.ByteLevel.alphabet()
+        if plan.vocab_size < len(alphabet) + len(special):
             raise ArgumentError(
-                f"a byte-level vocabulary has {len(alphabet)} bytes and {len(special)} special tokens; vocab_size={vocab_size} is too small"
+                f"a byte-level vocabulary has {len(alphabet)} bytes and {len(special)} special tokens; vocab_size={plan.vocab_size} is too small"
             )
-        trainer = trainers.BpeTrainer(
-            vocab_size=vocab_size, min_frequency=min_count or 2, initial_alphabet=alphabet, **common
-        )
+        backend, trainer = library.byte_bpe({}, []), trainers.BpeTrainer(initial_alphabet=alphabet, **options)
     with guard.panics("train_tokenizer"):
-        backend.native.train_from_iterator(text, trainer)
+        if kind in ("wordpiece", "bpe"):
+            trainer.special_tokens = [*special, *_letters(backend, plan.text, kind)]
+        backend.native.train_from_iterator(plan.text, trainer)
+        if kind in ("wordpiece", "bpe"):  # without the letters among the special tokens
+            model = json.loads(backend.native.to_str())["model"]
+            merges = [tuple(m) for m in model.get("merges", [])]
+            backend = (
+                library.bpe(model["vocab"], merges, unknown)
+                if kind == "bpe"
+                else library.wordpiece(model["vocab"], lower=lower, unknown=unknown)
+            )
     backend.__dict__.pop("vocabulary", None)
-    return dressed(backend, known, known.roles, "the trained vocabulary", settings=settings)
+    return dressed(backend, plan.family, plan.family.roles, "the trained vocabulary", settings=settings)
 
 
-def _unigram(text, kind, known, vocab_size, lower, min_count, more, sample_bytes, seed) -> Tokenizer:
+def _letters(backend: library.Library, text: _Text, kind: str) -> list[str]:
+    """The ##x or x</w> that words have, in order.
+
+    The trainer numbers them as it comes across them, in the order of a hash table, and breaks ties between pairs by number: told them
+    beforehand, it comes to the same vocabulary every time.
+    """
+    from tokenizers import Tokenizer, models, trainers
+
+    counter = Tokenizer(models.WordLevel())
+    counter.normalizer, counter.pre_tokenizer = backend.native.normalizer, backend.native.pre_tokenizer
+    counter.train_from_iterator(text, trainers.WordLevelTrainer(vocab_size=2**31 - 1, show_progress=False))
+    words = counter.get_vocab()
+    if kind == "wordpiece":
+        return sorted({"##" + c for c in set().union(*(word[1:] for word in words))})
+    return sorted({word[-1] + "</w>" for word in words})
+
+
+def _unigram(plan: _Plan) -> Tokenizer:
     import sentencepiece
 
-    options = dict(known.pieces)
-    lower = options.get("lower", False) if lower is None else lower
-    layout, n = dict(unk_id=0, bos_id=1, eos_id=2, pad_id=-1), vocab_size
+    known, options, n = plan.family, dict(plan.family.pieces), plan.vocab_size
+    lower = options.get("lower", False) if plan.lower is None else plan.lower
+    layout = dict(unk_id=0, bos_id=1, eos_id=2, pad_id=-1)
     if options.get("fairseq"):
         n -= 2 + len(known.languages)  # the four of fairseq stand for the model's three, <mask> comes last
     elif known.name == "t5":
@@ -154,29 +201,31 @@ def _unigram(text, kind, known, vocab_size, lower, min_count, more, sample_bytes
         layout |= dict(control_symbols=["<cls>", "<sep>", "<pad>", "<mask>", "<eod>", "<eop>"])
     if n < 10:
         raise ArgumentError(
-            f"vocab_size={vocab_size} leaves no room for pieces beside the special tokens of {known.name}"
+            f"vocab_size={plan.vocab_size} leaves no room for pieces beside the special tokens of {known.name}"
         )
-    keep = min(1.0, sample_bytes / max(text.bytes, 1))
-    lines = _lines(text, keep, seed)
+    lines = _lines(plan.text, min(1.0, plan.sample_bytes / max(plan.text.bytes, 1)), plan.seed)
     if options.get("tidy"):
         lines = (pieces.tidy(line, lower) for line in lines)
     written = io.BytesIO()
-    sentencepiece.set_random_generator_seed(seed % 2**32)
-    with guard.panics("train_tokenizer"):
-        sentencepiece.SentencePieceTrainer.train(
-            sentence_iterator=lines, model_writer=written, vocab_size=n, model_type="unigram", max_sentence_length=2 * LONGEST_LINE,
-            num_threads=16, minloglevel=2, **layout,
-        )  # fmt: skip
+    sentencepiece.set_random_generator_seed(plan.seed % 2**32)
+    try:
+        with guard.panics("train_tokenizer"):
+            sentencepiece.SentencePieceTrainer.train(
+                sentence_iterator=lines, model_writer=written, vocab_size=n, model_type="unigram",
+                max_sentence_length=2 * LONGEST_LINE, num_threads=16, minloglevel=2, **layout,
+            )  # fmt: skip
+    except guard.TokenizerError as e:
+        if most := re.search(r"too high.*<= (\d+)", str(e)):
+            most = int(most[1]) + plan.vocab_size - n
+            raise ArgumentError(
+                f"vocab_size={plan.vocab_size} is more than this text has pieces for: at most {most}"
+            ) from None
+        raise
+    settings = {"do_lower_case": lower} if "lower" in options else {}
     backend = pieces.read(written.getvalue(), "the trained model", known, lower)
-    tokenizer = dressed(
-        backend,
-        known,
-        known.roles,
-        "the trained model",
-        settings={"do_lower_case": lower} if "lower" in options else {},
-    )
-    if more:
-        tokenizer.add_tokens(more, special=True)
+    tokenizer = dressed(backend, known, known.roles, "the trained model", settings=settings)
+    if plan.special_tokens:
+        tokenizer.add_tokens(plan.special_tokens, special=True)
     return tokenizer
 
 
@@ -196,14 +245,15 @@ def _lines(text: Iterable[str], keep: float, seed: int) -> Iterator[str]:
                 line = line[cut:]
 
 
-def _characters(text, kind, known, vocab_size, lower, min_count, more, sample_bytes, seed) -> Tokenizer:
+def _characters(plan: _Plan) -> Tokenizer:
     counts: Counter[int] = Counter()
-    for passage in text:
+    for passage in plan.text:
         codes, n = np.unique(np.frombuffer(passage.encode("utf-32-le"), np.uint32), return_counts=True)
         counts.update(dict(zip(codes.tolist(), n.tolist())))
-    special = _specials(known, more)
-    room = len(counts) if vocab_size is None else vocab_size - len(special)
-    often = [code for code, n in sorted(counts.items(), key=lambda item: (-item[1], item[0])) if n >= (min_count or 1)]
-    tokens = [*special, *map(chr, sorted(often[: max(room, 0)]))]
-    backend = characters.Characters({token: i for i, token in enumerate(tokens)}, known.roles["unk"])
-    return dressed(backend, known, known.roles, "the trained vocabulary")
+    room = len(counts) if plan.vocab_size is None else max(plan.vocab_size - len(plan.specials), 0)
+    often = [
+        code for code, n in sorted(counts.items(), key=lambda item: (-item[1], item[0])) if n >= (plan.min_count or 1)
+    ]
+    tokens = [*plan.specials, *map(chr, sorted(often[:room]))]
+    backend = characters.Characters({token: i for i, token in enumerate(tokens)}, plan.family.roles["unk"])
+    return dressed(backend, plan.family, plan.family.roles, "the trained vocabulary")
