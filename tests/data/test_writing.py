@@ -11,9 +11,10 @@ import time
 import numpy as np
 import plmcore as plm
 import pytest
-from plmcore.data import Corpus, blocks, manifest, write_corpus
+from plmcore.data import Corpus, blocks, manifest, write_corpus, writing
 from word_tokenizer import WordTokenizer
 
+LAST = "Zebra"
 WORDS = "the ship sails over a wide sea Mr. Smith said so and left 3.5 days ago".split()
 
 
@@ -34,7 +35,7 @@ def folder(tmp_path):
     (tmp_path / "in" / "deep").mkdir(parents=True)
     for k in range(4):
         (tmp_path / "in" / f"{k}.txt").write_text(prose(k))
-    (tmp_path / "in" / "deep" / "5.txt.gz").write_bytes(gzip.compress(prose(5).encode()))
+    (tmp_path / "in" / "deep" / "5.txt.gz").write_bytes(gzip.compress((prose(5) + LAST).encode()))
     (tmp_path / "in" / ".hidden").write_bytes(b"\xff")
     return tmp_path
 
@@ -72,7 +73,7 @@ def test_documents_and_sentences(folder, monkeypatch, size):
     for k in range(4):
         texts += plm.data.read_text(folder / "in" / f"{k}.txt")
     texts += plm.data.read_text(folder / "in" / "deep" / "5.txt.gz")
-    assert contents(corpus) == expected(texts, broken) and len(texts) == 300
+    assert contents(corpus) == expected(texts, broken) and len(texts) == 301
     assert corpus.documents.tolist() == corpus.sentences[corpus.document_sentences].tolist()
     assert corpus.ids.dtype == np.uint16 and not corpus.ids.flags.writeable
     assert sorted(p.name for p in folder.iterdir()) == ["in", "out"]
@@ -83,10 +84,10 @@ def test_documents_and_sentences(folder, monkeypatch, size):
 
 def test_every_number_of_workers_writes_the_same(folder, small_blocks):
     written = []
-    for count in (1, 2, 3):
+    for count in (1, 3):
         write_corpus(folder / f"out{count}", folder / "in", WordTokenizer(), workers=count)
         written.append({p.name: p.read_bytes() for p in (folder / f"out{count}").iterdir()})
-    assert written[0] == written[1] == written[2] and len(written[0]) == 5
+    assert written[0] == written[1] and len(written[0]) == 5
 
 
 @pytest.mark.parametrize(
@@ -125,9 +126,9 @@ def test_a_document_longer_than_a_block_stays_one(tmp_path, small_blocks):
 
 
 def test_a_long_line(tmp_path):
-    (tmp_path / "in.txt").write_text("word " * 2_000_000 + "\nend\n")
+    (tmp_path / "in.txt").write_text("x" * 10_000_000 + " y\nend\n")
     corpus = write_corpus(tmp_path / "out", tmp_path / "in.txt", WordTokenizer(), workers=1, sentences="lines")
-    assert len(corpus) == 1 and len(corpus.ids) == 2_000_002
+    assert len(corpus) == 1 and len(corpus.ids) == 4
 
 
 def test_records(tmp_path, monkeypatch):
@@ -183,6 +184,10 @@ def test_a_killed_run_goes_on(folder, small_blocks, monkeypatch):
     with open(journal, "ab") as f:
         f.write(b'{"blocks": 9')  # cut short
     done = json.loads(journal.read_bytes().split(b"\n")[-2])["blocks"]
+    with pytest.raises(RuntimeError, match="ended with code 7"):  # and stopped a second time
+        monkeypatch.setattr(writing, "COMMIT", 2)
+        write_corpus(out, folder / "in", WordTokenizer(kill_at=LAST), workers=2)
+    assert json.loads(journal.read_bytes().split(b"\n")[-2])["blocks"] > done
     seen = []
     encode = WordTokenizer.encode_ids
     monkeypatch.setattr(WordTokenizer, "encode_ids", lambda self, texts: (seen.append(1), encode(self, texts))[1])
@@ -235,7 +240,7 @@ def test_overwrite(folder):
     with pytest.raises(FileExistsError, match="is a corpus already"):
         write_corpus(folder / "out", folder / "in" / "0.txt", tokenizer, workers=1)
     second = write_corpus(folder / "out", folder / "in" / "0.txt", tokenizer, workers=1, overwrite=True)
-    assert len(second) == 60 and len(first) == 300 and first[299].sum() > 0  # the old one is still mapped
+    assert len(second) == 60 and len(first) == 301 and first[300].sum() > 0  # the old one is still mapped
     assert sorted(p.name for p in folder.iterdir()) == ["in", "out"]
     with pytest.raises(FileExistsError, match="exists and is no corpus"):
         write_corpus(folder / "in", folder / "in" / "0.txt", tokenizer, workers=1, overwrite=True)

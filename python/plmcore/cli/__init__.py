@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 
 import plmcore
-from plmcore.cli import demo, pretrain, tokenize
+from plmcore.cli import corpus, demo, pretrain, tokenize
 
 EXAMPLES = """\
 examples:
@@ -19,6 +19,8 @@ examples:
   python -m plmcore info model-dir                family, head, parameters and memory of a model directory
   python -m plmcore tokenize train texts/ --out my-tokenizer
                                                   train a tokenizer on a folder of text
+  python -m plmcore corpus texts/ --tokenizer my-tokenizer --out my-corpus
+                                                  the same text as ids, ready for training
   cmake -B build -Dplmcore_DIR=$(python -m plmcore --cmake-dir)
                                                   build a C++ program against the installed library
 """
@@ -73,6 +75,7 @@ def parser() -> argparse.ArgumentParser:
         "folder", type=pathlib.Path, metavar="DIR", help="a directory with config.json and safetensors files"
     )
     tokenize.add_parser(commands)
+    corpus.add_parser(commands)
     return main
 
 
@@ -121,5 +124,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     if args.command == "tokenize":
         return tokenize.run(args)
+    if args.command == "corpus":
+        return corpus.run(args)
     arguments.print_help()
     return 2

@@ -13,12 +13,15 @@ from plmcore.data.readers import (
     read_table,
     read_text,
 )
+from plmcore.data.tasks import TASKS, Task, task
 from plmcore.data.writing import write_corpus
 
 __all__ = [
     "Batches",
     "Corpus",
     "Order",
+    "TASKS",
+    "Task",
     "read_conll",
     "read_conllu",
     "read_jsonl",
@@ -27,5 +30,6 @@ __all__ = [
     "read_squad",
     "read_table",
     "read_text",
+    "task",
     "write_corpus",
 ]

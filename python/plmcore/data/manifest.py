@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from plmcore._core import FormatError
+from plmcore.data import mapped
 
 FILE = "corpus.json"
 VERSION = 1
@@ -125,6 +126,21 @@ def verify(folder: pathlib.Path, content: dict[str, Any]) -> None:
             last = int(offsets[-1])
         if last != end:
             raise FormatError(f"'{folder / name}' must end with {end}, got {last}")
+    _verify_documents(folder)
+
+
+def _verify_documents(folder: pathlib.Path) -> None:
+    ends, documents, last = (
+        mapped.array(folder / name, OFFSETS) for name in (SENTENCES, DOCUMENTS, DOCUMENT_SENTENCES)
+    )
+    for at in range(0, len(documents), BLOCK):
+        differing = np.flatnonzero(ends[last[at : at + BLOCK]] != documents[at : at + BLOCK])
+        if len(differing):
+            k = at + int(differing[0])
+            raise FormatError(
+                f"'{folder}' is damaged: document {k - 1} ends at token {documents[k]} by {DOCUMENTS}, and its last sentence ends at token {ends[last[k]]}"
+            )
+        mapped.trim()
 
 
 def _blocks(path: pathlib.Path, sums: list[int]) -> Iterator[tuple[int, bytes]]:

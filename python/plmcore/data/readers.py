@@ -42,18 +42,22 @@ def read_text(path: Path, *, documents: str = "blank", errors: str = "strict") -
 
 def read_jsonl(path: Path, *, errors: str = "strict") -> Iterator[Record]:
     """One JSON object to a line; blank lines are passed over."""
+    return (record for _, record in numbered_jsonl(path, errors=errors))
+
+
+def numbered_jsonl(path: Path, *, errors: str = "strict") -> Iterator[tuple[int, Record]]:
     for number, line in lines(path, errors):
-        if line.strip():
-            yield json_object(line, path, number)
+        if not is_blank(line):
+            yield number, json_object(line, path, number)
 
 
 def json_object(line: str, path: Path, number: int) -> Record:
     try:
         record = json.loads(line)
     except (ValueError, RecursionError) as e:
-        raise _wrong(path, number, f"not valid JSON: {e}") from None
+        raise wrong(path, number, f"not valid JSON: {e}") from None
     if not isinstance(record, dict):
-        raise _wrong(path, number, f"one JSON object to a line, got a {type(record).__name__}")
+        raise wrong(path, number, f"one JSON object to a line, got a {type(record).__name__}")
     return record
 
 
@@ -63,13 +67,29 @@ def read_table(
     delimiter: str | None = None,
     header: bool | Sequence[str] = True,
     quoted: bool | None = None,
+    ragged: str = "error",
     errors: str = "strict",
 ) -> Iterator[dict[str, str]]:
     """Rows of a TSV or CSV file by the names of its first line, or by those given as `header`; header=False names columns "0", "1", ...
 
     Without `delimiter` a name in .csv means commas, any other tabs. `quoted` fields may hold the delimiter and line breaks, and "" for a quote;
-    without it that is so for commas only. Every row must have as many fields as the header.
+    without it that is so for commas only. Every row must have as many fields as the header; ragged="skip" passes over those that have not.
     """
+    options = dict(delimiter=delimiter, header=header, quoted=quoted, ragged=ragged, errors=errors)
+    return (row for _, row in numbered_table(path, **options))
+
+
+def numbered_table(
+    path: Path,
+    *,
+    delimiter: str | None = None,
+    header: bool | Sequence[str] = True,
+    quoted: bool | None = None,
+    ragged: str = "error",
+    errors: str = "strict",
+) -> Iterator[tuple[int, dict[str, str]]]:
+    if ragged not in ("error", "skip"):
+        raise ValueError(f"ragged must be 'error' or 'skip', got {ragged!r}")
     if delimiter is None:
         delimiter = "," if ".csv" in pathlib.Path(path).suffixes else "\t"
     quoted = delimiter == "," if quoted is None else quoted
@@ -79,12 +99,13 @@ def read_table(
         if names is None:
             names = row if header else [str(k) for k in range(len(row))]
             if len(set(names)) < len(names):
-                raise _wrong(path, number, f"the header names a column twice: {names}")
+                raise wrong(path, number, f"the header names a column twice: {names}")
             if header:
                 continue
-        if len(row) != len(names):
-            raise _wrong(path, number, f"{len(names)} fields expected ({', '.join(names)}), got {len(row)}")
-        yield dict(zip(names, row))
+        if len(row) == len(names):
+            yield number, dict(zip(names, row))
+        elif ragged == "error":
+            raise wrong(path, number, f"{len(names)} fields expected ({', '.join(names)}), got {len(row)}")
 
 
 def _plain_rows(path: Path, delimiter: str, errors: str) -> Iterator[tuple[int, list[str]]]:
@@ -103,7 +124,7 @@ def _quoted_rows(path: Path, delimiter: str, errors: str) -> Iterator[tuple[int,
         while line.count('"') % 2:  # a field goes on in the next line
             following = next(numbered, None)
             if following is None:
-                raise _wrong(path, number, "a quoted field that begins here does not end")
+                raise wrong(path, number, "a quoted field that begins here does not end")
             line += "\n" + following[1]
         yield number, _quoted_fields(line, delimiter, path, number)
 
@@ -118,7 +139,7 @@ def _quoted_fields(line: str, delimiter: str, path: Path, number: int) -> list[s
         if gathered.startswith('"'):
             inner = gathered[1:-1] if len(gathered) > 1 and gathered.endswith('"') else None
             if inner is None or '"' in inner.replace('""', ""):
-                raise _wrong(path, number, f"text behind the closing quote of {gathered[:60]!r}")
+                raise wrong(path, number, f"text behind the closing quote of {gathered[:60]!r}")
             gathered = inner.replace('""', '"')
         fields.append(gathered)
         gathered = ""
@@ -151,7 +172,7 @@ def read_conll(
             continue
         row = line.split(separator)
         if len(row) != len(columns):
-            raise _wrong(path, number, f"{len(columns)} columns expected, got {len(row)}: {line[:80]!r}")
+            raise wrong(path, number, f"{len(columns)} columns expected, got {len(row)}: {line[:80]!r}")
         rows.append(row)
     yield from sentence()
 
@@ -173,15 +194,15 @@ def read_conllu(path: Path, *, errors: str = "strict") -> Iterator[Record]:
         elif line.strip():
             row = line.split("\t")
             if len(row) != len(CONLLU):
-                raise _wrong(
+                raise wrong(
                     path, number, f"{len(CONLLU)} columns separated by tabs expected, got {len(row)}: {line[:80]!r}"
                 )
             if "-" in row[0] or "." in row[0]:
                 continue
             if row[0] != str(len(rows) + 1):
-                raise _wrong(path, number, f"word {len(rows) + 1} of the sentence expected, got {row[0]!r}")
+                raise wrong(path, number, f"word {len(rows) + 1} of the sentence expected, got {row[0]!r}")
             if row[6] != "_" and not (row[6].isascii() and row[6].isdigit()):
-                raise _wrong(path, number, f"the head must be the number of a word, got {row[6]!r}")
+                raise wrong(path, number, f"the head must be the number of a word, got {row[6]!r}")
             rows.append(row)
         elif rows:
             record: Record = {name: [row[k] for row in rows] for k, name in enumerate(CONLLU[:8]) if k}
@@ -230,7 +251,7 @@ def read_parallel(source: Path, target: Path, *, errors: str = "strict") -> Iter
     for number, (one, other) in enumerate(pairs, 1):
         if one is None or other is None:
             shorter, longer = (source, target) if one is None else (target, source)
-            raise _wrong(
+            raise wrong(
                 shorter, number, f"the file ends, and '{os.fspath(longer)}' goes on; they must have as many lines each"
             )
         yield {"source": one[1], "target": other[1]}
@@ -269,5 +290,5 @@ def text_field(record: Record, field: str, path: Path, where: str) -> str:
     return text
 
 
-def _wrong(path: Path, line: int, what: str) -> FormatError:
+def wrong(path: Path, line: int, what: str) -> FormatError:
     return FormatError(f"'{os.fspath(path)}', line {line}: {what}")

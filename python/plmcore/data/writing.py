@@ -50,7 +50,7 @@ def write_corpus(
     field       the text in .jsonl, .csv, .tsv and .parquet files, where each record is a document
 
     A run that was stopped goes on where it was when it is called again with the same arguments. Until it is complete everything lies in
-    the folder .NAME.partial beside `out`. The result does not depend on `workers`. `progress` is called with bytes read and their total.
+    the folder .NAME.partial beside `out`. overwrite=True replaces a corpus or an unfinished one. The result does not depend on `workers`. `progress` is called with bytes read and their total.
     """
     for name, value, known in (
         ("documents", documents, ("blank", "line", "file")),
@@ -66,7 +66,7 @@ def write_corpus(
     _check_free(out, overwrite)
     files = files_in([inputs] if isinstance(inputs, str | os.PathLike) else inputs)
     encoder = Encoder(tokenizer, documents, sentences, unwrap, field, errors)
-    with _Partial(out, files, encoder) as partial:
+    with _Partial(out, files, encoder, overwrite) as partial:
         partial.fill(count, progress)
         partial.finish(out)
     return Corpus.open(out, verify=False)
@@ -78,7 +78,7 @@ def _check_free(out: pathlib.Path, overwrite: bool) -> None:
     if not (out / manifest.FILE).exists():
         raise FileExistsError(f"'{out}' exists and is no corpus")
     if not overwrite:
-        raise FileExistsError(f"'{out}' is a corpus already; overwrite=True replaces it")
+        raise FileExistsError(f"'{out}' is a corpus already; overwrite replaces it")
 
 
 def _source(files: list[pathlib.Path], encoder: Encoder) -> dict[str, Any]:
@@ -104,9 +104,9 @@ def _described(tokenizer: Any) -> dict[str, Any]:
 class _Partial:
     """A corpus that is being written: its files, and a journal of how long each was when it was last safe on the disk."""
 
-    def __init__(self, out: pathlib.Path, files: list[pathlib.Path], encoder: Encoder):
+    def __init__(self, out: pathlib.Path, files: list[pathlib.Path], encoder: Encoder, overwrite: bool):
         self.folder = out.absolute().with_name(f".{out.absolute().name}.partial")
-        self.inputs, self.encoder = files, encoder
+        self.inputs, self.encoder, self.overwrite = files, encoder, overwrite
         self.source = _source(files, encoder)
         self.tokenizer = _described(encoder.tokenizer)
         self.vocab_size = int(encoder.tokenizer.vocab_size)
@@ -130,15 +130,23 @@ class _Partial:
 
     def __exit__(self, *error: object) -> None:
         self._stack.close()
+        if not self.committed:  # nothing to go on from
+            shutil.rmtree(self.folder, ignore_errors=True)
 
     def _resume(self) -> None:
         """Goes back to the last entry of the journal. A new journal begins with the job."""
         self.journal.seek(0)
-        entries = [json.loads(line) for line in self.journal.read().split(b"\n")[:-1]]
+        noted = self.journal.read()
+        noted = noted[: noted.rfind(b"\n") + 1]  # the last entry may be cut short
+        self.journal.truncate(len(noted))
+        entries = [json.loads(line) for line in noted.splitlines()]
         if entries and entries[0] != {"job": self.job}:
-            raise FileExistsError(
-                f"'{self.folder}' holds an unfinished corpus of other files, another tokenizer or other options; delete it, or repeat its command"
-            )
+            if len(entries) > 1 and not self.overwrite:
+                raise FileExistsError(
+                    f"'{self.folder}' holds an unfinished corpus of other files, another tokenizer or other options; repeat its command, delete it, or overwrite"
+                )
+            entries = []
+        self.committed = len(entries) > 1
         state = entries[-1] if len(entries) > 1 else {"blocks": 0, "closed": 0, "bytes": dict.fromkeys(NAMES, 0)}
         self.blocks, self.closed = state["blocks"], state["closed"]
         for name, file in self.files.items():
@@ -222,6 +230,7 @@ class _Partial:
             os.fsync(file.fileno())
         sizes = {name: sums.bytes for name, sums in self.sums.items()}
         self._note({"blocks": self.blocks, "closed": self.closed, "bytes": sizes})
+        self.committed = True
 
     def _note(self, entry: dict[str, Any]) -> None:
         self.journal.write(json.dumps(entry).encode() + b"\n")
