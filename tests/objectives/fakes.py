@@ -5,7 +5,19 @@ import types
 import numpy as np
 from plmcore.data import Corpus
 
-SPECIALS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "<s>", "</s>", "[sMASK]", "[gMASK]", "<|startofpiece|>", "<|endofpiece|>")
+SPECIALS = (
+    "[PAD]",
+    "[UNK]",
+    "[CLS]",
+    "[SEP]",
+    "[MASK]",
+    "<s>",
+    "</s>",
+    "[sMASK]",
+    "[gMASK]",
+    "<|startofpiece|>",
+    "<|endofpiece|>",
+)
 FORMATS = {  # before, between, after one or two texts: (token, type); types of the texts
     "bert": ([[("[CLS]", 0)], [("[SEP]", 0)], [("[SEP]", 1)]], [0, 1]),
     "bart": ([[("<s>", 0)], [("</s>", 0), ("</s>", 0)], [("</s>", 0)]], [0, 0]),

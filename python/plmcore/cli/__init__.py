@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 
 import plmcore
-from plmcore.cli import corpus, demo, pretrain, tokenize
+from plmcore.cli import corpus, demo, pretrain, show, tokenize
 
 EXAMPLES = """\
 examples:
@@ -17,6 +17,7 @@ examples:
                                                   train a tokenizer and a small GPT-2 on a text
   python -m plmcore convert model-dir new-dir     pytorch_model.bin to model.safetensors, without PyTorch and without running pickled code
   python -m plmcore info model-dir                family, head, parameters and memory of a model directory
+  python -m plmcore show masked-lm --text "..."   what an objective makes of a text, and what is to be predicted
   python -m plmcore tokenize train texts/ --out my-tokenizer
                                                   train a tokenizer on a folder of text
   python -m plmcore corpus texts/ --tokenizer my-tokenizer --out my-corpus
@@ -74,6 +75,7 @@ def parser() -> argparse.ArgumentParser:
     info.add_argument(
         "folder", type=pathlib.Path, metavar="DIR", help="a directory with config.json and safetensors files"
     )
+    show.add_parser(commands)
     tokenize.add_parser(commands)
     corpus.add_parser(commands)
     return main
@@ -122,6 +124,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             print(f"plmcore info: {e}", file=sys.stderr)
             return 1
         return 0
+    if args.command == "show":
+        return show.run(args)
     if args.command == "tokenize":
         return tokenize.run(args)
     if args.command == "corpus":

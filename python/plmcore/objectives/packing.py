@@ -73,13 +73,15 @@ class Documents:
 class Sentences:
     """As many whole sentences as fit into `length`, of one document or, with `across`, of as many as it takes.
 
-    A sentence longer than that is cut.
+    A sentence longer than that is cut. The separator of a document that ends a run is not in it.
     """
 
     def __init__(self, text: Text, length: int, across: bool):
         self.text = text
         self.starts, self.ends = greedy(text, length, across)
         self.count = len(self.ends)
+        if text.separator is not None:
+            self.ends -= np.isin(self.ends, text.ends)
 
     def runs(self, examples: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return self.starts[examples], self.ends[examples] - self.starts[examples]
@@ -91,10 +93,11 @@ class Sentences:
 def greedy(text: Text, length: int, across: bool) -> tuple[np.ndarray, np.ndarray]:
     """Starts and ends of runs of whole sentences, each as long as it can be, over the whole text."""
     starts, ends = array.array("q"), array.array("q")
+    separators = 0 if text.separator is None else 1
     start = end = 0
     for cuts, closed in cut_points(text, length):
         for cut, close in zip(cuts, closed):
-            if cut - start > length and end > start:
+            if cut - start - (close and separators) > length and end > start:
                 starts.append(start)
                 ends.append(end)
                 start = end
@@ -120,7 +123,7 @@ def cut_points(text: Text, length: int) -> Iterator[tuple[list[int], list[bool]]
         last = ends == documents[document + 1]
         ends = ends + separators * (document + last)
         before = np.append(previous, ends[:-1])
-        more = np.maximum(ends - before - 1, 0) // length
+        more = (ends - separators * last - before - 1) // length
         inner = np.repeat(before, more) + length * rows.ranges(np.ones_like(more), more)
         cuts = np.insert(ends, np.repeat(np.arange(len(ends)), more), inner)
         closed = np.zeros(len(cuts), bool)

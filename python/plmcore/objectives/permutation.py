@@ -36,9 +36,10 @@ class PermutationLM(TextObjective):
         streams: int | None = None,
         copies: int | None = None,
     ):
+        end = tokenizer.id_of("<eod>")
         super().__init__(
             corpus, tokenizer, length, packing,
-            separator=tokenizer.eos_token_id, stride=stride, streams=streams, copies=copies,
+            separator=tokenizer.eos_token_id if end is None else end, stride=stride, streams=streams, copies=copies,
         )  # fmt: skip
         self.length, self.block = length, length if block is None else block
         if self.block < 2:

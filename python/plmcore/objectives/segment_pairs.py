@@ -52,10 +52,8 @@ class SegmentPairs(Objective):
         return len(self.first)
 
     def lengths(self, epoch: int) -> np.ndarray:
-        return (
-            np.minimum(self.corpus.sentences[self.last] - self.corpus.sentences[self.first], self.room)
-            + self.format.specials
-        )
+        """At most: which sentences are taken is known with the seed."""
+        return np.full(len(self.first), self.room + self.format.specials)
 
     def chunk(self, examples: np.ndarray, chance: Chance) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """Sentences first, middle (where B begins) and last (not in it), and the tokens aimed at.  each [B]"""
@@ -124,6 +122,10 @@ class NextSentence(SegmentPairs):
 
 class SentenceOrder(SegmentPairs):
     """ALBERT: B follows A (sentence_order_label 0) or, half of the time, the two have changed places (1)."""
+
+    def lengths(self, epoch: int) -> np.ndarray:
+        sizes = self.corpus.sentences[self.last] - self.corpus.sentences[self.first]
+        return np.minimum(sizes, self.room) + self.format.specials
 
     def build(self, examples: np.ndarray, chance: Chance) -> dict[str, np.ndarray]:
         first, middle, last = (self.corpus.sentences[x] for x in self.chunk(examples, chance)[:3])
