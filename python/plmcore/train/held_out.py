@@ -39,7 +39,7 @@ def _within(offsets: np.ndarray, begin: int, end: int) -> np.ndarray:
 
 
 class HeldOutLoss:
-    """model -> loss and perplexity per label over `count` batches, the same ones each time."""
+    """model -> loss and, of tokens alone, perplexity per label over `count` batches, the same ones each time."""
 
     def __init__(self, batches: batching.Batches, count: int):
         self.batches, self.count = batches, count
@@ -55,4 +55,6 @@ class HeldOutLoss:
         if not labels:
             raise ArgumentError("evaluation: the held-out text has nothing to predict")
         mean = total / labels
+        if any(name in batch for name in batching.PER_SEQUENCE):  # the sum of two losses
+            return {"loss": mean}
         return {"loss": mean, "perplexity": math.exp(min(mean, 700.0))}
