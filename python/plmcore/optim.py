@@ -263,7 +263,14 @@ class Adafactor(Optimizer):
         weight_decay: float = 0.0,
     ):
         super().__init__(
-            params, lr, weight_decay=weight_decay, eps=eps, floor=floor, threshold=threshold, power=power, relative=relative
+            params,
+            lr,
+            weight_decay=weight_decay,
+            eps=eps,
+            floor=floor,
+            threshold=threshold,
+            power=power,
+            relative=relative,
         )
 
     def moment_shape(self, param: Tensor, name: str) -> tuple[int, ...]:

@@ -37,6 +37,16 @@ def test_documents_inside_a_part_are_those_of_the_corpus(corpus):
     assert np.diff(second.sentences).tolist() == [1, 2, 5, 4]
 
 
+def test_corpora_that_belong_together_are_cut_between_documents(corpus):
+    other = Corpus.from_ids([np.arange(n) for n in (1, 2, 3, 4)], 10)
+    (a, b), (c, d) = held_out.split_documents([corpus, other], 0.5)
+    assert [len(x) for x in (a, b, c, d)] == [2, 2, 2, 2]
+    assert c[0].tolist() == list(range(9)) and d[1].tolist() == list(range(4))
+    assert held_out.split_documents([corpus, other], 0.1)[1] is None
+    with pytest.raises(plm.ArgumentError, match=r"as many documents each, got \[1, 4\]"):
+        held_out.split_documents([corpus, Corpus.from_ids([[1]], 10)], 0.5)
+
+
 def test_shares(corpus):
     assert held_out.split(corpus, 0.0) == (corpus, None)
     for share in (1.0, -0.1, 7):

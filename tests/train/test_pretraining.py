@@ -186,6 +186,38 @@ def test_bad_calls(text, tmp_path):
         plm.pretrain("gpt2", out=tmp_path / "x", text=["nowhere.txt"], quiet=True)
 
 
+TRANSLATION = [
+    "data.vocab=300",
+    "model.encoder_layers=1",
+    "model.decoder_layers=1",
+    "model.d_model=32",
+    "schedule.width=32",
+    "train.evaluate_batches=2",
+]
+
+
+def test_translation(tmp_path):
+    lines = demo.manual().split(". ")[:400]
+    one, other = tmp_path / "a.txt", tmp_path / "b.txt"
+    one.write_text("".join(line.replace("\n", " ").strip() + " .\n" for line in lines))
+    other.write_text("".join(line.replace("\n", " ").strip().upper() + " .\n" for line in lines))
+    run = lambda out, target: plm.pretrain(
+        "transformer", text=[one], target=target, out=out, steps=4, quiet=True, changes=TRANSLATION
+    )
+    lm = run(tmp_path / "run", [other])
+    assert lm.head == "seq2seq-lm" and (tmp_path / "run" / "target").is_dir()
+    metrics = train.run_directory.read_metrics(tmp_path / "run" / "metrics.jsonl")
+    evaluated = [m["eval_loss"] for m in metrics if "eval_loss" in m]
+    assert len(evaluated) == 4 and evaluated[-1] < evaluated[0]
+    with pytest.raises(plm.ArgumentError, match="needs --target"):
+        run(tmp_path / "x", [])
+    with pytest.raises(plm.ArgumentError, match="as many of translations, got 2"):
+        run(tmp_path / "y", [other, other])
+    other.write_text(other.read_text().replace("\n", "\n\n", 1))
+    with pytest.raises(plm.FormatError, match=r"b\.txt', line 2: it is empty"):
+        run(tmp_path / "z", [other])
+
+
 @pytest.mark.parametrize("family", recipes.RECIPES)
 @pytest.mark.parametrize("size", recipes.SIZES)
 def test_every_recipe_is_consistent(family, size):

@@ -13,6 +13,7 @@ EPILOG = """\
 examples:
   plmcore pretrain gpt2 --size tiny --text book.txt --out run
   plmcore pretrain bert --size mini --text wiki/ --steps 20000 --save-every 1000 --out run
+  plmcore pretrain transformer --size mini --text news.en --target news.de --out run
   plmcore pretrain --out run --resume                                         go on with a run that was stopped
   plmcore pretrain --config run/config.toml --set optim.lr=3e-4 --out other   the same again, with one change
 """
@@ -30,11 +31,22 @@ def add(commands) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     command.add_argument(
-        "family", nargs="?", metavar="FAMILY", help="gpt2, bert, roberta, albert, xlnet, bart, t5, gpt3 or openai-gpt"
+        "family",
+        nargs="?",
+        metavar="FAMILY",
+        help="gpt2, bert, roberta, albert, xlnet, bart, t5, transformer, gpt3 or openai-gpt",
     )
     command.add_argument("--size", metavar="SIZE", help="tiny, mini, small, medium, base or large (default: tiny)")
     command.add_argument(
         "--text", nargs="+", type=pathlib.Path, default=[], metavar="FILE", help="text files or folders"
+    )
+    command.add_argument(
+        "--target",
+        nargs="+",
+        type=pathlib.Path,
+        default=[],
+        metavar="FILE",
+        help="translations of TEXT, line by line (transformer)",
     )
     command.add_argument(
         "--steps", type=positive, metavar="N", help="updates of the parameters (default: the recipe's)"
@@ -62,7 +74,7 @@ def run(args: argparse.Namespace) -> int:
 
     try:
         pretrain(
-            args.family, out=args.out, text=args.text, size=args.size, steps=args.steps, save_every=args.save_every, seed=args.seed,
+            args.family, out=args.out, text=args.text, target=args.target, size=args.size, steps=args.steps, save_every=args.save_every, seed=args.seed,
             tokenizer=args.tokenizer, config=args.config, changes=args.set, resume=args.resume,
         )  # fmt: skip
     except Interrupted as e:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -21,6 +22,23 @@ def split(corpus: Corpus, share: float) -> tuple[Corpus, Corpus | None]:
     if cut == len(corpus.ids):
         return corpus, None
     return part(corpus, 0, cut), part(corpus, cut, len(corpus.ids))
+
+
+def split_documents(corpora: Sequence[Corpus], share: float) -> tuple[tuple[Corpus, ...], tuple[Corpus, ...] | None]:
+    """The same for corpora whose documents belong together: all without the last `share` of documents, and those."""
+    if not 0 <= share < 1:
+        raise ArgumentError(f"held_out must be in [0, 1), got {share}")
+    counts = {len(corpus) for corpus in corpora}
+    if len(counts) > 1:
+        raise ArgumentError(f"corpora that belong together have as many documents each, got {sorted(counts)}")
+    cut = len(corpora[0]) - int(len(corpora[0]) * share)
+    if cut == len(corpora[0]):
+        return tuple(corpora), None
+    cuts = [int(corpus.documents[cut]) for corpus in corpora]
+    return (
+        tuple(part(c, 0, at) for c, at in zip(corpora, cuts, strict=True)),
+        tuple(part(c, at, len(c.ids)) for c, at in zip(corpora, cuts, strict=True)),
+    )
 
 
 def part(corpus: Corpus, begin: int, end: int) -> Corpus:

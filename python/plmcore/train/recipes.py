@@ -54,6 +54,7 @@ class Recipe:
     optim: dict[str, Any] = field(default_factory=dict)
     schedule: dict[str, Any] = field(default_factory=dict)
     data: dict[str, Any] = field(default_factory=dict)
+    train: dict[str, Any] = field(default_factory=dict)
     scaled: bool = True  # small sizes have rates of their own
     sizes: dict[str, Size] = field(default_factory=dict)  # where the published base differs
 
@@ -144,6 +145,12 @@ RECIPES = {
         optim=dict(kind="adamw", betas=[0.9, 0.98], weight_decay=0.01, eps=1e-6, clip_norm=0.1), schedule=dict(kind="polynomial"), data=SENTENCES,
         sizes={"base": Size(12, 768, 12, 512, 8, 1000, None, None), "large": Size(24, 1024, 16, 512, 4, 2000, None, None)},
     ),
+    "transformer": Recipe(
+        _stacks, "seq2seq-lm", dict(name="translation"), "byte-bpe", 37_000, 1.0, 100_000, 0.04,
+        optim=dict(kind="adam", betas=[0.9, 0.98], eps=1e-9, weight_decay=0.0, clip_norm=None), schedule=dict(kind="noam"),
+        data=dict(documents="line", sentences="document", unwrap=False), train=dict(label_smoothing=0.1), scaled=False,
+        sizes={"base": Size(12, 512, 8, 128, 64, 12, None, None), "large": Size(12, 1024, 16, 128, 32, 24, None, None)},
+    ),
     "t5": Recipe(
         _t5, "seq2seq-lm", dict(name="span-corruption"), "unigram", 32_100, 1.0, 524_288, 0.0,
         optim=dict(kind="adafactor", weight_decay=0.0, clip_norm=None), schedule=dict(kind="inverse_sqrt"), data=SENTENCES, scaled=False,
@@ -170,11 +177,14 @@ def defaults(family: str, size: str = "tiny", steps: int | None = None) -> Setti
     objective = dict(known.objective)
     if objective.get("most"):
         objective["most"] = max(1, round(objective["most"] * s.length / 512))
+    schedule = {"kind": "linear", "warmup": round(known.warmup * steps), "floor": 0.0, **known.schedule}
+    if schedule["kind"] == "noam":
+        schedule |= {"width": s.width, "warmup": max(1, schedule["warmup"])}
     return {
         "run": {"family": ALIASES.get(family, family), "size": size, "seed": 0},
         "model": {"head": known.head, **known.model(s)},
         "data": {
-            "text": [], "held_out": 0.05, "tokenizer": known.tokenizer, "vocab": s.vocab or known.vocab, **known.data,
+            "text": [], "target": None, "held_out": 0.05, "tokenizer": known.tokenizer, "vocab": s.vocab or known.vocab, **known.data,
             "length": s.length, "batch": s.batch, "accumulate": s.accumulate,
         },
         "objective": objective,
@@ -182,10 +192,10 @@ def defaults(family: str, size: str = "tiny", steps: int | None = None) -> Setti
             "kind": "adamw", "lr": s.lr if s.lr and known.scaled else known.lr, "betas": [0.9, 0.999], "eps": 1e-8,
             "layer_decay": 1.0, **known.optim,
         },
-        "schedule": {"kind": "linear", "warmup": round(known.warmup * steps), "floor": 0.0, **known.schedule},
+        "schedule": schedule,
         "train": {
             "steps": steps, "log_every": 10, "save_every": max(1, steps // 10), "keep": 2, "evaluate_every": max(1, steps // 10), "evaluate_batches": 20,
             "patience": None, "average": None, "label_smoothing": 0.0, "nonfinite": "stop", "recompute": False,
-            "tensorboard": False,
+            "tensorboard": False, **known.train,
         },
     }  # fmt: skip

@@ -51,7 +51,7 @@ def objective_settings(name: str) -> set[str]:
         found |= {p.name for p in parameters if p.kind is not p.VAR_KEYWORD}
         if parameters and not any(p.kind is p.VAR_KEYWORD for p in parameters):
             break
-    return found - {"self", "corpus", "tokenizer", "length", "spans"}
+    return found - {"self", "corpus", "source", "target", "tokenizer", "target_tokenizer", "length", "spans"}
 
 
 def new(given: Settings, config: str | os.PathLike[str] | None, changes: Sequence[str]) -> Settings:
@@ -79,6 +79,13 @@ def new(given: Settings, config: str | os.PathLike[str] | None, changes: Sequenc
     result["run"]["family"] = family
     if not result["data"]["text"]:
         raise ArgumentError(f"pretrain needs text: {EXAMPLE}")
+    translates = result["objective"]["name"] == "translation"
+    if translates != bool(result["data"]["target"]):
+        raise ArgumentError(
+            "the Transformer learns to translate: it needs --target with the translations of --text, line by line"
+            if translates
+            else f"--target is for translation, and {family} learns from text alone"
+        )
     return result
 
 
@@ -111,7 +118,7 @@ def resumed(
                 f"the run in '{begun.parent}' has {name} = {known[section][key]!r}, not {wanted[section][key]!r}; "
                 "start another one in an empty directory"
             )
-    wanted["data"]["text"] = known["data"]["text"]
+    wanted["data"] |= {key: known["data"][key] for key in ("text", "target")}
     wanted["data"]["digests"] = digests
     return wanted
 
