@@ -11,11 +11,13 @@ import plmcore
 from plmcore.cli import corpus, show, tokenize
 from plmcore.cli import evaluate, tokenize
 from plmcore.cli import generate
+from plmcore.cli import corpus, demo, pretrain, show, tokenize
 
 EXAMPLES = """\
 examples:
-  python -m plmcore demo                          train a small character model for a minute and read what it writes
-  python -m plmcore demo --steps 2000 --out run   longer, and keep the weights in run/weights.npz
+  python -m plmcore demo --out run                train a tokenizer and a small GPT-2 for two minutes and read what it writes
+  python -m plmcore pretrain gpt2 --size tiny --text book.txt --out run
+                                                  train a tokenizer and a small GPT-2 on a text
   python -m plmcore convert model-dir new-dir     pytorch_model.bin to model.safetensors, without PyTorch and without running pickled code
   python -m plmcore generate model-dir --prompt "Once upon" --beams 4
                                                   write the text that follows a prompt
@@ -42,22 +44,8 @@ def parser() -> argparse.ArgumentParser:
     main.add_argument("--cmake-dir", action="store_true", help="print the folder of plmcore-config.cmake and exit")
     commands = main.add_subparsers(dest="command", metavar="COMMAND")
 
-    demo = commands.add_parser(
-        "demo",
-        help="train a small character Transformer on the manual inside Python",
-        description="Trains a character Transformer on the reference manual that ships inside Python (pydoc_data.topics): nothing to download.",
-        epilog="example:\n  python -m plmcore demo --steps 300 --seed 1",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    demo.add_argument("--steps", type=positive, default=500, metavar="N", help="training steps (default: %(default)s)")
-    demo.add_argument("--out", type=pathlib.Path, metavar="DIR", help="save the weights as DIR/weights.npz")
-    demo.add_argument(
-        "--seed",
-        type=int,
-        default=0,
-        metavar="S",
-        help="of weights, batches, dropout and the sample (default: %(default)s)",
-    )
+    demo.add(commands)
+    pretrain.add(commands)
 
     convert = commands.add_parser(
         "convert",
@@ -123,14 +111,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(folder)
         return 0
     if args.command == "demo":
-        from plmcore.cli import demo
-
-        try:
-            demo.run(args.steps, args.out, args.seed)
-        except KeyboardInterrupt:
-            print("\nstopped", file=sys.stderr)
-            return 130
-        return 0
+        return demo.run(args)
+    if args.command == "pretrain":
+        return pretrain.run(args)
     if args.command == "convert":
         from plmcore.cli import convert
 
