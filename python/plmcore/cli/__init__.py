@@ -9,14 +9,21 @@ from collections.abc import Sequence
 
 import plmcore
 from plmcore.cli import corpus, show, tokenize
+from plmcore.cli import evaluate, tokenize
+from plmcore.cli import generate
+from plmcore.cli import corpus, demo, pretrain, show, tokenize
 
 EXAMPLES = """\
 examples:
-  python -m plmcore demo                          train a small character model for a minute and read what it writes
-  python -m plmcore demo --steps 2000 --out run   longer, and keep the weights in run/weights.npz
+  python -m plmcore demo --out run                train a tokenizer and a small GPT-2 for two minutes and read what it writes
+  python -m plmcore pretrain gpt2 --size tiny --text book.txt --out run
+                                                  train a tokenizer and a small GPT-2 on a text
   python -m plmcore convert model-dir new-dir     pytorch_model.bin to model.safetensors, without PyTorch and without running pickled code
+  python -m plmcore generate model-dir --prompt "Once upon" --beams 4
+                                                  write the text that follows a prompt
   python -m plmcore info model-dir                family, head, parameters and memory of a model directory
   python -m plmcore show masked-lm --text "..."   what an objective makes of a text, and what is to be predicted
+  python -m plmcore evaluate model-dir text.txt   perplexity of a text per token, word, byte and character
   python -m plmcore tokenize train texts/ --out my-tokenizer
                                                   train a tokenizer on a folder of text
   python -m plmcore corpus texts/ --tokenizer my-tokenizer --out my-corpus
@@ -37,22 +44,8 @@ def parser() -> argparse.ArgumentParser:
     main.add_argument("--cmake-dir", action="store_true", help="print the folder of plmcore-config.cmake and exit")
     commands = main.add_subparsers(dest="command", metavar="COMMAND")
 
-    demo = commands.add_parser(
-        "demo",
-        help="train a small character Transformer on the manual inside Python",
-        description="Trains a character Transformer on the reference manual that ships inside Python (pydoc_data.topics): nothing to download.",
-        epilog="example:\n  python -m plmcore demo --steps 300 --seed 1",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    demo.add_argument("--steps", type=positive, default=500, metavar="N", help="training steps (default: %(default)s)")
-    demo.add_argument("--out", type=pathlib.Path, metavar="DIR", help="save the weights as DIR/weights.npz")
-    demo.add_argument(
-        "--seed",
-        type=int,
-        default=0,
-        metavar="S",
-        help="of weights, batches, dropout and the sample (default: %(default)s)",
-    )
+    demo.add(commands)
+    pretrain.add(commands)
 
     convert = commands.add_parser(
         "convert",
@@ -78,6 +71,8 @@ def parser() -> argparse.ArgumentParser:
         help="split weights larger than N megabytes (10^6 bytes) into shards with an index",
     )
 
+    generate.add(commands)
+
     info = commands.add_parser(
         "info",
         help="say what a model directory holds",
@@ -89,6 +84,7 @@ def parser() -> argparse.ArgumentParser:
         "folder", type=pathlib.Path, metavar="DIR", help="a directory with config.json and safetensors files"
     )
     show.add_parser(commands)
+    evaluate.add_parser(commands)
     tokenize.add_parser(commands)
     corpus.add_parser(commands)
     return main
@@ -115,14 +111,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(folder)
         return 0
     if args.command == "demo":
-        from plmcore.cli import demo
-
-        try:
-            demo.run(args.steps, args.out, args.seed)
-        except KeyboardInterrupt:
-            print("\nstopped", file=sys.stderr)
-            return 130
-        return 0
+        return demo.run(args)
+    if args.command == "pretrain":
+        return pretrain.run(args)
     if args.command == "convert":
         from plmcore.cli import convert
 
@@ -133,6 +124,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             return 1
         print("\n".join(map(str, written)))
         return 0
+    if args.command == "generate":
+        return generate.run(args)
     if args.command == "info":
         from plmcore.cli import info
 
@@ -144,6 +137,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     if args.command == "show":
         return show.run(args)
+    if args.command == "evaluate":
+        return evaluate.run(args)
     if args.command == "tokenize":
         return tokenize.run(args)
     if args.command == "corpus":

@@ -6,6 +6,16 @@ from collections import Counter
 
 from plmcore import directory, models, safetensors
 
+TOKENIZERS = (
+    "source.spm",
+    "spiece.model",
+    "sentencepiece.bpe.model",
+    "tokenizer.json",
+    "vocab.txt",
+    "vocab.json",
+    "tokenizer.model",
+)
+
 
 def describe(folder: pathlib.Path) -> str:
     """Family, head, parameters, dtype, memory, one to a line. Weights are mapped, not read."""
@@ -22,6 +32,6 @@ def describe(folder: pathlib.Path) -> str:
         "parameters": f"{models.count_parameters(config, head):,}",
         "dtype": ", ".join(f"{dtype} ({n:,} values)" if len(values) > 1 else dtype for dtype, n in values.items()),
         "memory": f"{sum(t.nbytes for t in tensors.values()) / 1e6:,.1f} MB of weights",
-        "tokenizer": next((n for n in ("tokenizer.json", "vocab.txt") if (folder / n).exists()), "none"),
+        "tokenizer": next((n for n in TOKENIZERS if (folder / n).exists()), "none"),
     }
     return "\n".join(f"{name:<11} {value}" for name, value in lines.items())
