@@ -55,7 +55,7 @@ class Masking:
         if self.unit == "token" and not self.exact:
             u = chance.uniform("choose", ids.shape[1])
             chosen = (u < self.rate) & able
-            return self.hide(ids, chosen, u[chosen] / self.rate), chosen  # below the rate it is uniform again
+            return self.hide(ids, chosen, u[chosen] / self.rate), chosen  # below the rate a draw is uniform again
         chosen = self.choose(ids, able, lengths, tokens, chance)
         return self.hide(ids, chosen, chance.at("hide", *np.nonzero(chosen))), chosen
 
