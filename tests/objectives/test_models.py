@@ -58,7 +58,14 @@ def test_a_prediction_does_not_depend_on_its_token_nor_on_later_ones():
     tokenizer = fakes.Numbers("xlnet", plain=300)
     objective = objectives.PermutationLM(fakes.corpus(tokenizer), tokenizer, length=48, block=24)
     plm.seed(0)
-    config = {"model_type": "xlnet", "d_model": 16, "n_layer": 3, "n_head": 2, "d_inner": 32, "vocab_size": tokenizer.vocab_size}
+    config = {
+        "model_type": "xlnet",
+        "d_model": 16,
+        "n_layer": 3,
+        "n_head": 2,
+        "d_inner": 32,
+        "vocab_size": tokenizer.vocab_size,
+    }
     model = plm.from_config(config, "causal-lm").eval()
     batch = objective.batch([0], seed=0, epoch=0)
     labels, places = batch.pop("labels")[0], batch["target_mapping"][0].argmax(1)
