@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import pathlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -75,6 +75,28 @@ class LanguageModel:
         from plmcore.evaluate.likelihood import perplexity
 
         return perplexity(self, texts, sources, **options)
+
+    def generate(self, inputs: Any, attention_mask: Any = None, decoder_input_ids: Any = None, **options: Any) -> Any:
+        """What follows a prompt, or with an encoder what answers it: a text for a text, ids [B, L] for ids [B, T], as transformers' generate.
+
+        lm.generate("Once upon", max_new_tokens=40, num_beams=4). With output_scores=True a plmcore.generate.Generated. docs/generation.md
+        lists the options.
+        """
+        from plmcore import generate
+
+        return generate.generate(self, inputs, attention_mask, decoder_input_ids, **options)
+
+    def stream(self, text: str, **options: Any) -> Iterator[str]:
+        """The text that follows, piece by piece, greedy or sampled. for piece in lm.stream("Once upon"): print(piece, end="")"""
+        from plmcore import generate
+
+        return generate.stream(self, text, **options)
+
+    def score(self, texts: Any, targets: Any = None, batch_size: int = 8) -> list[np.ndarray]:
+        """The log-probability of each token of each text given those before it (of targets given the text where there is an encoder)."""
+        from plmcore import generate
+
+        return generate.score(self, texts, targets, batch_size)
 
     def save(self, folder: str | os.PathLike[str], max_shard_bytes: int | None = None) -> None:
         """A directory that plm.load and transformers open: config, weights, tokenizer, and the other files this model came with."""

@@ -4,7 +4,7 @@ import pydoc_data.topics
 import plmcore as plm
 import pytest
 
-TEXT = "\n\n".join(text for _, text in sorted(pydoc_data.topics.topics.items()))[:120_000]
+TEXT = "\n\n".join(text for _, text in sorted(pydoc_data.topics.topics.items()))[:60_000]
 TEXT += "\nCafé naïve, 東京 と 日本語 😀👩‍👩‍👧 \u0000\u0007 \t 1,000, 2010, ﬁ ㎏ İ\n"
 
 

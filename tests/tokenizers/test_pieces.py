@@ -203,6 +203,16 @@ def test_a_model_alone(tmp_path, model, trained):
     assert plm.load_tokenizer(tmp_path).family.name == "albert"
 
 
+def test_a_model_beside_its_conversion(tmp_path, model, trained):
+    """The families of the table read the model; others, whose way with it is not known, the tokenizer.json."""
+    trained("wordpiece").save(tmp_path)
+    (tmp_path / "tokenizer_config.json").unlink()
+    (tmp_path / "sentencepiece.bpe.model").write_bytes(model)
+    assert plm.load_tokenizer(tmp_path).kind == "wordpiece"
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": "xlm-roberta"}))
+    assert plm.load_tokenizer(tmp_path).kind == "unigram"
+
+
 def test_hostile_models(tmp_path, model):
     """Cut, flipped and foreign bytes: an error of ours, or a model that works; never a crash."""
     file = tmp_path / "spiece.model"

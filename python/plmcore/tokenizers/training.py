@@ -68,7 +68,10 @@ def train_tokenizer(
         raise ArgumentError(f"vocab_size must be at least 1, got {vocab_size}")
     text = _Text(files, texts, errors)
     plan = _Plan(text, kind, families.family(name), vocab_size, lower, min_count, special_tokens, sample_bytes, seed)
-    tokenizer = {"unigram": _unigram, "characters": _characters}.get(kind, _library)(plan)
+    try:
+        tokenizer = {"unigram": _unigram, "characters": _characters}.get(kind, _library)(plan)
+    finally:
+        text.done()
     if special_tokens:
         tokenizer.add_tokens(special_tokens, special=True)
     if out is not None:
@@ -82,7 +85,7 @@ class _Text:
     def __init__(self, files: Paths | None, texts: Iterable[str] | None, errors: str):
         self.files = None if files is None else files_of(files)
         self.texts = list(texts) if isinstance(texts, Iterator) else texts  # read more than once
-        self.errors, self.failure = errors, None
+        self.errors, self.failure, self.progress = errors, None, None
         self.bytes = sum(f.stat().st_size for f in self.files or ())
 
     def __iter__(self) -> Iterator[str]:
@@ -103,9 +106,13 @@ class _Text:
             return
         from plmcore.cli.progress import Progress
 
-        progress = Progress(-(-self.bytes // 10**6), "megabyte")
-        yield from passages(self.files, errors=self.errors, told=lambda n: progress.update(n // 10**6, "read"))
-        progress.clear()
+        self.progress = Progress(-(-self.bytes // 10**6), "megabyte")
+        yield from passages(self.files, errors=self.errors, told=lambda n: self.progress.update(n // 10**6, "read"))
+        self.progress.update(self.progress.total, "all read, training")
+
+    def done(self) -> None:
+        if self.progress is not None:
+            self.progress.clear()
 
     def __str__(self) -> str:
         return "the texts" if self.files is None else ", ".join(map(str, self.files[:5]))
