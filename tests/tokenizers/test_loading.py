@@ -80,6 +80,20 @@ def test_added_tokens_files(folder):
     (folder / "added_tokens.json").write_text(json.dumps({"<b>": 11}))
     with pytest.raises(plm.FormatError, match="'<b>' should have the id 11, but 10 comes next"):
         plm.load_tokenizer(folder)
+    (folder / "added_tokens.json").write_text(json.dumps({"<b>": "x"}))
+    with pytest.raises(plm.FormatError, match="added_tokens.json' cannot be read: the id of '<b>' is 'x'"):
+        plm.load_tokenizer(folder)
+    (folder / "added_tokens.json").write_text(json.dumps({"<b>": 10}))
+    settings(folder, pad_token="<b>", additional_special_tokens=["cat", "absent"])
+    tokenizer = plm.load_tokenizer(folder)
+    assert (
+        tokenizer.pad_token_id == 10
+        and tokenizer.id_of("cat") in tokenizer.special_ids
+        and tokenizer.id_of("absent") is None
+    )
+    settings(folder, added_tokens_decoder={"x": 3})
+    with pytest.raises(plm.FormatError, match="tokenizer_config.json' cannot be read"):
+        plm.load_tokenizer(folder)
 
 
 def test_special_tokens_of_other_names(tmp_path):

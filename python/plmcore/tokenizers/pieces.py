@@ -177,12 +177,12 @@ def open_model(model: bytes, source: object):
         return processor
 
 
-def read(model: bytes, source: object, family: Family, lower: bool | None = None) -> Pieces:
+def read(model: bytes, source: object, family: Family, lower: bool | None = None, sentinels: int = 100) -> Pieces:
     """A family's published model: sentinels, language codes and <mask> follow the pieces; fairseq families put their own four first."""
     processor = open_model(model, source)
     n, options = len(processor), dict(family.pieces)
     if lower is not None and "lower" in options:
-        options["lower"] = lower
+        options["lower"] = bool(lower)
     if options.pop("fairseq", False):
         numbers = np.arange(1, n + 1, dtype=np.int32)
         for piece, id in FAIRSEQ.items():
@@ -192,8 +192,8 @@ def read(model: bytes, source: object, family: Family, lower: bool | None = None
         numbers[processor.unk_id()] = FAIRSEQ["<unk>"]
         after = [*family.languages, "<mask>"]
         return Pieces(processor, model, numbers, FAIRSEQ | {t: n + 1 + i for i, t in enumerate(after)}, **options)
-    sentinels = family.extra if family.name == "t5" else ()
-    new = [token for token in sentinels if processor.piece_to_id(token) == processor.unk_id()]
+    marks = family.extra[len(family.extra) - sentinels :] if family.name == "t5" else ()
+    new = [token for token in marks if processor.piece_to_id(token) == processor.unk_id()]
     return Pieces(processor, model, None, {token: n + i for i, token in enumerate(new)}, **options)
 
 
