@@ -5,7 +5,8 @@
 // scores, the softmax and the product with v stay in the first- and second-level cache. With several key blocks the
 // running maximum m and sum l of each query are corrected as it goes (online softmax), so the memory is linear in length.
 // Traffic: q, k, v read and out written once per task; scores never leave the worker's space unless they are asked for.
-// Scores are kept in base 2 (scaled by log2(e)), the saved log-sum too: lse = m + log2(l), -inf for a query without keys.
+// Scores are kept in base 2 (scaled by log2(e)), the saved log-sums too: m and log2(l) apart, because their sum would drop the
+// latter for scores of -1e15; m is -inf for a query without keys.
 #include "kernels/attention_decode.h"
 #include "kernels/attention_dropout.h"
 #include "kernels/attention_mask.h"
@@ -201,9 +202,10 @@ class Forward {
           if (l_[i] == 0) fill(f_.weights_ + ((b_ * at.H + h_) * s_.T + i0_ + i) * s_.S, s_.S, from_float<T>(A(0)));
       constexpr int W = Lane<A>::n;
       for (int64_t i = 0; i < n_; i += W) {  // m_ and l_ have room for whole vectors
-        const auto x = load(m_ + i) + log(load(l_ + i)) * static_cast<A>(1.44269504088896340736);
-        if (n_ - i >= W) store(lse + i, x);
-        else store_part(lse + i, x, static_cast<int>(n_ - i));
+        const auto m = load(m_ + i), l = log(load(l_ + i)) * static_cast<A>(1.44269504088896340736);
+        const int n = static_cast<int>(least(n_ - i, W));
+        store_part(lse + i, m, n);
+        store_part(lse + at.rows() + i, l, n);
       }
     }
 

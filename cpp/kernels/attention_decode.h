@@ -126,7 +126,9 @@ class Decode {
     T* out = args_.out[0].template as<T>() + (b * rows_ + r) * D;
     const A inverse = l == 0 ? A(0) : 1 / l;  // 0: it saw nothing
     for (int64_t d = 0; d < D; ++d) out[d] = from_float<T>(sum[d] * inverse);
-    args_.out[1].template as<A>()[(b * H + r % H) * at_.T + r / H] = m + std::log2(l);
+    A* lse = args_.out[1].template as<A>() + (b * H + r % H) * at_.T + r / H;
+    lse[0] = m;
+    lse[at_.rows()] = std::log2(l);
   }
 
   const KernelArgs& args_;

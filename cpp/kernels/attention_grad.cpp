@@ -104,8 +104,9 @@ class Backward {
       dv_ = take(f.space_.keys);
       p_ = take(f.space_.scores);
       ds_ = take(f.space_.scores);
-      lse_ = take(f.space_.stats);
-      delta_ = lse_ + f.space_.rows;
+      m_ = take(f.space_.stats);
+      l_ = m_ + f.space_.rows;
+      delta_ = l_ + f.space_.rows;
       staging_ = take(f.space_.staging);
     }
 
@@ -151,7 +152,8 @@ class Backward {
       for (int64_t i = 0; i < padded; ++i) {
         // A query without keys: its weights become exp2(-inf).
         const bool none = i >= s_.T || lse[i] == -std::numeric_limits<A>::infinity();
-        lse_[i] = none ? std::numeric_limits<A>::infinity() : lse[i];
+        m_[i] = none ? std::numeric_limits<A>::infinity() : lse[i];
+        l_[i] = none ? A(0) : lse[at_.rows() + i];
         delta_[i] = i < s_.T ? dot(out + i * stride, dout_ + i * width_, D_) : A(0);
         if (dweights_ && i < s_.T)
           for (int64_t j = 0; j < s_.S; ++j)
@@ -228,11 +230,11 @@ class Backward {
         if (r < rows && !plain && n > 0) rules_.apply(i + r, key, n, padded, p + see.begin);
         if (r < rows && dweights_)
           for (int64_t j = 0; j < n; ++j) ds[see.begin + j] += static_cast<A>(to_float(dweights_.row(i + r)[key + j]));
-        const A lse = lse_[i + r], delta = delta_[i + r];
+        const A m = m_[i + r], l = l_[i + r], delta = delta_[i + r];
         if (r < rows && f_.dropout_) dropped(i + r, key, n, padded, p + see.begin, ds + see.begin);
         else
           for (int64_t j = see.begin; j < see.begin + padded; j += W) {
-            const auto w = exp2_nonpositive(load(p + j) - lse);
+            const auto w = exp2_nonpositive(load(p + j) - m - l);
             store(p + j, w);
             store(ds + j, w * (load(ds + j) - delta));
           }
@@ -243,7 +245,7 @@ class Backward {
       A factor[kGradKeys];
       fill(factor, padded, A(1));
       f_.dropout_.apply(at_.lse_row(b_, h_, s_) + i, key, n, factor);
-      for (int64_t j = 0; j < padded; ++j) p[j] -= lse_[i];
+      for (int64_t j = 0; j < padded; ++j) p[j] = p[j] - m_[i] - l_[i];
       for (int64_t j = 0; j < padded; j += Lane<A>::n) store(p + j, exp2_nonpositive(load(p + j)));
       for (int64_t j = 0; j < padded; ++j) {
         ds[j] = p[j] * (ds[j] * factor[j] - delta_[i]);
@@ -263,7 +265,7 @@ class Backward {
     const int64_t D_, width_;
     const ScoreRules<T, A> rules_;
     const Plane<const T> dweights_;
-    A *q_, *dout_, *dq_, *kt_, *vt_, *k_, *dk_, *dv_, *p_, *ds_, *lse_, *delta_, *staging_;
+    A *q_, *dout_, *dq_, *kt_, *vt_, *k_, *dk_, *dv_, *p_, *ds_, *m_, *l_, *delta_, *staging_;
     int64_t key_ = 0, keys_ = 0;
   };
 

@@ -25,15 +25,18 @@ struct Operand {
 };
 
 // acc[R][2 vectors] += a[R][kc] * bp[kc][kNR], then into C (added to it when `add`). A is packed, [kc][kMR], or (kRows) its rows
-// are read where they lie, lda apart.
+// are read where they lie, lda apart. `later`: two lines of B per row that the calls for the
+// next columns will read; spread over the rows of a tile they bring a whole panel from far memory while this one computes.
 template <int R, bool kRows>
 [[gnu::noinline]] static void micro(int64_t kc, const float* __restrict a, int64_t lda, const float* __restrict bp, float* __restrict c,
-                                    int64_t ldc, bool add) {
+                                    int64_t ldc, bool add, const float* later) {
   vf acc[R][2];
 #pragma GCC unroll 12
   for (int i = 0; i < R; ++i) {
     __builtin_prefetch(c + i * ldc, 1);
     __builtin_prefetch(c + i * ldc + kNR - 1, 1);
+    __builtin_prefetch(later + i * 32, 0, 2);
+    __builtin_prefetch(later + i * 32 + 16, 0, 2);
     acc[i][0] = acc[i][1] = vf{};
   }
   const float* row[(R + 2) / 3];  // one pointer for three rows: the others are reached by index registers
@@ -61,20 +64,21 @@ template <int R, bool kRows>
 }
 
 template <bool kRows, int R = kMR>
-PLM_INLINE void micro_rows(int64_t rows, int64_t kc, const float* a, int64_t lda, const float* bp, float* c, int64_t ldc, bool add) {
+PLM_INLINE void micro_rows(int64_t rows, int64_t kc, const float* a, int64_t lda, const float* bp, float* c, int64_t ldc, bool add,
+                           const float* later) {
   if constexpr (R > 1)
-    if (rows < R) return micro_rows<kRows, R - 1>(rows, kc, a, lda, bp, c, ldc, add);
-  micro<R, kRows>(kc, a, lda, bp, c, ldc, add);
+    if (rows < R) return micro_rows<kRows, R - 1>(rows, kc, a, lda, bp, c, ldc, add, later);
+  micro<R, kRows>(kc, a, lda, bp, c, ldc, add, later);
 }
 // A block at the right edge goes through a full-width buffer.
 template <bool kRows>
 static void micro_edge(int64_t rows, int64_t cols, int64_t kc, const float* a, int64_t lda, const float* bp, float* c, int64_t ldc,
-                       bool add) {
-  if (cols == kNR) return micro_rows<kRows>(rows, kc, a, lda, bp, c, ldc, add);
+                       bool add, const float* later) {
+  if (cols == kNR) return micro_rows<kRows>(rows, kc, a, lda, bp, c, ldc, add, later);
   alignas(64) float t[kMR * kNR];
   if (add)
     for (int64_t i = 0; i < rows; ++i) std::memcpy(t + i * kNR, c + i * ldc, static_cast<size_t>(cols) * 4);
-  micro_rows<kRows>(rows, kc, a, lda, bp, t, kNR, add);
+  micro_rows<kRows>(rows, kc, a, lda, bp, t, kNR, add, later);
   for (int64_t i = 0; i < rows; ++i) std::memcpy(c + i * ldc, t + i * kNR, static_cast<size_t>(cols) * 4);
 }
 
@@ -171,14 +175,15 @@ static void own_tile(int64_t m0, int64_t m, int64_t n0, int64_t n, int64_t K, co
         const float* b = packed ? packed + j * K + k * kNR : bb + j * kc;
         float* c = C + i0 * ldc + j;
         const int64_t cols = min_of(kNR, n - j);
+        const float* later = packed ? b + (j + kNR < n ? kNR * K : 0) : b;
         for (int64_t i = 0; i < mc; i += kMR) {
           const int64_t rows = min_of(kMR, mc - i);
           if constexpr (std::is_same_v<TA, float>)
             if (rows_in_place) {
-              micro_edge<true>(rows, cols, kc, A.p + (m0 + i0 + i) * A.ld + k, A.ld, b, c + i * ldc, ldc, k > 0);
+              micro_edge<true>(rows, cols, kc, A.p + (m0 + i0 + i) * A.ld + k, A.ld, b, c + i * ldc, ldc, k > 0, later + 32 * i);
               continue;
             }
-          micro_edge<false>(rows, cols, kc, ap + i * kc, kMR, b, c + i * ldc, ldc, k > 0);
+          micro_edge<false>(rows, cols, kc, ap + i * kc, kMR, b, c + i * ldc, ldc, k > 0, later + 32 * i);
         }
       }
     }

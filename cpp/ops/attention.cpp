@@ -98,10 +98,11 @@ static Sizes check_inputs(const char* op, const InSpecs& in, const Attrs& attrs)
   return n;
 }
 
-// What the op gives, after check_inputs: out, the log-sums, the weights when they are asked for.
+// What the op gives, after check_inputs: out, the log-sums (largest scores, then logarithms of the sums relative to them), the
+// weights when they are asked for.
 static Specs outputs_of(const Sizes& n, DType dtype, bool weights) {
   Specs out = {{n.ragged ? Shape{n.T, n.H, n.D} : Shape{n.B, n.T, n.H, n.D}, dtype},
-               {n.ragged ? Shape{n.H, n.T} : Shape{n.B, n.H, n.T}, sum_dtype(dtype)}};
+               {n.ragged ? Shape{2, n.H, n.T} : Shape{2, n.B, n.H, n.T}, sum_dtype(dtype)}};
   if (weights) out.push_back({{n.B, n.H, n.T, n.S}, dtype});
   return out;
 }

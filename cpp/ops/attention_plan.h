@@ -96,7 +96,7 @@ struct BackwardSpace {
         q(rows * width),
         keys((kGradKeys + kRowPad) * width),
         scores(kGradQueries * ld),
-        stats(round_up(2 * rows, 16)),
+        stats(round_up(3 * rows, 16)),
         staging(kColumnPad * width) {}
   constexpr int64_t total() const { return 3 * q + 5 * keys + 2 * scores + stats + staging; }  // q, dout, dq; k^T, v^T, k, dk, dv; p, ds
 };

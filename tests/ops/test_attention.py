@@ -246,6 +246,19 @@ def test_large_scores_do_not_overflow():
     assert np.allclose(out, 1)
 
 
+@pytest.mark.parametrize("T", [2, 40])  # decoding and tiles
+def test_a_bias_that_hides_a_whole_row_leaves_even_weights_and_their_gradient(T):
+    """At -1e15 the scores of a row are equal in float32, and the logarithm of their sum is far below their rounding."""
+    q, k, v = (Tensor(rng.standard_normal((1, n, 2, 8)).astype("f"), requires_grad=True) for n in (T, 33, 33))
+    bias = np.zeros((1, 1, T, 33), "f")
+    bias[..., 1, :] = -1e15
+    out = ops.attention(q, k, v, bias=Tensor(bias))
+    hidden = out[:, 1]
+    np.testing.assert_allclose(hidden.numpy(), v.numpy().mean(1), atol=1e-6)
+    hidden.sum().backward()
+    np.testing.assert_allclose(v.grad.numpy(), np.full((1, 33, 2, 8), 1 / 33), rtol=1e-5)
+
+
 def test_dropout_draws_new_masks_and_keeps_its_mean():
     x = np.ones((4, 64, 4, 8), np.float32)
     _core.manual_seed(3)

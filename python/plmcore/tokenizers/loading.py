@@ -14,6 +14,7 @@ from plmcore.tokenizers.families import FAMILIES, ROLES, Family
 from plmcore.tokenizers.tokenizer import Tokenizer
 
 VERY_LONG = 1_000_000  # a model_max_length above is the published way to say "none"
+PIECE_FAMILIES = ("albert", "mbart", "mbart50", "t5", "xlm-roberta", "xlnet")
 PIECE_FILES = ("spiece.model", "sentencepiece.bpe.model", "tokenizer.model")
 
 
@@ -46,6 +47,7 @@ def load_tokenizer(
     else:
         tokenizer = dressed(backend, known, roles, folder, **options)
     _add_tokens(tokenizer, folder, settings)
+    tokenizer.changed = False
     return tokenizer
 
 
@@ -77,9 +79,9 @@ def _backend(
         if side not in models:
             raise FileNotFoundError(f"'{folder}' has no {side}")
         return pieces.Marian(models, side, folder / side, vocabulary), known or FAMILIES["marian"]
-    if file := next((files[name] for name in PIECE_FILES if name in files), None):
-        if known is None:
-            known = _family_of_pieces(file)
+    file = next((files[name] for name in PIECE_FILES if name in files), None)
+    if file is not None and ("tokenizer.json" not in files or (known is not None and known.name in PIECE_FAMILIES)):
+        known = known or _family_of_pieces(file)
         lower = settings.get("do_lower_case")
         return pieces.read(file.read_bytes(), file, known, None if lower is None else bool(lower)), known
     if file := files.get("tokenizer.json"):

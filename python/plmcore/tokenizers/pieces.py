@@ -132,7 +132,7 @@ class Pieces:
         text = ""
         for is_added, run in itertools.groupby(tokens, key=lambda item: item[1]):
             run = [token for token, _ in run]
-            part = " ".join(run) if is_added else self.processor.decode(run)
+            part = " ".join(run) if is_added else self.processor.decode(run).replace(SPACE, " ").removeprefix(" ")
             text += (" " if text and (is_added or run[0].startswith(SPACE)) else "") + part
         return text
 
@@ -172,7 +172,9 @@ def open_model(model: bytes, source: object):
     if not model:
         raise FormatError(f"'{source}' cannot be read: it is empty")
     with guard.reading(source):
-        return sentencepiece.SentencePieceProcessor(model_proto=model)
+        processor = sentencepiece.SentencePieceProcessor(model_proto=model)
+        processor.id_to_piece(list(range(len(processor))))  # are they UTF-8?
+        return processor
 
 
 def read(model: bytes, source: object, family: Family, lower: bool | None = None) -> Pieces:

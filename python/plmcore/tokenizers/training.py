@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import re
 from collections import Counter
@@ -67,27 +68,37 @@ def train_tokenizer(
         raise ArgumentError(f"vocab_size must be at least 1, got {vocab_size}")
     text = _Text(files, texts, errors)
     plan = _Plan(text, kind, families.family(name), vocab_size, lower, min_count, special_tokens, sample_bytes, seed)
-    tokenizer = {"unigram": _unigram, "characters": _characters}.get(kind, _library)(plan)
+    try:
+        tokenizer = {"unigram": _unigram, "characters": _characters}.get(kind, _library)(plan)
+    finally:
+        text.done()
+    if special_tokens:
+        tokenizer.add_tokens(special_tokens, special=True)
     if out is not None:
         tokenizer.save(out)
     return tokenizer
 
 
 class _Text:
-    """The training text, once from beginning to end, with a progress line."""
+    """The training text from beginning to end, with a progress line."""
 
     def __init__(self, files: Paths | None, texts: Iterable[str] | None, errors: str):
         self.files = None if files is None else files_of(files)
-        self.texts, self.errors = texts, errors
+        self.texts = list(texts) if isinstance(texts, Iterator) else texts  # read more than once
+        self.errors, self.failure, self.progress = errors, None, None
         self.bytes = sum(f.stat().st_size for f in self.files or ())
 
     def __iter__(self) -> Iterator[str]:
         empty = True
-        for passage in self._passages():
-            empty = empty and not passage.strip()
-            yield passage
-        if empty:
-            raise ArgumentError(f"there is no text in {self}")
+        try:
+            for passage in self._passages():
+                empty = empty and not passage.strip()
+                yield passage
+            if empty:
+                raise ArgumentError(f"there is no text in {self}")
+        except Exception as e:
+            self.failure = e  # sentencepiece passes on only its text
+            raise
 
     def _passages(self) -> Iterator[str]:
         if self.files is None:
@@ -95,9 +106,13 @@ class _Text:
             return
         from plmcore.cli.progress import Progress
 
-        progress = Progress(-(-self.bytes // 10**6), "megabyte")
-        yield from passages(self.files, errors=self.errors, told=lambda n: progress.update(n // 10**6, "read"))
-        progress.clear()
+        self.progress = Progress(-(-self.bytes // 10**6), "megabyte")
+        yield from passages(self.files, errors=self.errors, told=lambda n: self.progress.update(n // 10**6, "read"))
+        self.progress.update(self.progress.total, "all read, training")
+
+    def done(self) -> None:
+        if self.progress is not None:
+            self.progress.clear()
 
     def __str__(self) -> str:
         return "the texts" if self.files is None else ", ".join(map(str, self.files[:5]))
@@ -151,9 +166,36 @@ def _library(plan: _Plan) -> Tokenizer:
             )
         backend, trainer = library.byte_bpe({}, []), trainers.BpeTrainer(initial_alphabet=alphabet, **options)
     with guard.panics("train_tokenizer"):
+        if kind in ("wordpiece", "bpe"):
+            trainer.special_tokens = [*special, *_letters(backend, plan.text, kind)]
         backend.native.train_from_iterator(plan.text, trainer)
+        if kind in ("wordpiece", "bpe"):  # without the letters among the special tokens
+            model = json.loads(backend.native.to_str())["model"]
+            merges = [tuple(m) for m in model.get("merges", [])]
+            backend = (
+                library.bpe(model["vocab"], merges, unknown)
+                if kind == "bpe"
+                else library.wordpiece(model["vocab"], lower=lower, unknown=unknown)
+            )
     backend.__dict__.pop("vocabulary", None)
     return dressed(backend, plan.family, plan.family.roles, "the trained vocabulary", settings=settings)
+
+
+def _letters(backend: library.Library, text: _Text, kind: str) -> list[str]:
+    """The ##x or x</w> that words have, in order.
+
+    The trainer numbers them as it comes across them, in the order of a hash table, and breaks ties between pairs by number: told them
+    beforehand, it comes to the same vocabulary every time.
+    """
+    from tokenizers import Tokenizer, models, trainers
+
+    counter = Tokenizer(models.WordLevel())
+    counter.normalizer, counter.pre_tokenizer = backend.native.normalizer, backend.native.pre_tokenizer
+    counter.train_from_iterator(text, trainers.WordLevelTrainer(vocab_size=2**31 - 1, show_progress=False))
+    words = counter.get_vocab()
+    if kind == "wordpiece":
+        return sorted({"##" + c for c in set().union(*(word[1:] for word in words))})
+    return sorted({word[-1] + "</w>" for word in words})
 
 
 def _unigram(plan: _Plan) -> Tokenizer:
@@ -186,6 +228,8 @@ def _unigram(plan: _Plan) -> Tokenizer:
                 max_sentence_length=2 * LONGEST_LINE, num_threads=16, minloglevel=2, **layout,
             )  # fmt: skip
     except guard.TokenizerError as e:
+        if plan.text.failure is not None:
+            raise plan.text.failure from None
         if most := re.search(r"too high.*<= (\d+)", str(e)):
             most = int(most[1]) + plan.vocab_size - n
             raise ArgumentError(
@@ -194,10 +238,7 @@ def _unigram(plan: _Plan) -> Tokenizer:
         raise
     settings = {"do_lower_case": lower} if "lower" in options else {}
     backend = pieces.read(written.getvalue(), "the trained model", known, lower)
-    tokenizer = dressed(backend, known, known.roles, "the trained model", settings=settings)
-    if plan.special_tokens:
-        tokenizer.add_tokens(plan.special_tokens, special=True)
-    return tokenizer
+    return dressed(backend, known, known.roles, "the trained model", settings=settings)
 
 
 def _lines(text: Iterable[str], keep: float, seed: int) -> Iterator[str]:
