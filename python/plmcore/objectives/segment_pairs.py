@@ -43,7 +43,7 @@ class SegmentPairs(Objective):
             raise ValueError(f"masking=False, but settings of masks: {', '.join(masks)}")
         self.masking = Masking(tokenizer, **masks) if masking else None
         self.short, self.copies = check_share("short", short, zero=True), copies
-        self.corpus, self.special = corpus, special_table(corpus, tokenizer)
+        self.corpus, self.special = corpus, special_table(tokenizer)
         self.first, self.last = chunks(corpus.sentences, corpus.document_sentences, self.room)
         if not len(self.first):
             raise ValueError("the corpus has no document of two sentences, and segments are made of whole ones")
