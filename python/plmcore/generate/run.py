@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from plmcore import nn
-from plmcore._core import ArgumentError, Search, Sequence
+from plmcore._core import ArgumentError, Completion, Search
 from plmcore.autograd import no_grad
 from plmcore.generate.inputs import Prompts, prompts_of
 from plmcore.generate.settings import Settings, as_list
@@ -47,7 +47,7 @@ class Run:
             self.advance()
         return self.result()
 
-    def found(self) -> list[Sequence]:
+    def found(self) -> list[Completion]:
         return [s for i in range(len(self.prompts)) for s in self.search.result(i)]
 
     def result(self) -> Generated:
