@@ -4,11 +4,9 @@ import pathlib
 import subprocess
 import sys
 
-import numpy as np
 import plmcore as plm
-import pytest
 from plmcore import cli
-from plmcore.cli.demo import CharTransformer, Config, Corpus, learning_rate
+from plmcore.cli import demo
 from plmcore.cli.progress import Progress
 
 
@@ -41,26 +39,23 @@ def test_bad_arguments():
 
 
 def test_demo(tmp_path, capsys):
-    assert cli.main(["demo", "--steps", "20", "--out", str(tmp_path / "run"), "--seed", "3"]) == 0
-    out, err = capsys.readouterr()
+    out = tmp_path / "run"
+    assert cli.main(["demo", "--steps", "16", "--out", str(out), "--seed", "3"]) == 0
+    text, err = capsys.readouterr()
     assert err == ""  # no progress line: this is not a terminal
-    losses = [float(line.split()[3]) for line in out.splitlines() if line.startswith("step ")]
-    assert len(losses) == 10 and losses[-1] < losses[0] - 0.5
-    assert "bits per character; bigrams " in out
-    with np.load(tmp_path / "run" / "weights.npz") as state:
-        model = CharTransformer(Config(characters=len(Corpus().characters)))
-        model.load_state_dict(dict(state))
+    found = next(line for line in text.splitlines() if line.startswith("held-out perplexity:"))
+    perplexities = [float(p) for p in found.split()[2:]]
+    assert len(perplexities) == 8 and perplexities[-1] < perplexities[0] / 2
+    lm = plm.load(out / "final")
+    assert lm.tokenizer.decode(lm.tokenizer("def f(x):").input_ids) == "def f(x):"
+    assert (out / "report.html").read_text().count("<svg") == 5
+    assert cli.main(["demo", "--out", str(out)]) == 1
+    assert "is not empty" in capsys.readouterr().err
 
 
-def test_baselines():
-    unigram, bigram = Corpus().baselines()
-    assert 3 < bigram < unigram < 5.5
-
-
-def test_learning_rate():
-    rates = [learning_rate(s, 1000, 1.0) for s in range(1000)]
-    assert rates[0] == 0.01 and max(rates) == rates[99] == 1.0 and rates[-1] == pytest.approx(0.1, abs=1e-4)
-    assert all(learning_rate(s, 1) > 0 for s in range(1))
+def test_the_manual_has_no_paragraph_twice():
+    paragraphs = demo.manual().split("\n\n")
+    assert len(paragraphs) == len(set(paragraphs)) > 1000
 
 
 class Terminal(io.StringIO):

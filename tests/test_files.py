@@ -1,5 +1,5 @@
 import pytest
-from plmcore.files import atomic_write
+from plmcore.files import atomic_directory, atomic_write
 
 
 def test_write(tmp_path):
@@ -17,3 +17,20 @@ def test_an_error_leaves_the_old_file(tmp_path):
         f.write(b"new")
         raise KeyError
     assert path.read_bytes() == b"old" and [p.name for p in tmp_path.iterdir()] == ["f.bin"]
+
+
+def test_a_directory_appears_when_it_is_complete(tmp_path):
+    path = tmp_path / "new" / "d"
+    for content in ("one", "two"):  # the second takes the place of the first
+        with atomic_directory(path) as folder:
+            (folder / "f").write_text(content)
+            assert folder != path and (not path.exists() or (path / "f").read_text() == "one")
+        assert (path / "f").read_text() == content and [p.name for p in path.parent.iterdir()] == ["d"]
+
+
+def test_an_error_leaves_the_old_directory(tmp_path):
+    (tmp_path / "d").mkdir()
+    with pytest.raises(KeyError), atomic_directory(tmp_path / "d") as folder:
+        (folder / "f").write_text("new")
+        raise KeyError
+    assert list((tmp_path / "d").iterdir()) == [] and [p.name for p in tmp_path.iterdir()] == ["d"]

@@ -9,6 +9,9 @@ KINDS = {
     "adam": lambda p, **k: optim.Adam(p, lr=0.1, **k),
     "adamw": lambda p, **k: optim.AdamW(p, lr=0.1, **k),
     "bert_adam": lambda p, **k: optim.BertAdam(p, lr=0.1, **k),
+    "lamb": lambda p, **k: optim.LAMB(p, lr=0.1, **k),
+    "adafactor": lambda p, **k: optim.Adafactor(p, lr=0.1, **k),
+    "adagrad": lambda p, **k: optim.Adagrad(p, lr=0.1, start=0.1, **k),
 }
 each = pytest.mark.parametrize("make", KINDS.values(), ids=KINDS)
 

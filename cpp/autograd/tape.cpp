@@ -290,7 +290,7 @@ Tensors recompute(std::function<Tensors(const Tensors&)> body, const Tensors& in
   Tensors outputs;
   {
     NoGrad off;
-    for (const Tensor& t : body(inputs)) outputs.push_back(t.detach());
+    for (const Tensor& t : body(inputs)) outputs.push_back(t.defined() ? t.detach() : t);
   }
   Tensors sources = inputs;
   for (const Tensor& p : params) sources.push_back(p);
@@ -310,7 +310,7 @@ Tensors recompute(std::function<Tensors(const Tensors&)> body, const Tensors& in
       again = body(leaves);
     }
     for (size_t k = 0; k < again.size() && k < dy.size(); ++k)
-      if (dy[k].defined() && again[k].requires_grad()) {
+      if (dy[k].defined() && again[k].defined() && again[k].requires_grad()) {
         used.push_back(again[k]);
         seeds.push_back(dy[k]);
       }

@@ -3,10 +3,10 @@
 namespace plmcore {
 
 Optimiser optimiser_from_name(std::string_view name) {
-  constexpr std::string_view names[] = {"sgd", "adam", "adamw", "bert_adam"};
-  for (int i = 0; i < 4; ++i)
+  constexpr std::string_view names[] = {"sgd", "adam", "adamw", "bert_adam", "lamb", "adafactor", "adagrad"};
+  for (int i = 0; i < 7; ++i)
     if (names[i] == name) return static_cast<Optimiser>(i);
-  fail<ValueError>("an optimiser is one of sgd, adam, adamw, bert_adam, got '", name, "'");
+  fail<ValueError>("an optimiser is one of sgd, adam, adamw, bert_adam, lamb, adafactor, adagrad, got '", name, "'");
 }
 
 void step_all(Optimiser optimiser, std::span<ParamState* const> states, const StepOptions& options) {
@@ -14,18 +14,26 @@ void step_all(Optimiser optimiser, std::span<ParamState* const> states, const St
   for (ParamState* s : states) {
     const Tensor grad = s->param.grad();
     if (!grad.defined()) continue;
-    const auto moment = [&](Tensor& t) {
+    const auto moment = [&](Tensor& t, const Shape& shape) {
       if (!t.defined())
-        t = Tensor::zeros(s->param.shape(), s->param.dtype() == DType::float64 ? DType::float64 : DType::float32, s->param.device());
+        t = Tensor::zeros(shape, s->param.dtype() == DType::float64 ? DType::float64 : DType::float32, s->param.device());
     };
-    if (optimiser != Optimiser::sgd || o.momentum != 0) moment(s->m);
-    if (optimiser != Optimiser::sgd) moment(s->v);
+    const Shape& shape = s->param.shape();
+    const bool factored = optimiser == Optimiser::adafactor && shape.rank() >= 2;
+    const bool has_m = optimiser == Optimiser::sgd         ? o.momentum != 0
+                       : optimiser == Optimiser::adafactor ? factored
+                                                           : optimiser != Optimiser::adagrad;
+    if (has_m) moment(s->m, factored ? shape.drop_last() : shape);
+    if (optimiser != Optimiser::sgd) moment(s->v, factored ? Shape{shape.back()} : shape);
     o.step = s->step + 1;
     switch (optimiser) {
       case Optimiser::sgd: sgd_step(s->param, grad, o.momentum != 0 ? s->m : Tensor(), o); break;
       case Optimiser::adam: adam_step(s->param, grad, s->m, s->v, o); break;
       case Optimiser::adamw: adamw_step(s->param, grad, s->m, s->v, o); break;
       case Optimiser::bert_adam: bert_adam_step(s->param, grad, s->m, s->v, o); break;
+      case Optimiser::lamb: lamb_step(s->param, grad, s->m, s->v, o); break;
+      case Optimiser::adafactor: adafactor_step(s->param, grad, s->m, s->v, o); break;
+      case Optimiser::adagrad: adagrad_step(s->param, grad, s->v, o); break;
     }
     s->step = o.step;
   }

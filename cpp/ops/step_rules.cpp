@@ -46,6 +46,12 @@ Workspace zero_row(const View* in, int rows) {
   return {.shared = static_cast<size_t>(in[0].inner(0)) * size_of(in[0].dtype)};
 }
 
+Tensor dense_gradient(const Tensor& grad) { return grad.rows().defined() ? to_dense(grad) : grad; }
+
+void require_dense(const char* op, const InSpecs& in, size_t rows) {
+  check(!in.has(rows), op, ": needs the gradient of the whole param, got rows of it");
+}
+
 void dispatch_adam(const OpDef& op, const Tensor& param, const Tensor& grad, const Tensor& m, const Tensor& v, const StepOptions& o) {
   AttrList attrs{{"lr", o.lr}, {"beta1", o.beta1}, {"beta2", o.beta2}, {"eps", o.eps}, {"weight_decay", o.weight_decay}, {"step", o.step}};
   const Tensor rows = grad.rows(), values = rows.defined() ? grad.values() : grad;

@@ -16,6 +16,10 @@ void check_adam(const char* op, const Attrs& attrs);
 // A row without gradient reads zeros: bytes of one row of param, when there are rows.
 Workspace zero_row(const View* in, int rows);
 
+// A row-sparse gradient as a tensor of param's shape, for the steps that look at whole tensors.
+Tensor dense_gradient(const Tensor& grad);
+void require_dense(const char* op, const InSpecs& in, size_t rows);
+
 // Dispatches adam_step or one of its kin.
 void dispatch_adam(const OpDef& op, const Tensor& param, const Tensor& grad, const Tensor& m, const Tensor& v, const StepOptions& o);
 

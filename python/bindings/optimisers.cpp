@@ -55,6 +55,34 @@ void bind_optimisers(nb::module_& m) {
   bind_adam<adamw_step>(m, "adamw_step", 1e-8, 0.01, "In place: Adam with decoupled weight decay; m, v [shape of param], float32.");
   bind_adam<bert_adam_step>(m, "bert_adam_step", 1e-6, 0.01,
                             "In place: AdamW without bias correction, as BERT was trained; m, v [shape of param], float32.");
+  bind_adam<lamb_step>(m, "lamb_step", 1e-6, 0.01,
+                       "In place: LAMB, AdamW with steps as long as the tensor; without weight decay plain Adam; m, v [shape of param], float32.");
+  m.def(
+      "adafactor_step",
+      [](const Tensor& param, const Tensor& grad, const Tensor& v, const Optional& m, double lr, double eps, double weight_decay,
+         double power, double floor, double threshold, bool relative, int64_t count, const Optional& scale) {
+        adafactor_step(param, grad, m, v,
+                       {.lr = lr,
+                        .eps = eps,
+                        .weight_decay = weight_decay,
+                        .step = count,
+                        .power = power,
+                        .floor = floor,
+                        .threshold = threshold,
+                        .relative = relative,
+                        .scale = scale});
+      },
+      "param"_a, "grad"_a, "v"_a, "m"_a = nb::none(), nb::kw_only(), "lr"_a, "eps"_a = 1e-30, "weight_decay"_a = 0.0, "power"_a = 0.8,
+      "floor"_a = 1e-3, "threshold"_a = 1.0, "relative"_a = true, "step"_a = 1, "scale"_a = nb::none(), NoGil(),
+      "In place: Adafactor; of a matrix [..., C] the means m [...] and v [C], of a vector v alone, float32.");
+  m.def(
+      "adagrad_step",
+      [](const Tensor& param, const Tensor& grad, const Tensor& v, double lr, double eps, double weight_decay, bool lazy,
+         const Optional& scale) {
+        adagrad_step(param, grad, v, {.lr = lr, .eps = eps, .weight_decay = weight_decay, .lazy = lazy, .scale = scale});
+      },
+      "param"_a, "grad"_a, "v"_a, nb::kw_only(), "lr"_a, "eps"_a = 1e-10, "weight_decay"_a = 0.0, "lazy"_a = false, "scale"_a = nb::none(),
+      NoGil(), "In place: Adagrad with weight decay inside the gradient; v, the sum of squares [shape of param], float32.");
   m.def("ema_step", &ema_step, "average"_a, "param"_a, "decay"_a, NoGil(), "In place: average += (1 - decay) * (param - average).");
   m.def("global_norm", &global_norm, "list"_a, NoGil(), "sqrt of the sum of squares over all tensors, float32 []; None is left out.");
   m.def("clip_scale", &clip_scale, "norm"_a, "max_norm"_a, NoGil(), "min(1, max_norm / norm), float32 [].");
@@ -75,7 +103,7 @@ void bind_optim(nb::module_& m) {
   m.def(
       "step_all",
       [](std::string_view optimiser, const nb::list& list, double lr, double beta1, double beta2, double eps, double weight_decay,
-         double momentum, bool nesterov, bool lazy, const Optional& scale) {
+         double momentum, bool nesterov, double power, double floor, double threshold, bool relative, bool lazy, const Optional& scale) {
         const Optimiser kind = optimiser_from_name(optimiser);
         const States states = to_states(list);
         const ReleaseGil nogil;
@@ -87,11 +115,16 @@ void bind_optim(nb::module_& m) {
                   .weight_decay = weight_decay,
                   .momentum = momentum,
                   .nesterov = nesterov,
+                  .power = power,
+                  .floor = floor,
+                  .threshold = threshold,
+                  .relative = relative,
                   .lazy = lazy,
                   .scale = scale});
       },
       "optimiser"_a, "states"_a, "lr"_a, "beta1"_a = 0.0, "beta2"_a = 0.0, "eps"_a = 0.0, "weight_decay"_a = 0.0, "momentum"_a = 0.0,
-      "nesterov"_a = false, "lazy"_a = false, "scale"_a = nb::none(), "Steps every parameter that has a gradient.");
+      "nesterov"_a = false, "power"_a = 0.8, "floor"_a = 1e-3, "threshold"_a = 1.0, "relative"_a = true, "lazy"_a = false,
+      "scale"_a = nb::none(), "Steps every parameter that has a gradient.");
   m.def(
       "gradients", [](const nb::list& list) { return gradients(span(to_states(list))); }, "states"_a,
       "The gradients that the parameters have.");

@@ -34,12 +34,26 @@ from plmcore.export import export, load_program, load_programs
 from plmcore.making import arange, full, ones, rand, randn, zeros
 from plmcore.program import Program, spec, trace
 
-_ON_FIRST_USE = ("cuda", "losses", "models", "nn", "optim", "safetensors", "tokenizers")
+_ON_FIRST_USE = (
+    "cuda",
+    "data",
+    "evaluate",
+    "losses",
+    "models",
+    "nn",
+    "objectives",
+    "optim",
+    "safetensors",
+    "tokenizers",
+    "train",
+)
 _FUNCTIONS_ON_FIRST_USE = {
     "LanguageModel": "language_model",
     "from_config": "language_model",
     "load": "language_model",
     "load_tokenizer": "tokenizers",
+    "pretrain": "train.pretraining",
+    "train_tokenizer": "tokenizers",
 }
 
 __all__ = [

@@ -1,10 +1,11 @@
-"""Files that are either whole or absent."""
+"""Files and directories that are either whole or absent."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import pathlib
+import shutil
 from collections.abc import Iterator
 from typing import BinaryIO
 
@@ -24,8 +25,33 @@ def atomic_write(path: str | os.PathLike) -> Iterator[BinaryIO]:
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
-    folder = os.open(path.parent, os.O_RDONLY)
+    sync_folder(path.parent)
+
+
+@contextlib.contextmanager
+def atomic_directory(path: str | os.PathLike) -> Iterator[pathlib.Path]:
+    """A directory to fill, whose files are synced by who writes them; it takes its name, and the place of an earlier one, when it is complete."""
+    path = pathlib.Path(path)
+    temporary, old = (path.with_name(f".{path.name}.{kind}") for kind in ("partial", "old"))
+    for left in (temporary, old):
+        shutil.rmtree(left, ignore_errors=True)
+    temporary.mkdir(parents=True)
     try:
-        os.fsync(folder)  # the new name, too
+        yield temporary
+        if path.exists():
+            os.rename(path, old)
+        os.rename(temporary, path)
+    except BaseException:
+        shutil.rmtree(temporary, ignore_errors=True)
+        raise
+    sync_folder(path.parent)
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def sync_folder(path: str | os.PathLike) -> None:
+    """Brings the names in a folder to disk, as after a rename."""
+    folder = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(folder)
     finally:
         os.close(folder)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import pathlib
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -16,6 +16,9 @@ from plmcore.models.config import Config
 from plmcore.models.names import Report
 from plmcore.models.outputs import Output
 from plmcore.tokenizers import Tokenizer, load_tokenizer
+
+if TYPE_CHECKING:
+    from plmcore.evaluate.likelihood import Perplexity
 
 
 class LanguageModel:
@@ -67,6 +70,12 @@ class LanguageModel:
         self.model.train(was_training)
         return np.stack([vectors[i] for i in range(len(texts))]) if texts else np.zeros((0, 0), np.float32)
 
+    def perplexity(self, texts: Any, sources: str | Sequence[str] | None = None, **options: Any) -> Perplexity:
+        """Of a text, a file (a pathlib.Path) or several; with an encoder of targets given their sources. Options: plm.evaluate.perplexity."""
+        from plmcore.evaluate.likelihood import perplexity
+
+        return perplexity(self, texts, sources, **options)
+
     def generate(self, inputs: Any, attention_mask: Any = None, decoder_input_ids: Any = None, **options: Any) -> Any:
         """What follows a prompt, or with an encoder what answers it: a text for a text, ids [B, L] for ids [B, T], as transformers' generate.
 
@@ -90,11 +99,13 @@ class LanguageModel:
         return generate.score(self, texts, targets, batch_size)
 
     def save(self, folder: str | os.PathLike[str], max_shard_bytes: int | None = None) -> None:
-        """A directory that plm.load and transformers open: config, weights, and the tokenizer files this model came with."""
+        """A directory that plm.load and transformers open: config, weights, tokenizer, and the other files this model came with."""
         folder = pathlib.Path(folder)
         directory.write_model(self.model, folder, max_shard_bytes)
         if self.source is not None:
             directory.copy_companions(self.source, folder)
+        if self.tokenizer is not None and (self.source is None or self.tokenizer.changed):
+            self.tokenizer.save(folder)
 
     def parameters(self) -> list[nn.Parameter]:
         return self.model.parameters()

@@ -82,11 +82,16 @@ class Optimizer:
     def zero_grad(self) -> None:
         _core.zero_grad(self.states)
 
-    def step(self, clip_norm: float | None = None) -> float | None:
-        """One update. With clip_norm the gradients count as scaled to a global norm of at most that; returns their norm before."""
-        norm = scale = None
+    def norm(self) -> Tensor:
+        """The norm of all gradients together, float32 []."""
+        return ops.global_norm(_core.gradients(self.states))
+
+    def step(self, clip_norm: float | None = None, norm: Tensor | None = None) -> float | None:
+        """One update. With clip_norm the gradients count as scaled to a global norm of at most that; returns their norm before,
+        which may be given if it is known."""
+        scale = None
         if clip_norm is not None:
-            norm = ops.global_norm(_core.gradients(self.states))
+            norm = self.norm() if norm is None else norm
             scale = ops.clip_scale(norm, clip_norm)
         for g in self.groups:
             _core.step_all(
@@ -99,6 +104,9 @@ class Optimizer:
                 **self.options,
             )
         return None if norm is None else norm.item()
+
+    def moment_shape(self, param: Tensor, name: str) -> tuple[int, ...]:
+        return param.shape
 
     def state_dict(self) -> dict[str, Any]:
         """lr, and per parameter, by number, the count of its steps and its moments as arrays. It restores the optimiser exactly."""
@@ -131,7 +139,7 @@ class Optimizer:
                 if f"{i}.{m}" in state
             }
             for m, t in moments.items():
-                if t.shape != s.param.shape:
+                if t.shape != self.moment_shape(s.param, m):
                     raise ValueError(f"{name}: {i}.{m} is {list(t.shape)}, its parameter {list(s.param.shape)}")
             loaded.append((int(state[f"{i}.step"]), moments))
         self.lr = float(state["lr"])
@@ -214,6 +222,89 @@ class BertAdam(Adam):
         lazy: bool = False,
     ):
         super().__init__(params, lr, betas=betas, eps=eps, weight_decay=weight_decay, lazy=lazy)
+
+
+class LAMB(Adam):
+    """AdamW whose step of a tensor is as long as the tensor (ALBERT). What has no weight decay is stepped as by Adam."""
+
+    kind = "lamb"
+
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: float = 1.76e-3,
+        *,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-6,
+        weight_decay: float = 0.01,
+    ):
+        super().__init__(params, lr, betas=betas, eps=eps, weight_decay=weight_decay)
+
+
+class Adafactor(Optimizer):
+    """Adam's second moments from the means of rows and columns, no first moments (T5): a matrix [R, C] costs R + C numbers.
+
+    The rate is relative to the size of a tensor, at least `floor`, unless relative=False; the update's root mean square is at most
+    `threshold`; the mean forgets as 1 - step^-power.
+    """
+
+    kind = "adafactor"
+
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: float = 1e-2,
+        *,
+        eps: float = 1e-30,
+        floor: float = 1e-3,
+        threshold: float = 1.0,
+        power: float = 0.8,
+        relative: bool = True,
+        weight_decay: float = 0.0,
+    ):
+        super().__init__(
+            params,
+            lr,
+            weight_decay=weight_decay,
+            eps=eps,
+            floor=floor,
+            threshold=threshold,
+            power=power,
+            relative=relative,
+        )
+
+    def moment_shape(self, param: Tensor, name: str) -> tuple[int, ...]:
+        if param.ndim < 2:
+            return param.shape
+        return param.shape[:-1] if name == "m" else param.shape[-1:]
+
+
+class Adagrad(Optimizer):
+    """p -= lr * g / (sqrt(sum of g^2) + eps); the sum begins with `start`; weight decay is added to the gradient (GloVe, ELMo)."""
+
+    kind = "adagrad"
+    moments = ("v",)
+
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: float = 1e-2,
+        *,
+        eps: float = 1e-10,
+        start: float = 0.0,
+        weight_decay: float = 0.0,
+        lazy: bool = False,
+    ):
+        if start < 0:
+            raise ValueError(f"Adagrad: start must not be negative, got {start}")
+        super().__init__(params, lr, weight_decay=weight_decay, lazy=lazy, eps=eps)
+        if start:
+            for s in self.states:
+                dtype = "float64" if s.param.dtype == "float64" else "float32"
+                s.v = ops.full(s.param.shape, start, dtype)
+
+
+KINDS = {k.__name__.lower(): k for k in (SGD, Adam, AdamW, BertAdam, LAMB, Adafactor, Adagrad)}
 
 
 class EMA:

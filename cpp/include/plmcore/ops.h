@@ -158,6 +158,8 @@ struct StepOptions {
   double lr = 0, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0, momentum = 0;
   int64_t step = 1;            // counts from 1
   bool nesterov = false;
+  double power = 0.8, floor = 1e-3, threshold = 1;  // Adafactor's, see cpp/ops/adafactor_step.cpp
+  bool relative = true;        // Adafactor: the step is in proportion to the parameter
   bool lazy = false;           // row-sparse: touch the moments of the given rows only
   Tensor scale;                // float32 []: multiplies the gradient (clipping); undefined: 1
 };
@@ -165,6 +167,9 @@ void sgd_step(const Tensor& param, const Tensor& grad, const Tensor& velocity, c
 void adam_step(const Tensor& param, const Tensor& grad, const Tensor& m, const Tensor& v, const StepOptions& options);
 void adamw_step(const Tensor& param, const Tensor& grad, const Tensor& m, const Tensor& v, const StepOptions& options);
 void bert_adam_step(const Tensor& param, const Tensor& grad, const Tensor& m, const Tensor& v, const StepOptions& options);
+void lamb_step(const Tensor& param, const Tensor& grad, const Tensor& m, const Tensor& v, const StepOptions& options);
+void adafactor_step(const Tensor& param, const Tensor& grad, const Tensor& m, const Tensor& v, const StepOptions& options);
+void adagrad_step(const Tensor& param, const Tensor& grad, const Tensor& v, const StepOptions& options);
 void ema_step(const Tensor& average, const Tensor& param, double decay);
 Tensor global_norm(const Tensors& list);                             // float32 []
 Tensor clip_scale(const Tensor& norm, double max_norm);              // float32 []: min(1, max_norm / norm)

@@ -5,11 +5,11 @@ import time
 
 
 class Progress:
-    """One line that is rewritten: position, rate, time left. Silent when the output is not a terminal."""
+    """One line that is rewritten: position, rate, time left. Silent when the output is not a terminal. `first`: what was done before."""
 
-    def __init__(self, total: int, unit: str = "step", out=None):
+    def __init__(self, total: int, unit: str = "step", out=None, first: int = 0):
         self.out = sys.stderr if out is None else out
-        self.total, self.unit = total, unit
+        self.total, self.unit, self.first = total, unit, first
         self.start = self.shown = time.monotonic()
         self.active = self.out.isatty()
 
@@ -18,7 +18,7 @@ class Progress:
         if not self.active or (now - self.shown < 0.1 and done < self.total):
             return
         self.shown = now
-        rate = done / max(now - self.start, 1e-9)
+        rate = (done - self.first) / max(now - self.start, 1e-9)
         left = int((self.total - done) / max(rate, 1e-9))
         self.out.write(
             f"\r\x1b[K{self.unit} {done}/{self.total}  {note}  {rate:.1f} {self.unit}s/s  {left // 60}:{left % 60:02d} left"

@@ -1,5 +1,20 @@
-"""Text to ids, from the tokenizer files of a model directory."""
+"""Text to ids and back: WordPiece, BPE, sentencepiece, characters and words, with the special tokens of each family."""
 
-from plmcore.tokenizers.tokenizer import Batch, Tokenizer, load_tokenizer
+from plmcore.tokenizers.batch import Batch
+from plmcore.tokenizers.families import FAMILIES, Family
+from plmcore.tokenizers.guard import TokenizerError
+from plmcore.tokenizers.loading import load_tokenizer
+from plmcore.tokenizers.tokenizer import Tokenizer
+from plmcore.tokenizers.training import train_tokenizer
+from plmcore.tokenizers.word_characters import WordCharacters
 
-__all__ = ["Batch", "Tokenizer", "load_tokenizer"]
+__all__ = [
+    "FAMILIES",
+    "Batch",
+    "Family",
+    "Tokenizer",
+    "TokenizerError",
+    "WordCharacters",
+    "load_tokenizer",
+    "train_tokenizer",
+]

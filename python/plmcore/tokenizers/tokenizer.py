@@ -1,124 +1,278 @@
 from __future__ import annotations
 
+import functools
+import hashlib
 import json
 import os
-import pathlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
-from plmcore._core import FormatError
-
-
-class Batch(Mapping):
-    """Arrays by name, [B, T] for texts and [T] for one text: input_ids, attention_mask, token_type_ids; `offsets` [..., 2] apart."""
-
-    def __init__(self, arrays: Mapping[str, np.ndarray], offsets: np.ndarray):
-        self._arrays, self.offsets = dict(arrays), offsets
-
-    def __getitem__(self, name: str) -> np.ndarray:
-        return self._arrays[name]
-
-    def __getattr__(self, name: str) -> np.ndarray:
-        if name.startswith("_") or name not in self._arrays:
-            raise AttributeError(f"Batch has no {name!r}")
-        return self._arrays[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._arrays)
-
-    def __len__(self) -> int:
-        return len(self._arrays)
+from plmcore._core import ArgumentError, FormatError
+from plmcore.tokenizers import format as formats
+from plmcore.tokenizers.added import Row
+from plmcore.tokenizers.batch import Batch, Cut, Padding, Window, fill, fill_detail
+from plmcore.tokenizers.families import FAMILIES, ROLES, Family
+from plmcore.tokenizers.format import Format
 
 
 class Tokenizer:
-    """A tokenizer of the `tokenizers` package with the padding token and length limit of its directory."""
+    """Text to ids and back, the same way whatever the backend.
 
-    def __init__(self, native, pad_token: str | None = None, max_length: int | None = None):
-        self.native, self.max_length = native, max_length
-        self.native.no_padding()
-        self.native.no_truncation()
-        known = (t for t in (pad_token, "[PAD]", "<pad>") if t is not None and self.id_of(t) is not None)
-        self.pad_token = next(known, None)
-        self.pad_token_id = 0 if self.pad_token is None else self.id_of(self.pad_token)
+    `family` names what stands around texts. `pad_token`, `pad_token_id` and so on for pad, unk, cls, sep, mask, bos, eos are None
+    where there is no such token.
+    """
+
+    pad_token_id: int | None
+    unk_token_id: int | None
+    cls_token_id: int | None
+    sep_token_id: int | None
+    mask_token_id: int | None
+    bos_token_id: int | None
+    eos_token_id: int | None
+
+    def __init__(
+        self,
+        backend,
+        family: Family = FAMILIES[""],
+        roles: Mapping[str, str] | None = None,
+        *,
+        format: Format | None = None,
+        max_length: int | None = None,
+        padding_side: str | None = None,
+        language: str | None = None,
+        settings: Mapping[str, Any] = {},
+    ):
+        self.backend, self.family, self.max_length = backend, family, max_length
+        self.padding_side, self.settings = padding_side or family.padding_side, dict(settings)
+        self.roles = {
+            role: t for role, t in (family.roles if roles is None else roles).items() if self.id_of(t) is not None
+        }
+        if family.languages:
+            language = language or "en_XX"
+        self._format, self._language = format, language
+        self.changed = False  # since it was loaded or made
+        self._settle()
+
+    def _settle(self) -> None:
+        """Everything that follows from vocabulary, roles and language."""
+        for name in ("word_starts", "special_ids", "fingerprint", "_tokens"):
+            self.__dict__.pop(name, None)
+        for role in ROLES:
+            token = self.roles.get(role)
+            setattr(self, f"{role}_token", token)
+            setattr(self, f"{role}_token_id", None if token is None else self.id_of(token))
+        ids = self.backend.vocabulary.values()
+        self.vocab_size = max(ids, default=-1) + 1
+        if self.vocab_size > 16 * len(ids) + 65536:
+            raise FormatError(f"the vocabulary has {len(ids)} tokens, and one of them the id {self.vocab_size - 1}")
+        self.format = self._format or formats.of_family(self.family, self._id_in_format)
+        self.format.check(self.vocab_size)
+
+    def _id_in_format(self, name: str) -> int:
+        token = self._language if name == "language" else self.roles.get(name)
+        id = None if token is None else self.id_of(token)
+        if id is None:
+            wanted = token or self.family.roles.get(name)
+            raise FormatError(
+                f"the vocabulary has no {wanted!r}, which a tokenizer of the family {self.family.name} needs"
+            )
+        return id
+
+    # ---- the vocabulary ----
 
     @property
-    def vocab_size(self) -> int:
-        return self.native.get_vocab_size()
+    def kind(self) -> str:
+        return self.backend.kind
+
+    def id_of(self, token: str) -> int | None:
+        return self.backend.vocabulary.get(token)
+
+    def token_of(self, id: int) -> str | None:
+        return self._tokens[id] if 0 <= id < self.vocab_size else None
+
+    @functools.cached_property
+    def _tokens(self) -> list[str | None]:
+        tokens: list[str | None] = [None] * self.vocab_size
+        for token, id in self.backend.vocabulary.items():
+            tokens[id] = token
+        return tokens
+
+    @functools.cached_property
+    def special_ids(self) -> np.ndarray:
+        """All ids that stand for no text, sorted.  int64 [n]"""
+        found = {self.id_of(t) for t in (*self.roles.values(), *self.family.extra, *self.family.languages)} - {None}
+        found |= {part.id for part in self.format.single + self.format.pair if part.text is None}
+        return np.array(sorted(found | self.backend.special), np.int64)
+
+    @functools.cached_property
+    def word_starts(self) -> np.ndarray:
+        """Does this id begin a new word? Special tokens do.  bool [vocab_size]"""
+        starts = [token is None or token == "" or self.backend.starts_word(token) for token in self._tokens]
+        if None in starts:
+            raise ArgumentError("a BPE with </w> marks where words end, not where they start: it has no word_starts")
+        starts = np.array(starts, bool)
+        starts[self.special_ids] = True
+        return starts
+
+    @functools.cached_property
+    def fingerprint(self) -> str:
+        """sha256 of what determines ids: equal for tokenizers that agree on every text."""
+        parts = [(p.text, p.id, p.type) for p in self.format.single + self.format.pair]
+        return hashlib.sha256(
+            json.dumps([self.backend.identity(), parts, self.roles], sort_keys=True).encode()
+        ).hexdigest()
+
+    @property
+    def language(self) -> str | None:
+        """The code around texts of a translation family; may be set."""
+        return self._language
+
+    @language.setter
+    def language(self, code: str) -> None:
+        if code not in self.family.languages:
+            raise ArgumentError(f"there is no language {code!r}; one of {', '.join(self.family.languages) or 'none'}")
+        self._language = code
+        self._settle()
+
+    def add_tokens(self, tokens: Iterable[str], *, special: bool = False) -> int:
+        """Tokens that are found in texts before anything else; returns how many are new."""
+        tokens = [tokens] if isinstance(tokens, str) else list(tokens)
+        if bad := [t for t in tokens if not isinstance(t, str) or not t.strip()]:
+            raise ArgumentError(f"a token must be a text of more than white space, got {bad[0]!r}")
+        before = len(self.backend.vocabulary)
+        self.backend.add(list(dict.fromkeys(tokens)), special)
+        self.changed = True
+        self._settle()
+        return len(self.backend.vocabulary) - before
+
+    def set_special(self, role: str, token: str) -> None:
+        """Gives a role to a token, which is added where it is new: set_special("pad", "<pad>") before batches of a GPT-2."""
+        if role not in ROLES:
+            raise ArgumentError(f"there is no role {role!r}; one of {', '.join(ROLES)}")
+        self.add_tokens([token], special=True)
+        self.roles[role] = token
+        self._settle()
+
+    # ---- text to ids ----
+
+    def encode_ids(self, texts: Sequence[str]) -> list[np.ndarray]:
+        """The bare ids of every text, without special tokens and uncut: the fast path for corpora.  int32 [n] each"""
+        if isinstance(texts, str):
+            raise TypeError("encode_ids takes a list of texts, got one str")
+        return self.backend.ids(texts if isinstance(texts, list) else list(texts))
+
+    def tokenize(self, text: str) -> list[str | None]:
+        """The tokens of a text, to look at."""
+        return [self._tokens[i] for i in self.encode_ids([text])[0]]
+
+    def build(self, ids_a: Sequence[int], ids_b: Sequence[int] | None = None) -> tuple[np.ndarray, np.ndarray]:
+        """Special tokens around ready ids: ids and token_type_ids.  int64 [n]"""
+        return self.format.build(ids_a, ids_b)
 
     def __call__(
         self,
-        text: str | Sequence[str],
-        pair: str | Sequence[str] | None = None,
+        text: str | Sequence[str] | Sequence[Sequence[str]],
+        pair: str | Sequence[str] | Sequence[Sequence[str]] | None = None,
         *,
         max_length: int | None = None,
+        truncation: str = "longest_first",
+        stride: int | None = None,
+        pad_to: int | None = None,
+        multiple_of: int = 1,
+        padding_side: str | None = None,
         add_special_tokens: bool = True,
+        words: bool = False,
     ) -> Batch:
-        """The ids of one text, or of several, padded on the right to the longest. Texts longer than max_length are cut."""
-        texts = [text] if isinstance(text, str) else list(text)
-        if not all(isinstance(t, str) for t in texts):
-            raise TypeError(f"a tokenizer takes a str or a list of them, got {[type(t).__name__ for t in texts]}")
-        pairs = None if pair is None else [pair] if isinstance(pair, str) else list(pair)
+        """The ids of one text, or of several, padded to the longest, to `pad_to` or to a multiple.
+
+        Texts longer than max_length are cut; with a stride what was cut makes further rows, each with the last `stride` tokens of
+        the row before. words=True: a text is a list of words, `word_ids` their numbers and `offsets` count within words.
+        """
+        one = isinstance(text, str) or (words and len(text) > 0 and isinstance(text[0], str))
+        texts = [text] if one else list(text)
+        pairs = None if pair is None else [pair] if one else list(pair)
         if pairs is not None and len(pairs) != len(texts):
-            raise ValueError(f"{len(texts)} texts need {len(texts)} second texts, got {len(pairs)}")
-        limit = max_length or self.max_length
-        if limit:
-            self.native.enable_truncation(limit)
-        else:
-            self.native.no_truncation()
-        inputs = texts if pairs is None else list(zip(texts, pairs))
-        found = self.native.encode_batch(inputs, add_special_tokens=add_special_tokens)
-        B, T = len(found), max((len(e) for e in found), default=0)
-        arrays = {
-            "input_ids": np.full((B, T), self.pad_token_id, np.int64),
-            "attention_mask": np.zeros((B, T), np.int64),
-            "token_type_ids": np.zeros((B, T), np.int64),
-        }
-        offsets = np.zeros((B, T, 2), np.int64)
-        for b, e in enumerate(found):
-            n = len(e)
-            arrays["input_ids"][b, :n], arrays["attention_mask"][b, :n] = e.ids, 1
-            arrays["token_type_ids"][b, :n] = e.type_ids
-            offsets[b, :n] = e.offsets
-        if isinstance(text, str):
-            return Batch({name: a[0] for name, a in arrays.items()}, offsets[0])
-        return Batch(arrays, offsets)
+            raise ArgumentError(f"{len(texts)} texts need {len(texts)} second texts, got {len(pairs)}")
+        cut = Cut(self.max_length if max_length is None else max_length, truncation, stride)
+        format = self.format if add_special_tokens else formats.BARE
+        pad_id = 0 if self.pad_token_id is None else self.pad_token_id
+        padding = Padding(pad_id, self.family.pad_type, padding_side or self.padding_side, pad_to, multiple_of)
 
-    def decode(self, ids: Sequence[int], skip_special_tokens: bool = True) -> str:
-        return self.native.decode([int(i) for i in ids], skip_special_tokens=skip_special_tokens)
+        encode = self._word_ids_of if words else self.backend.ids
+        a, b = encode(_texts(texts, words)), None if pairs is None else encode(_texts(pairs, words))
+        added = format.added(b is not None)
+        windows: list[Window] = []
+        for i, ids in enumerate(a):
+            windows += cut.windows(i, len(ids), None if b is None else len(b[i]), added)
+        arrays = fill(windows, a, b, format, padding)
+        squeeze = one and stride is None
 
-    def id_of(self, token: str) -> int | None:
-        return self.native.token_to_id(token)
+        def detail() -> dict[str, np.ndarray]:
+            rows = self._word_rows_of if words else self.backend.rows
+            found = fill_detail(
+                windows,
+                rows(texts),
+                None if pairs is None else rows(pairs),
+                format,
+                padding,
+                arrays["input_ids"].shape[1],
+            )
+            return {name: x[0] for name, x in found.items()} if squeeze else found
+
+        sample = np.array([w.sample for w in windows], np.int64)
+        return Batch({name: x[0] for name, x in arrays.items()} if squeeze else arrays, sample, detail)
+
+    def _word_ids_of(self, texts: Sequence[Sequence[str]]) -> list[np.ndarray]:
+        return [ids for ids, _, _ in self._word_rows_of(texts)]
+
+    def _word_rows_of(self, texts: Sequence[Sequence[str]]) -> list[Row]:
+        vocabulary = dict.fromkeys(word for text in texts for word in text)
+        spelled = [self.backend.word(word) for word in vocabulary]
+        known = {}
+        for word, spelling, (ids, offsets, _) in zip(vocabulary, spelled, self.backend.rows(spelled)):
+            known[word] = ids, np.maximum(offsets - (len(spelling) - len(word)), 0)
+        rows = []
+        for text in texts:
+            found = [known[word] for word in text]
+            lengths = [len(ids) for ids, _ in found]
+            rows.append((
+                np.concatenate([np.zeros(0, np.int32), *(ids for ids, _ in found)]),
+                np.concatenate([np.zeros((0, 2), np.int64), *(offsets for _, offsets in found)]),
+                np.repeat(np.arange(len(found)), lengths),
+            ))  # fmt: skip
+        return rows
+
+    # ---- ids to text ----
+
+    def decode(self, ids: Sequence[int] | Sequence[Sequence[int]], skip_special_tokens: bool = True) -> str | list[str]:
+        """The text of one row of ids, or of several."""
+        many = getattr(ids, "ndim", None) == 2 or (not hasattr(ids, "ndim") and len(ids) > 0 and np.ndim(ids[0]) == 1)
+        rows = [np.asarray(row, np.int64).reshape(-1) for row in (ids if many else [ids])]
+        for row in rows:
+            if len(row) and not 0 <= row.min() <= row.max() < self.vocab_size:
+                bad = row.min() if row.min() < 0 else row.max()
+                raise ArgumentError(f"decode: there is no id {bad}; the vocabulary has {self.vocab_size}")
+        if skip_special_tokens:
+            rows = [row[~np.isin(row, self.special_ids)] for row in rows]
+        texts = self.backend.decode(rows)
+        return texts if many else texts[0]
+
+    def save(self, folder: str | os.PathLike[str]) -> None:
+        """The files that load_tokenizer and transformers read."""
+        from plmcore.tokenizers import saving
+
+        saving.save(self, folder)
+
+    def __repr__(self) -> str:
+        return f"Tokenizer({self.family.name or 'own format'}, {self.kind}, {self.vocab_size:,} tokens)"
 
 
-def load_tokenizer(folder: str | os.PathLike[str]) -> Tokenizer:
-    """The tokenizer of a model directory: tokenizer.json, or vocab.txt of a BERT."""
-    folder = pathlib.Path(folder)
-    settings = {}
-    if (folder / "tokenizer_config.json").exists():
-        settings = json.loads((folder / "tokenizer_config.json").read_text(encoding="utf-8"))
-    native = _native(folder, settings)
-    if native is None:
-        raise FileNotFoundError(f"'{folder}' has no tokenizer.json and no vocab.txt")
-    pad = settings.get("pad_token")
-    limit = settings.get("model_max_length")
-    return Tokenizer(
-        native,
-        pad.get("content") if isinstance(pad, dict) else pad,
-        limit if isinstance(limit, int) and limit < 1_000_000 else None,  # larger is the published way to say "none"
-    )
-
-
-def _native(folder: pathlib.Path, settings: Mapping):
-    import tokenizers  # on first use: it takes a while to import
-
-    if (folder / "tokenizer.json").exists():
-        try:
-            return tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json"))
-        except Exception as e:
-            raise FormatError(f"'{folder / 'tokenizer.json'}' cannot be read: {e}") from None
-    if (folder / "vocab.txt").exists():
-        return tokenizers.BertWordPieceTokenizer(
-            str(folder / "vocab.txt"), lowercase=bool(settings.get("do_lower_case", True))
-        )._tokenizer
-    return None
+def _texts(texts: Sequence, words: bool) -> Sequence:
+    for text in texts:
+        if words and (isinstance(text, str) or not all(isinstance(word, str) for word in text)):
+            raise TypeError(f"words=True takes lists of words, got {text!r:.60}")
+        if not words and not isinstance(text, str):
+            raise TypeError(f"a tokenizer takes a str or a list of them, got {[type(t).__name__ for t in texts][:10]}")
+    return texts

@@ -1,0 +1,23 @@
+// LAMB (You et al. 2020): AdamW whose step of a whole tensor is as long as the tensor. With g = scale * grad:
+//   m += (1 - beta1) (g - m);  v = beta2 v + (1 - beta2) g^2;  u = m^ / (sqrt(v^) + eps) + weight_decay * p
+//   p -= lr * |p| / |u| * u
+// where m^ = m / (1 - beta1^step), v^ = v / (1 - beta2^step). The ratio is 1 where a norm is 0, and without weight decay: what is not
+// decayed (biases, norms) is not adapted either, as ALBERT was trained. In place over param, m, v.
+#include "ops/step_rules.h"
+
+namespace plmcore {
+
+void lamb_step(const Tensor& param, const Tensor& grad, const Tensor& m, const Tensor& v, const StepOptions& options) {
+  dispatch_adam(ops::lamb_step, param, dense_gradient(grad), m, v, options);
+}
+
+static Specs infer(const InSpecs& in, const Attrs& attrs) {
+  check_adam("lamb_step", attrs);
+  Specs out = infer_step("lamb_step", in, attrs, 2);
+  require_dense("lamb_step", in, 5);
+  return out;
+}
+
+const OpDef ops::lamb_step = {"lamb_step", infer, no_grad, saves(), saves(), {.mutates = saves(0, 2, 3)}};
+
+}  // namespace plmcore

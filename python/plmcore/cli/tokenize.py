@@ -1,0 +1,148 @@
+"""plmcore tokenize: vocabularies from text, and text as ids."""
+
+from __future__ import annotations
+
+import argparse
+import pathlib
+import sys
+from collections.abc import Iterator
+
+KINDS = ("wordpiece", "bpe", "byte-bpe", "unigram", "characters", "words")
+EXAMPLES = """\
+examples:
+  python -m plmcore tokenize train texts/ --kind byte-bpe --vocab-size 8000 --out my-tokenizer
+  python -m plmcore tokenize train news.txt --kind wordpiece --family bert --vocab-size 30000 --out my-bert
+  python -m plmcore tokenize encode my-tokenizer --text "Once upon a time" --tokens
+  python -m plmcore tokenize encode my-tokenizer news.txt > ids.txt
+"""
+
+
+def add_parser(commands) -> None:
+    group = commands.add_parser(
+        "tokenize",
+        help="train a tokenizer, or turn text into ids",
+        description="Trains tokenizers of all kinds on text of any size, and encodes text with any tokenizer directory.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    what = group.add_subparsers(dest="what", metavar="train|encode", required=True)
+
+    train = what.add_parser(
+        "train",
+        help="a new vocabulary",
+        description="Trains a vocabulary and writes a directory that plm.load_tokenizer and transformers open. The same text gives the same vocabulary.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    train.add_argument(
+        "files", nargs="+", type=pathlib.Path, metavar="FILE", help="UTF-8 text files, or folders of them"
+    )
+    train.add_argument("--kind", choices=KINDS, default="byte-bpe", help="(default: %(default)s)")
+    train.add_argument("--vocab-size", type=int, metavar="N", help="tokens in all (default: 30000; characters: all)")
+    train.add_argument("--family", metavar="NAME", help="whose special tokens: bert, roberta, gpt2, albert, t5, ...")
+    train.add_argument(
+        "--lower", action=argparse.BooleanOptionalAction, help="lower-case the text (default: as the family does)"
+    )
+    train.add_argument("--min-count", type=int, metavar="N", help="how often a pair, character or word must occur")
+    train.add_argument(
+        "--special", action="append", default=[], metavar="TOKEN", help="a further special token; may be repeated"
+    )
+    train.add_argument("--replace-invalid", action="store_true", help="read past bytes that are not UTF-8")
+    train.add_argument(
+        "--sample-mb",
+        type=int,
+        default=200,
+        metavar="N",
+        help="unigram: train on at most N megabytes (default: %(default)s)",
+    )
+    train.add_argument("--seed", type=int, default=0, metavar="S", help="of that sample (default: %(default)s)")
+    train.add_argument("--out", required=True, type=pathlib.Path, metavar="DIR", help="the directory to write")
+
+    encode = what.add_parser(
+        "encode",
+        help="text to ids, a line each",
+        description="Prints the ids of every line of the files, of standard input, or of --text.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    encode.add_argument("folder", type=pathlib.Path, metavar="DIR", help="a directory with tokenizer files")
+    encode.add_argument(
+        "files", nargs="*", type=pathlib.Path, metavar="FILE", help="UTF-8 text files (default: standard input)"
+    )
+    encode.add_argument("--text", action="append", metavar="TEXT", help="this instead of files; may be repeated")
+    encode.add_argument("--tokens", action="store_true", help="print tokens instead of ids")
+    encode.add_argument("--bare", action="store_true", help="without special tokens")
+
+
+def run(args: argparse.Namespace) -> int:
+    try:
+        return train(args) if args.what == "train" else encode(args)
+    except KeyboardInterrupt:
+        print("\nstopped", file=sys.stderr)
+        return 130
+    except BrokenPipeError:  # `| head` has seen enough
+        sys.stderr.close()
+        return 0
+    except (ValueError, OSError, RuntimeError) as e:
+        print(f"plmcore tokenize: {e}", file=sys.stderr)
+        return 1
+
+
+def train(args: argparse.Namespace) -> int:
+    from plmcore.tokenizers import train_tokenizer
+
+    size = args.vocab_size
+    if size is None and args.kind != "characters":
+        size = 30_000
+    tokenizer = train_tokenizer(
+        args.files,
+        kind=args.kind,
+        vocab_size=size,
+        family=args.family,
+        lower=args.lower,
+        min_count=args.min_count,
+        special_tokens=args.special,
+        errors="replace" if args.replace_invalid else "strict",
+        sample_bytes=args.sample_mb * 10**6,
+        seed=args.seed,
+        out=args.out,
+    )
+    print(f"{args.out}: {tokenizer.kind} of the family {tokenizer.family.name}, {tokenizer.vocab_size:,} tokens")
+    return 0
+
+
+def encode(args: argparse.Namespace) -> int:
+    from plmcore.tokenizers import load_tokenizer
+
+    tokenizer = load_tokenizer(args.folder)
+    for lines in _batches(args):
+        for ids in tokenizer.encode_ids(lines):
+            if not args.bare:
+                ids, _ = tokenizer.build(ids)
+            shown = [tokenizer.token_of(i) for i in ids.tolist()] if args.tokens else map(str, ids.tolist())
+            print(" ".join(shown))
+    return 0
+
+
+def _batches(args: argparse.Namespace, size: int = 1000) -> Iterator[list[str]]:
+    """Lines without their ends, some at a time."""
+    batch: list[str] = []
+    for line in args.text if args.text is not None else _lines(args.files):
+        batch.append(line)
+        if len(batch) == size:
+            yield batch
+            batch = []
+    if batch:
+        yield batch
+
+
+def _lines(files: list[pathlib.Path]) -> Iterator[str]:
+    from plmcore.tokenizers.text_files import decoded
+
+    if not files:
+        for number, line in enumerate(sys.stdin.buffer):
+            yield decoded(line, f"standard input, line {number + 1}").rstrip("\r\n")
+    for file in files:
+        with open(file, "rb") as f:
+            for number, line in enumerate(f):
+                yield decoded(line, f"{file}, line {number + 1}").rstrip("\r\n")

@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+import numpy as np
+
+from plmcore.objectives.chance import Chance
+from plmcore.objectives.objective import IGNORED, TextObjective
+
+
+class CausalLM(TextObjective):
+    """Every token is predicted from those before it: input_ids and labels, which the model moves by one.
+
+    packing "windows": runs of `length` tokens of the whole text, with the end token, if the family has one, after each document. "documents" and the
+    sentence packings have the family's special tokens around each example. With `streams`, for models that carry their state from
+    batch to batch, labels are the next tokens already, so that the last of a window is predicted too: see packing.Windows.
+    """
+
+    def __init__(
+        self,
+        corpus,
+        tokenizer,
+        length: int = 1024,
+        *,
+        packing: str = "windows",
+        stride: int | None = None,
+        streams: int | None = None,
+    ):
+        self.streams = streams
+        super().__init__(
+            corpus, tokenizer, length, packing,
+            separator=tokenizer.eos_token_id, stride=stride, streams=streams, body=length if packing == "windows" else None,
+        )  # fmt: skip
+
+    def lengths(self, epoch: int) -> np.ndarray | None:
+        return None if self.windows else super().lengths(epoch)
+
+    @property
+    def windows(self) -> bool:
+        return self.packing.lengths() is None
+
+    def build(self, examples: np.ndarray, chance: Chance) -> dict[str, np.ndarray]:
+        starts, lengths = self.packing.runs(examples)
+        text = self.packing.text
+        if self.streams is not None:
+            ids = text.take(starts, lengths + 1, self.format.pad)
+            return {"input_ids": ids[:, :-1].copy(), "labels": ids[:, 1:].copy()}
+        ids = text.take(starts, lengths, self.format.pad)
+        if self.windows:
+            return {"input_ids": ids, "labels": ids}
+        layout = self.format(lengths)
+        return layout.inputs(ids) | {"labels": layout.labels(ids)}
+
+
+class BidirectionalLM(TextObjective):
+    """Each token is predicted from those before it and, apart, from those after it: labels of the next and of the previous token.
+
+    Sentences have the family's begin and end tokens around them (ELMo), which are predicted as well.
+    """
+
+    def __init__(self, corpus, tokenizer, length: int = 128, *, packing: str = "sentences"):
+        super().__init__(corpus, tokenizer, length, packing, separator=tokenizer.eos_token_id)
+
+    def build(self, examples: np.ndarray, chance: Chance) -> dict[str, np.ndarray]:
+        starts, lengths = self.packing.runs(examples)
+        layout = self.format(lengths)
+        inputs = layout.inputs(self.packing.text.take(starts, lengths, self.format.pad))
+        ids, real = inputs["input_ids"], layout.attention_mask == 1
+        both = real[:, 1:] & real[:, :-1]
+        forward, backward = np.full_like(ids, IGNORED), np.full_like(ids, IGNORED)
+        forward[:, :-1][both] = ids[:, 1:][both]
+        backward[:, 1:][both] = ids[:, :-1][both]
+        return inputs | {"forward_labels": forward, "backward_labels": backward}

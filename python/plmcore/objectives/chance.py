@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+import functools
+import math
+import zlib
+
+import numpy as np
+
+from plmcore import draws
+
+
+class Chance:
+    """The draws of the rows of a batch. A row's depend on seed, epoch and its example, on what they are for and on the column alone."""
+
+    def __init__(self, seed: int, epoch: int, examples: np.ndarray):
+        self.seed, self.epoch, self.examples = seed, epoch, examples.astype(np.uint64)
+
+    def part(self, rows: np.ndarray) -> Chance:
+        """Of some of the rows."""
+        return Chance(self.seed, self.epoch, self.examples[rows])
+
+    def uniform(self, what: str, columns: int | None = None) -> np.ndarray:
+        """float64 in [0, 1), [B] or [B, columns]."""
+        return draws.uniform(*self._place(what, columns))
+
+    def below(self, bound: int | np.ndarray, what: str, columns: int | None = None) -> np.ndarray:
+        """int64 in [0, bound), [B] or [B, columns]; bound broadcasts."""
+        return draws.below(bound, *self._place(what, columns))
+
+    def pick(self, weights: tuple[float, ...], what: str, columns: int | None = None) -> np.ndarray:
+        """Indices drawn with these weights, [B] or [B, columns]."""
+        return np.searchsorted(cumulative(weights), self.uniform(what, columns), side="right")
+
+    def at(self, what: str, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        """What uniform(what, ...) has at these places, [n]."""
+        return draws.uniform(self._own(what)[rows], columns)
+
+    def heads(self, tosses: np.ndarray, what: str) -> np.ndarray:
+        """How many of these many tosses of a coin show heads.  [B] -> [B]"""
+        words = -(-int(tosses.max(initial=0)) // 64)
+        if not words:
+            return np.zeros_like(tosses)
+        bits = np.unpackbits(draws.bits(*self._place(what, words)).view(np.uint8), axis=1)  # [B, 64 words]
+        return (bits & (np.arange(bits.shape[1]) < tosses[:, None])).sum(1, dtype=np.int64)
+
+    def _own(self, what: str) -> np.ndarray:
+        """A number for each row, of which all its draws for one thing are made."""
+        return self.examples ^ key(self.seed, self.epoch, what)
+
+    def _place(self, what: str, columns: int | None) -> tuple:
+        own = self._own(what)
+        return (own,) if columns is None else (own[:, None], np.arange(columns, dtype=np.uint64))
+
+
+@functools.lru_cache(1024)
+def key(seed: int, epoch: int, what: str) -> np.uint64:
+    return draws.bits(seed, epoch, zlib.crc32(what.encode()))
+
+
+@functools.cache
+def cumulative(weights: tuple[float, ...]) -> np.ndarray:
+    sums = np.cumsum(weights)
+    return sums[:-1] / sums[-1]
+
+
+@functools.cache
+def poisson(mean: float, least: int, most: int) -> tuple[float, ...]:
+    """Weights of least, least + 1, ..., most."""
+    return tuple(math.exp(k * math.log(mean) - mean - math.lgamma(k + 1)) for k in range(least, most + 1))

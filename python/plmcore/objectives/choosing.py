@@ -1,0 +1,83 @@
+"""Which tokens a masked language model predicts: single tokens, or units (words, n-grams, marked phrases) as a whole.
+
+`able` says which tokens may be chosen, `starts` where units begin; both bool [B, T]. So is the answer.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from plmcore.objectives import rows
+from plmcore.objectives.chance import Chance
+
+
+def tokens(able: np.ndarray, rate: float, chance: Chance) -> np.ndarray:
+    """Each with probability `rate`."""
+    return (chance.uniform("choose", able.shape[1]) < rate) & able
+
+
+def exact_tokens(able: np.ndarray, counts: np.ndarray, chance: Chance) -> np.ndarray:
+    """counts[b] of row b, every set equally likely; all of them where there are fewer."""
+    keys = np.where(able, chance.uniform("choose", able.shape[1]), np.inf)
+    return rows.smallest(keys, np.minimum(counts, np.count_nonzero(able, axis=1))) & able
+
+
+def units(starts: np.ndarray, able: np.ndarray, rate: float, chance: Chance) -> np.ndarray:
+    """Each unit with probability `rate`."""
+    unit = number(starts)
+    chosen = chance.uniform("choose", starts.shape[1]) < rate  # by unit
+    return np.take_along_axis(chosen, unit, 1) & able
+
+
+def exact_units(starts: np.ndarray, able: np.ndarray, counts: np.ndarray, chance: Chance) -> np.ndarray:
+    """Units in random order, as long as they fit into counts[b] tokens; one that does not is passed over."""
+    unit = number(starts)
+    sizes = rows.counted(unit, able, starts.shape[1])  # [B, T], 0 beyond the last unit
+    order = rows.shuffled(chance.uniform("choose", starts.shape[1]), unit.max(1, initial=0) + 1)
+    sizes = np.take_along_axis(sizes, order, 1)
+    left = counts[:, None] - np.cumsum(sizes, 1)
+    while (left < 0).any():  # all that is too large for what is left where the first does not fit will not fit later
+        first = np.argmax(left < 0, axis=1)[:, None]
+        room = np.take_along_axis(left + sizes, first, 1)
+        late = np.arange(sizes.shape[1]) >= first
+        sizes[late & (sizes > room) & (left < 0).any(1, keepdims=True)] = 0
+        left = counts[:, None] - np.cumsum(sizes, 1)
+    taken = np.zeros(starts.shape, bool)
+    np.put_along_axis(taken, order, sizes > 0, 1)
+    return np.take_along_axis(taken, unit, 1) & able
+
+
+def number(starts: np.ndarray) -> np.ndarray:
+    """The unit of each token, 0, 1, ...; what comes before the first start belongs to the first unit."""
+    return np.maximum(np.cumsum(starts, 1) - 1, 0)
+
+
+def word_starts(ids: np.ndarray, able: np.ndarray, table: np.ndarray) -> np.ndarray:
+    """Where words begin: at tokens that begin one, at the first of a row, and after a special token."""
+    starts = table[ids]
+    starts[:, 0] = True
+    starts[:, 1:] |= ~able[:, :-1]
+    return starts | ~able
+
+
+def ngram_starts(starts: np.ndarray, able: np.ndarray, longest: int, chance: Chance) -> np.ndarray:
+    """Units joined to n-grams of 1 to `longest`, n drawn with weight 1/n. No n-gram holds a special token."""
+    T = starts.shape[1]
+    lengths = 1 + chance.pick(tuple(1 / n for n in range(1, longest + 1)), "n-gram", T)  # [B, T], by n-gram
+    heads = np.zeros((len(starts), T + 1), bool)  # by unit: the first of an n-gram
+    at = np.minimum(np.cumsum(lengths, 1) - lengths, T)
+    np.put_along_axis(heads, at, True, 1)
+    first = np.take_along_axis(heads, number(starts), 1) & starts
+    first[:, 0] = True
+    first[:, 1:] |= ~able[:, :-1]
+    return first | ~able
+
+
+def span_starts(starts: np.ndarray, tokens: np.ndarray, spans: np.ndarray) -> np.ndarray:
+    """Units, but each marked span is one.  tokens: numbers in the corpus, [B, T]; spans [n, 2]: first and after the last, in order"""
+    span = np.searchsorted(spans[:, 0], tokens, side="right") - 1
+    span = np.where((span >= 0) & (tokens < spans[:, 1].take(span, mode="clip")), span, -1)
+    out = starts.copy()
+    out[:, 1:][(span[:, 1:] == span[:, :-1]) & (span[:, 1:] >= 0)] = False
+    out[:, 1:][span[:, 1:] != span[:, :-1]] = True
+    return out

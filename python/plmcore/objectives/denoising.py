@@ -1,0 +1,191 @@
+"""BART: the text is spoilt, and the model writes the original."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from plmcore.objectives import choosing, rows
+from plmcore.objectives.chance import Chance, poisson
+from plmcore.objectives.objective import TextObjective, check_share, need
+
+NOISES = {  # the five of the paper; "bart" is the mix the published models were trained with
+    "bart": {"permute_sentences": 1.0, "mask": 0.3},
+    "masking": {"mask": 0.3, "span": "token", "replace": -1},
+    "deletion": {"mask": 0.3, "span": "token", "replace": 0},
+    "infilling": {"mask": 0.3},
+    "permutation": {"permute_sentences": 1.0},
+    "rotation": {"rotate": 1.0},
+}
+
+
+class Denoising(TextObjective):
+    """input_ids is the spoilt text, labels the original. The noises, in the order in which they are applied:
+
+    permute_sentences: this share of an example's sentences change places. Sentences are the corpus's, or end with `full_stop`.
+    mask: this share of the words is hidden in spans. span="poisson": lengths in words are drawn with mean `mean`; of length 0 is a mask put
+    between words. span="word" or "token": one each. replace: 1 puts one mask for a span, -1 one for each of its tokens,
+    0 leaves it out. random: this share of the masks are random tokens instead.
+    insert: so many masks more, as a share of the tokens.
+    rotate: with this probability the text begins at a random token, and its beginning follows its end.
+
+    noise: a name of NOISES, whose settings those given here change. The special tokens around the text stay in place, and no
+    input is longer than `length`.
+    """
+
+    def __init__(
+        self,
+        corpus,
+        tokenizer,
+        length: int = 512,
+        noise: str = "bart",
+        *,
+        packing: str = "full-sentences",
+        copies: int | None = None,
+        mean: float = 3.0,
+        random: float = 0.0,
+        full_stop: int | None = None,
+        **noises,
+    ):
+        if noise not in NOISES:
+            raise ValueError(f"noise must be one of {', '.join(map(repr, NOISES))}, got {noise!r}")
+        settings = {
+            "permute_sentences": 0.0,
+            "mask": 0.0,
+            "span": "poisson",
+            "replace": 1,
+            "insert": 0.0,
+            "rotate": 0.0,
+        }
+        unknown = set(noises) - set(settings)
+        if unknown:
+            raise TypeError(f"Denoising has no setting {', '.join(sorted(unknown))}; it has {', '.join(settings)}")
+        settings |= NOISES[noise] | noises
+        for name in ("permute_sentences", "mask", "insert", "rotate"):
+            check_share(name, settings[name], zero=True)
+        if settings["span"] not in ("poisson", "word", "token"):
+            raise ValueError(f"span must be 'poisson', 'word' or 'token', got {settings['span']!r}")
+        if settings["replace"] not in (-1, 0, 1):
+            raise ValueError(f"replace must be 1, 0 or -1, got {settings['replace']}")
+        if not mean > 0:
+            raise ValueError(f"mean must be above 0, got {mean}")
+        self.settings, self.mean, self.random = settings, mean, check_share("random", random, zero=True)
+        self.full_stop, self.vocab_size = full_stop, tokenizer.vocab_size
+        self.mask = need(tokenizer, "mask", "Denoising") if settings["mask"] or settings["insert"] else 0
+        by_word = settings["mask"] and settings["span"] != "token"
+        self.word_table = np.asarray(tokenizer.word_starts) if by_word else None
+        super().__init__(corpus, tokenizer, length, packing, separator=tokenizer.eos_token_id, copies=copies)
+        self.room = length - self.format.specials
+
+    def build(self, examples: np.ndarray, chance: Chance) -> dict[str, np.ndarray]:
+        ids, lengths, able = self.take(examples)
+        labels = self.format(lengths).labels(ids)
+        settings = self.settings
+        if settings["permute_sentences"]:
+            ids, able = self.permute_sentences(ids, able, lengths, self.sentence_starts(examples, ids, lengths), chance)
+        if settings["mask"]:
+            ids, lengths = self.hide(ids, able, lengths, chance)
+        if settings["insert"]:
+            counts = np.ceil(settings["insert"] * (lengths + self.format.specials)).astype(np.int64)
+            ids, lengths = self.insert(ids, lengths, counts, "insert", chance)
+        if settings["rotate"]:
+            ids = self.rotate(ids, lengths, chance)
+        return self.format(lengths).inputs(ids) | {"labels": labels}
+
+    def sentence_starts(self, examples: np.ndarray, ids: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+        if self.full_stop is None:
+            return self.packing.text.sentence_starts(*self.packing.runs(examples))
+        stops = ids == self.full_stop
+        starts = np.zeros(ids.shape, bool)
+        starts[:, 1:] = stops[:, :-1] & ~stops[:, 1:]  # several stops end one sentence
+        starts[:, 0] = True
+        return starts & rows.inside(lengths)
+
+    def permute_sentences(self, ids, able, lengths, starts, chance: Chance) -> tuple[np.ndarray, np.ndarray]:
+        sentence, T = choosing.number(starts), ids.shape[1]
+        n = starts.sum(1)
+        moved = rows.smallest(
+            np.where(rows.inside(n, T), chance.uniform("which sentences", T), np.inf),
+            np.ceil(n * self.settings["permute_sentences"]).astype(np.int64),
+        )
+        # Those that move stand in their places in the order of new keys.
+        places = np.argsort(np.where(moved, np.arange(T), T + np.arange(T)), axis=1)
+        order = rows.shuffled(chance.uniform("sentence order", T), moved.sum(1))
+        new = np.broadcast_to(np.arange(T), ids.shape).copy()  # sentence -> where it goes
+        np.put_along_axis(new, places, np.take_along_axis(places, order, 1), 1)
+        key = np.take_along_axis(new, sentence, 1)
+        key[~rows.inside(lengths, T)] = T
+        by_place = np.argsort(key, axis=1, kind="stable")
+        return np.take_along_axis(ids, by_place, 1), np.take_along_axis(able, by_place, 1)
+
+    def hide(self, ids, able, lengths, chance: Chance) -> tuple[np.ndarray, np.ndarray]:
+        """Spans of words, which may overlap; overlapping ones are one."""
+        T, replace = ids.shape[1], self.settings["replace"]
+        starts = able if self.word_table is None else self.word_table[ids] & able
+        words = starts.sum(1)
+        budget = np.ceil(words * self.settings["mask"]).astype(np.int64)
+        inserted = np.zeros_like(budget)
+        if self.settings["span"] == "poisson":
+            sizes, inserted = self.span_sizes(budget, chance)  # [B, K]
+        else:
+            sizes = rows.inside(budget).astype(np.int64)
+        # The first tokens of spans: random words, the k-th for the k-th span.
+        order = rows.shuffled(chance.uniform("span starts", T), words)[:, : sizes.shape[1]]  # words by number
+        edges = np.zeros((len(ids), T + 1), np.int64)
+        row, k = np.nonzero(sizes)
+        word = order[row, k]
+        first = np.zeros((len(ids), T + 1), bool)
+        first[row, word] = True
+        np.add.at(edges, (row, np.minimum(word + 1, T)), 1)  # words covered beside the first one
+        np.add.at(edges, (row, np.minimum(word + sizes[row, k], T)), -1)
+        covered = np.cumsum(edges, 1) > 0
+        word = np.where(np.cumsum(starts, 1) > 0, np.cumsum(starts, 1) - 1, T)  # of each token; T before the first
+        hidden = np.take_along_axis(first, word, 1) & starts & ~np.take_along_axis(covered, word, 1)
+        rest = (np.take_along_axis(first | covered, word, 1)) & able & ~hidden
+        if replace == -1:
+            hidden, rest = hidden | rest, np.zeros_like(rest)
+        out = ids.copy()
+        out[hidden] = self.masks(np.nonzero(hidden), "hidden", chance)
+        gone = rest | hidden if replace == 0 else rest
+        out, lengths = rows.compact(out, rows.inside(lengths, T) & ~gone, self.format.pad)
+        return self.insert(out, lengths, inserted, "between", chance) if inserted.any() else (out, lengths)
+
+    def span_sizes(self, budget: np.ndarray, chance: Chance) -> tuple[np.ndarray, np.ndarray]:
+        """Poisson lengths until they add up to the budget, the last cut to it: those above 0, and how many are 0."""
+        columns = max(8, int(2 * budget.max(initial=1) / self.mean))
+        while True:
+            sizes = chance.pick(poisson(self.mean, 0, 127), "span sizes", columns).astype(np.int64)
+            sums = np.cumsum(sizes, 1)
+            if (sums[:, -1] >= budget).all():
+                break
+            columns *= 2
+        before = sums - sizes
+        used = before < budget[:, None]
+        sizes = np.where(used, np.minimum(sizes, budget[:, None] - before), 0)
+        inserted = (used & (sizes == 0)).sum(1)
+        return rows.compact(sizes, sizes > 0, 0)[0], inserted
+
+    def insert(self, ids, lengths, counts, what: str, chance: Chance) -> tuple[np.ndarray, np.ndarray]:
+        """`counts` masks at random places between the tokens, as far as there is room for them."""
+        counts = np.minimum(counts, self.room - lengths)
+        total = lengths + counts
+        width = int(total.max(initial=0))
+        new = rows.smallest(np.where(rows.inside(total, width), chance.uniform(what, width), np.inf), counts)
+        old = rows.inside(total, width) & ~new
+        out = np.full(new.shape, self.format.pad, np.int64)
+        out[old] = ids[rows.inside(lengths, ids.shape[1])]
+        out[new] = self.masks(np.nonzero(new), f"{what} what", chance)
+        return out, total
+
+    def masks(self, at: tuple[np.ndarray, np.ndarray], what: str, chance: Chance) -> np.ndarray | int:
+        if not self.random:
+            return self.mask
+        u = chance.at(what, *at)
+        return np.where(u < self.random, (u / self.random * self.vocab_size).astype(np.int64), self.mask)
+
+    def rotate(self, ids, lengths, chance: Chance) -> np.ndarray:
+        turned = chance.uniform("rotate") < self.settings["rotate"]
+        offset = np.where(turned, chance.below(np.maximum(lengths, 1), "offset"), 0)[:, None]
+        columns = np.arange(ids.shape[1])
+        n = np.maximum(lengths, 1)[:, None]
+        source = np.where(columns < n, (columns + offset) % n, columns)
+        return np.take_along_axis(ids, source, 1)

@@ -1,0 +1,119 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from plmcore.objectives import choosing
+from plmcore.objectives.chance import Chance
+from plmcore.objectives.objective import IGNORED, TextObjective, check_share, need
+
+UNITS = ("token", "word", "ngram", "span")
+
+
+class Masking:
+    """Chooses what is predicted, and hides it: mask, random token or the token itself, by `shares`.
+
+    unit: "token"; "word" (the tokenizer's word_starts tell); "ngram", 1 to `longest` words with weight 1/n; or "span": the
+    marked phrases of `spans` ([n, 2] offsets into corpus.ids, in order) and single words elsewhere, all as wholes.
+    exact: instead of each unit with probability `rate`, max(1, round(rate * length)) tokens of an example, at most `most`.
+    """
+
+    def __init__(
+        self,
+        tokenizer,
+        rate: float = 0.15,
+        shares: Sequence[float] = (0.8, 0.1, 0.1),
+        unit: str = "token",
+        exact: bool = False,
+        most: int | None = None,
+        longest: int = 3,
+        spans: np.ndarray | None = None,
+    ):
+        if unit not in UNITS:
+            raise ValueError(f"unit must be one of {', '.join(map(repr, UNITS))}, got {unit!r}")
+        if len(shares) != 3 or min(shares) < 0 or abs(sum(shares) - 1) > 1e-9:
+            raise ValueError(f"shares must be three numbers (mask, random, same) that add up to 1, got {list(shares)}")
+        if (spans is not None) != (unit == "span"):
+            raise ValueError(f"spans go with unit='span', got unit={unit!r} and {'no ' if spans is None else ''}spans")
+        if most is not None and not exact:
+            raise ValueError("most limits the tokens of exact=True")
+        if longest < 1:
+            raise ValueError(f"longest must be at least 1, got {longest}")
+        self.mask, self.vocab_size = need(tokenizer, "mask", "masking"), tokenizer.vocab_size
+        self.word_table = None if unit == "token" else np.asarray(tokenizer.word_starts)
+        self.rate, self.shares, self.unit, self.exact = check_share("rate", rate), tuple(shares), unit, exact
+        self.most, self.longest, self.spans = most, longest, checked_spans(spans)
+
+    def choose(
+        self, ids: np.ndarray, able: np.ndarray, lengths: np.ndarray, tokens: np.ndarray | None, chance: Chance
+    ) -> np.ndarray:
+        """bool [B, T]. lengths: of the whole examples, which `rate` is a share of; tokens: their numbers in the corpus."""
+        if self.unit == "token" and not self.exact:
+            return choosing.tokens(able, self.rate, chance)
+        counts = np.maximum(1, np.rint(self.rate * lengths)).astype(np.int64)
+        counts = counts if self.most is None else np.minimum(counts, self.most)
+        if self.unit == "token":
+            return choosing.exact_tokens(able, counts, chance)
+        starts = choosing.word_starts(ids, able, self.word_table)
+        if self.unit == "ngram":
+            starts = choosing.ngram_starts(starts, able, self.longest, chance)
+        if self.unit == "span":
+            starts = choosing.span_starts(starts, tokens, self.spans) | ~able
+        if self.exact:
+            return choosing.exact_units(starts, able, counts, chance)
+        return choosing.units(starts, able, self.rate, chance)
+
+    def hide(self, ids: np.ndarray, chosen: np.ndarray, chance: Chance) -> np.ndarray:
+        """One draw decides what becomes of a token and, if that is random, which."""
+        out = ids.copy()
+        flat = np.flatnonzero(chosen)
+        row = flat // ids.shape[1]
+        u = chance.at("hide", row, flat - row * ids.shape[1])
+        mask, random, _ = self.shares
+        values = out.reshape(-1)
+        values[flat[u < mask]] = self.mask
+        if random:
+            other = (u >= mask) & (u < mask + random)
+            values[flat[other]] = np.minimum((u[other] - mask) * (self.vocab_size / random), self.vocab_size - 1)
+        return out
+
+
+class MaskedLM(TextObjective):
+    """Some tokens are hidden; the model predicts those: input_ids, labels.
+
+    Masks change every epoch (RoBERTa), or with `copies` every epoch up to that many and then again (BERT: 10). The settings of the
+    masks are those of Masking. packing: see docs/objectives.md; "full-sentences" is RoBERTa's.
+    """
+
+    def __init__(
+        self,
+        corpus,
+        tokenizer,
+        length: int = 128,
+        *,
+        packing: str = "full-sentences",
+        copies: int | None = None,
+        **masking,
+    ):
+        self.masking = Masking(tokenizer, **masking)
+        super().__init__(corpus, tokenizer, length, packing, separator=tokenizer.sep_token_id, copies=copies)
+
+    def build(self, examples: np.ndarray, chance: Chance) -> dict[str, np.ndarray]:
+        ids, lengths, able = self.take(examples)
+        tokens = self.packing.text.tokens(*self.packing.runs(examples))[0] if self.masking.unit == "span" else None
+        layout = self.format(lengths)
+        chosen = self.masking.choose(ids, able, layout.lengths, tokens, chance)
+        labels = np.where(chosen, ids, IGNORED)
+        return layout.inputs(self.masking.hide(ids, chosen, chance)) | {"labels": layout.put(labels, fill=IGNORED)}
+
+
+def checked_spans(spans: np.ndarray | None) -> np.ndarray | None:
+    if spans is None:
+        return None
+    spans = np.asarray(spans, np.int64)
+    if spans.ndim != 2 or spans.shape[1] != 2 or not len(spans):
+        raise ValueError(f"spans must be [n, 2], got {list(spans.shape)}")
+    if (spans[:, 0] >= spans[:, 1]).any() or (spans[1:, 0] < spans[:-1, 1]).any():
+        raise ValueError("spans must be in order, not empty and not overlapping")
+    return spans

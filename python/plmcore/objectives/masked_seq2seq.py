@@ -1,0 +1,36 @@
+from __future__ import annotations
+
+import numpy as np
+
+from plmcore.objectives import rows
+from plmcore.objectives.chance import Chance
+from plmcore.objectives.masked import Masking
+from plmcore.objectives.objective import TextObjective
+
+
+class MaskedSeq2Seq(TextObjective):
+    """The encoder sees the text with masks, as in MaskedLM; the decoder writes the tokens they hide, in the order of the text.
+
+    Settings of the masks are those of Masking, by default exactly 15 % in n-grams of 1 to 3 words, all of them masks.
+    """
+
+    def __init__(
+        self,
+        corpus,
+        tokenizer,
+        length: int = 512,
+        *,
+        packing: str = "full-sentences",
+        copies: int | None = None,
+        **masking,
+    ):
+        self.masking = Masking(tokenizer, **{"unit": "ngram", "exact": True, "shares": (1.0, 0.0, 0.0)} | masking)
+        super().__init__(corpus, tokenizer, length, packing, separator=tokenizer.eos_token_id, copies=copies)
+
+    def build(self, examples: np.ndarray, chance: Chance) -> dict[str, np.ndarray]:
+        ids, lengths, able = self.take(examples)
+        tokens = self.packing.text.tokens(*self.packing.runs(examples))[0]
+        layout = self.format(lengths)
+        chosen = self.masking.choose(ids, able, layout.lengths, tokens, chance)
+        hidden, counts = rows.compact(ids, chosen, self.format.pad)
+        return layout.inputs(self.masking.hide(ids, chosen, chance)) | {"labels": self.format(counts).labels(hidden)}

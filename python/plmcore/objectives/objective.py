@@ -1,0 +1,122 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from plmcore.objectives import packing
+from plmcore.objectives.chance import Chance
+from plmcore.objectives.layout import Format
+
+IGNORED = -100  # the label of what is not predicted
+
+
+class Objective:
+    """Turns examples of a corpus into batches: arrays by the names that the model's forward takes.
+
+    A row is a function of the data, the settings, seed, epoch and its index alone; other rows change its padding, nothing else. With
+    `copies` the noise of an epoch is that of epoch % copies, as if so many corrupted copies of the data had been written; else
+    every epoch has its own.
+    """
+
+    copies: int | None = None
+
+    def __len__(self) -> int:
+        return self.examples(0)
+
+    def examples(self, epoch: int) -> int:
+        raise NotImplementedError
+
+    def lengths(self, epoch: int) -> np.ndarray | None:
+        """Tokens of each example's input, for batches of like lengths; None where all are equal."""
+        return None
+
+    def batch(self, indices: Sequence[int] | np.ndarray, *, seed: int, epoch: int) -> dict[str, np.ndarray]:
+        indices = np.asarray(indices)
+        if indices.ndim != 1 or not len(indices) or indices.dtype.kind not in "iu":
+            raise ValueError(
+                f"indices must be a list of one or more whole numbers, got {indices.dtype} {list(indices.shape)}"
+            )
+        n, low, high = self.examples(epoch), int(indices.min()), int(indices.max())
+        if low < 0 or high >= n:
+            raise IndexError(
+                f"{type(self).__name__} has {n} examples in epoch {epoch}, got index {low if low < 0 else high}"
+            )
+        noise = epoch if self.copies is None else epoch % self.copies
+        return self.build(indices.astype(np.int64), Chance(seed, noise, indices))
+
+    def build(self, examples: np.ndarray, chance: Chance) -> dict[str, np.ndarray]:
+        raise NotImplementedError
+
+
+class TextObjective(Objective):
+    """Examples that are runs of text. `length` counts the special tokens of `format` too."""
+
+    def __init__(
+        self,
+        corpus,
+        tokenizer,
+        length: int,
+        packing_kind: str,
+        *,
+        separator: int | None = None,
+        stride: int | None = None,
+        streams: int | None = None,
+        copies: int | None = None,
+        body: int | None = None,
+    ):
+        check_same_tokenizer(corpus, tokenizer)
+        if copies is not None and copies < 1:
+            raise ValueError(f"copies must be at least 1, got {copies}")
+        self.corpus, self.tokenizer, self.copies = corpus, tokenizer, copies
+        self.format = Format(tokenizer)
+        body = length - self.format.specials if body is None else body
+        self.packing = packing.pack(corpus, packing_kind, body, separator, stride, streams)
+        self.special = special_table(corpus, tokenizer)
+        if not self.packing.count:
+            raise ValueError("the corpus has no text")
+
+    def examples(self, epoch: int) -> int:
+        return self.packing.count
+
+    def lengths(self, epoch: int) -> np.ndarray | None:
+        lengths = self.packing.lengths()
+        return None if lengths is None else lengths + self.format.specials
+
+    def take(self, examples: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """ids [B, T] with padding, lengths [B], and where tokens stand that an objective may change: not padding, not special."""
+        starts, lengths = self.packing.runs(examples)
+        ids = self.packing.text.take(starts, lengths, self.format.pad)
+        able = ~self.special[ids]
+        able &= np.arange(ids.shape[1]) < lengths[:, None]
+        return ids, lengths, able
+
+
+def special_table(corpus, tokenizer) -> np.ndarray:
+    """bool by id."""
+    ids = np.asarray(tokenizer.special_ids, np.int64)
+    table = np.zeros(max(tokenizer.vocab_size, corpus.vocab_size, int(ids.max(initial=0)) + 1), bool)
+    table[ids] = True
+    return table
+
+
+def check_same_tokenizer(corpus, tokenizer) -> None:
+    written = (corpus.tokenizer or {}).get("fingerprint")
+    if written and written != tokenizer.fingerprint:
+        raise ValueError(
+            f"the corpus was written with another tokenizer: its fingerprint is {written[:12]}..., this one's is {tokenizer.fingerprint[:12]}..."
+        )
+
+
+def need(tokenizer, token: str, objective: str) -> int:
+    """The id of a special token ("mask", "eos", ...) that an objective cannot do without."""
+    found = getattr(tokenizer, f"{token}_token_id")
+    if found is None:
+        raise ValueError(f"{objective} needs a {token} token, and this tokenizer has none")
+    return found
+
+
+def check_share(name: str, value: float, *, zero: bool = False) -> float:
+    if not (0 <= value if zero else 0 < value) or not value <= 1:
+        raise ValueError(f"{name} must be {'from 0' if zero else 'above 0 and'} up to 1, got {value}")
+    return value

@@ -1,0 +1,147 @@
+"""How a corpus is cut into examples: each is a run of a Text, given by its start and length."""
+
+from __future__ import annotations
+
+import array
+from collections.abc import Iterator
+
+import numpy as np
+
+from plmcore.objectives import rows
+from plmcore.objectives.text import Text
+
+KINDS = ("windows", "documents", "sentences", "full-sentences")
+BLOCK = 1 << 18  # sentences looked at in one go
+
+
+class Windows:
+    """Runs of exactly `length`, `stride` apart, whatever the documents; what is left at the end is not used.
+
+    With `streams` the text is cut into that many equal parts first, and example i is window i // streams of part i % streams: batches of
+    `streams` consecutive examples continue one another row by row, which is what a model with a carried state needs. Then each
+    part also has the token that follows its last window.
+    """
+
+    def __init__(self, text: Text, length: int, stride: int | None = None, streams: int | None = None):
+        self.text, self.length, self.streams = text, length, streams
+        self.stride = length if stride is None else stride
+        if self.stride < 1:
+            raise ValueError(f"stride must be at least 1, got {stride}")
+        if streams is None:
+            self.length = min(length, text.size)
+            self.count = 0 if not text.size else (text.size - self.length) // self.stride + 1
+            return
+        if streams < 1:
+            raise ValueError(f"streams must be at least 1, got {streams}")
+        self.part = text.size // streams
+        if self.part <= length:
+            raise ValueError(
+                f"{streams} streams of a text of {text.size} tokens are {self.part} tokens long: no window of {length} and the next token fits"
+            )
+        self.count = streams * ((self.part - 1 - length) // self.stride + 1)
+
+    def runs(self, examples: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """starts, lengths"""
+        if self.streams is None:
+            starts = examples * self.stride
+        else:
+            starts = examples % self.streams * self.part + examples // self.streams * self.stride
+        return starts, np.full(len(examples), self.length)
+
+    def lengths(self) -> None:
+        """All are equal."""
+
+
+class Documents:
+    """Each document in pieces of at most `length`."""
+
+    def __init__(self, text: Text, length: int):
+        self.text, self.length = text, length
+        self.pieces = np.append(0, np.cumsum(-(-np.diff(text.corpus.documents) // length)))
+        self.count = int(self.pieces[-1])
+
+    def runs(self, examples: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        document = np.searchsorted(self.pieces, examples, side="right") - 1
+        before = (examples - self.pieces[document]) * self.length
+        starts, ends = (self.text.corpus.documents[document + k] for k in (0, 1))
+        return starts + before, np.minimum(self.length, ends - starts - before)
+
+    def lengths(self) -> np.ndarray:
+        return self.runs(np.arange(self.count))[1]
+
+
+class Sentences:
+    """As many whole sentences as fit into `length`, of one document or, with `across`, of as many as it takes.
+
+    A sentence longer than that is cut. The separator of a document that ends a run is not in it.
+    """
+
+    def __init__(self, text: Text, length: int, across: bool):
+        self.text, self.ends = text, greedy(text, length, across)
+        self.count = len(self.ends)
+
+    def runs(self, examples: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        starts, ends = np.where(examples > 0, self.ends[examples - 1], 0), self.ends[examples]
+        lengths = ends - starts
+        if self.text.separator is not None:
+            lengths -= self.text.ends[np.searchsorted(self.text.ends, ends)] == ends
+        return starts, lengths
+
+    def lengths(self) -> np.ndarray:
+        return self.runs(np.arange(self.count))[1]
+
+
+def greedy(text: Text, length: int, across: bool) -> np.ndarray:
+    """The ends of runs of whole sentences, each as long as it can be; together they are the whole text."""
+    found = array.array("q")
+    separators = 0 if text.separator is None else 1
+    start = end = 0
+    for cuts, closed in cut_points(text, length):
+        for cut, close in zip(cuts, closed):
+            if cut - start - (close and separators) > length and end > start:
+                found.append(end)
+                start = end
+            end = cut
+            if close and not across and end > start:
+                found.append(end)
+                start = end
+    if end > start:
+        found.append(end)
+    return np.frombuffer(found, np.int64) if found else np.zeros(0, np.int64)
+
+
+def cut_points(text: Text, length: int) -> Iterator[tuple[list[int], list[bool]]]:
+    """The ends of sentences, and cuts inside those longer than `length`; and whether a document ends there. Block by block."""
+    documents, sentences = text.corpus.documents, text.corpus.sentences
+    separators = 0 if text.separator is None else 1
+    previous = 0
+    for block in range(1, len(sentences), BLOCK):
+        ends = sentences[block : block + BLOCK]
+        document = np.searchsorted(documents, ends) - 1
+        last = ends == documents[document + 1]
+        ends = ends + separators * (document + last)
+        before = np.append(previous, ends[:-1])
+        more = (ends - separators * last - before - 1) // length
+        inner = np.repeat(before, more) + length * rows.ranges(np.ones_like(more), more)
+        cuts = np.insert(ends, np.repeat(np.arange(len(ends)), more), inner)
+        closed = np.zeros(len(cuts), bool)
+        closed[np.cumsum(more + 1) - 1] = last
+        yield cuts.tolist(), closed.tolist()
+        previous = ends[-1]
+
+
+def pack(corpus, kind: str, length: int, separator: int | None, stride: int | None = None, streams: int | None = None):
+    """The packing of this kind; `separator` stands after each document where one run may hold several."""
+    if length < 1:
+        raise ValueError(f"length leaves {length} tokens for text")
+    if kind == "windows":
+        return Windows(Text(corpus, separator), length, stride, streams)
+    if stride is not None or streams is not None:
+        raise ValueError(f"stride and streams are for packing='windows', got packing={kind!r}")
+    if kind == "documents":
+        return Documents(Text(corpus), length)
+    if kind == "sentences":
+        return Sentences(Text(corpus), length, across=False)
+    if kind == "full-sentences":
+        return Sentences(Text(corpus, separator), length, across=True)
+    raise ValueError(f"packing must be one of {', '.join(map(repr, KINDS))}, got {kind!r}")

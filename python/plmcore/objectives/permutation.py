@@ -1,0 +1,128 @@
+from __future__ import annotations
+
+import numpy as np
+
+from plmcore.objectives.chance import Chance
+from plmcore.objectives.objective import IGNORED, TextObjective
+
+
+class PermutationLM(TextObjective):
+    """XLNet: some tokens are predicted in a random order, each from all that is not predicted and from those before it in the order.
+
+    input_ids has every token; perm_mask [B, T, T] says with 1 what a position may not see, target_mapping [B, M, T] which positions
+    are predicted, labels [B, M] what stands there. Targets are spans of 1 to `longest` tokens with weight 1/n, each within a stretch
+    of `alpha / beta` as many tokens; with words=True they begin where words do. predict: exactly so many targets, made up with
+    single tokens; it must be less than the text of a block.
+
+    `block`: the order holds within blocks of so many tokens, and a block sees all of those before it and nothing of those after
+    it, as a memory that is carried on demands (half the length in the published model). Special tokens are never predicted.
+    A target always sees a token: a block of targets alone gives up one.
+    """
+
+    def __init__(
+        self,
+        corpus,
+        tokenizer,
+        length: int = 512,
+        *,
+        packing: str = "windows",
+        block: int | None = None,
+        predict: int | None = None,
+        longest: int = 5,
+        alpha: int = 6,
+        beta: int = 1,
+        words: bool = True,
+        stride: int | None = None,
+        streams: int | None = None,
+        copies: int | None = None,
+    ):
+        end = tokenizer.id_of("<eod>")
+        super().__init__(
+            corpus, tokenizer, length, packing,
+            separator=tokenizer.eos_token_id if end is None else end, stride=stride, streams=streams, copies=copies,
+        )  # fmt: skip
+        self.length, self.block = length, length if block is None else block
+        if self.block < 2:
+            raise ValueError(f"block must be at least 2, got {block}")
+        if predict is not None and not 0 < predict < self.block:
+            raise ValueError(f"predict must be 1 to {self.block - 1} (less than a block), got {predict}")
+        if longest < 1 or beta < 1 or alpha <= beta:
+            raise ValueError(
+                f"longest and beta must be at least 1 and alpha above beta, got longest {longest}, alpha {alpha}, beta {beta}"
+            )
+        self.predict, self.longest, self.alpha, self.beta = predict, longest, alpha, beta
+        self.word_table = np.asarray(tokenizer.word_starts) if words else None
+
+    def build(self, examples: np.ndarray, chance: Chance) -> dict[str, np.ndarray]:
+        ids, lengths, able = self.take(examples)
+        layout = self.format(lengths)
+        targets = self.targets(ids, able, lengths, chance)
+        inputs = layout.inputs(ids)
+        targets = layout.put(targets, fill=0) == 1  # [B, T], with the special tokens
+        T = layout.width
+        block = np.maximum(np.arange(T) - layout.shift[:, None], 0) // self.block  # [B, T]
+        plain = (layout.masks[0] & ~targets) & ~self.special[inputs["input_ids"]]
+        spare_one(targets, plain, block)
+
+        # Ranks: earlier blocks first; in a block what is not predicted, then targets and special tokens in random order. i may see j
+        # of a lower rank, and all that is not predicted in its own block.
+        rank = 3.0 * block + np.where(plain, 0.0, 1.0 + chance.uniform("order", T))
+        seen = np.where(plain, rank - 0.5, rank)
+        blocked = np.empty((len(ids), T, T), np.float32)
+        np.less_equal(rank.astype(np.float32)[:, :, None], seen.astype(np.float32)[:, None, :], out=blocked)
+        every = np.arange(T)
+        blocked[:, every, every] = targets  # others see themselves
+        most = max(1, int(np.count_nonzero(targets, axis=1).max()))
+        row, column = np.nonzero(targets)
+        which = (np.cumsum(targets, 1) - 1)[targets]
+        mapping = np.zeros((len(ids), most, T), np.float32)
+        mapping[row, which, column] = 1
+        labels = np.full((len(ids), most), IGNORED)
+        labels[row, which] = inputs["input_ids"][row, column]
+        return inputs | {"perm_mask": blocked, "target_mapping": mapping, "labels": labels}
+
+    def targets(self, ids: np.ndarray, able: np.ndarray, lengths: np.ndarray, chance: Chance) -> np.ndarray:
+        """Spans; then single tokens up to `predict`, or fewer.  bool [B, T]"""
+        B, T = ids.shape
+        most = max(1, T // max(1, self.alpha // self.beta))  # spans that can fit
+        sizes = 1 + chance.pick(tuple(1 / n for n in range(1, self.longest + 1)), "span", most)
+        stretch = sizes * self.alpha // self.beta
+        before = chance.below(stretch, "before", most)
+        places = np.arange(T + 1)
+        if self.word_table is None:
+            following = np.broadcast_to(places, (B, T + 1))
+        else:  # the first place from here on where a word begins
+            begins = np.where(self.word_table[ids], places[:-1], T)
+            following = np.minimum.accumulate(np.pad(begins, ((0, 0), (0, 1)), constant_values=T)[:, ::-1], 1)[:, ::-1]
+        ends = np.cumsum(sizes + stretch, 1)  # of the stretches; a span moves on to the next word in its own
+        start = np.take_along_axis(following, np.minimum(ends - stretch - sizes + before, T), 1)
+        fits = start + sizes <= lengths[:, None]
+        row, start, sizes = np.broadcast_to(np.arange(B)[:, None], fits.shape)[fits], start[fits], sizes[fits]
+        edges = np.zeros((B, T + 1), np.int64)
+        np.add.at(edges, (row, start), 1)
+        np.add.at(edges, (row, start + sizes), -1)
+        found = (np.cumsum(edges, 1)[:, :-1] > 0) & able
+        if self.predict is None:
+            return found if found.any(1).all() else found | self.one(found, able, chance)
+        keys = np.where(able, chance.uniform("make up", T) + ~found, np.inf)  # spans first
+        order = np.sort(keys, 1)[:, : self.predict]
+        limit = np.where(np.isfinite(order), order, -1).max(1)
+        return (keys <= limit[:, None]) & able
+
+    def one(self, found: np.ndarray, able: np.ndarray, chance: Chance) -> np.ndarray:
+        """A token for rows that have no target: short ones, where no span fitted."""
+        keys = np.where(able, chance.uniform("make up", able.shape[1]), np.inf)
+        return (keys == keys.min(1, keepdims=True)) & able & ~found.any(1, keepdims=True)
+
+
+def spare_one(targets: np.ndarray, plain: np.ndarray, block: np.ndarray) -> None:
+    """Where all text of a block is to be predicted, the last of it is not: the first in the order would see nothing.
+
+    A later block sees the earlier ones, but one rule for all is simpler.
+    """
+    for number in range(int(block.max(initial=0)) + 1):
+        here = block == number
+        full = (targets & here).any(1) & ~(plain & here).any(1)
+        for row in np.flatnonzero(full):
+            last = np.flatnonzero(targets[row] & here[row])[-1]
+            targets[row, last], plain[row, last] = False, True

@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+import numpy as np
+
+from plmcore.objectives import rows
+
+
+class Text:
+    """The documents of a corpus on end, with `separator` after each where one is given. Places count tokens and separators."""
+
+    def __init__(self, corpus, separator: int | None = None):
+        self.corpus, self.separator = corpus, separator
+        self.size = len(corpus.ids)
+        if separator is not None:
+            self.ends = corpus.documents[1:] + np.arange(1, len(corpus.documents))  # after the separator
+            self.size += len(self.ends)
+
+    def take(self, starts: np.ndarray, lengths: np.ndarray, fill: int) -> np.ndarray:
+        """The tokens from each start, with `fill` beyond the lengths.  -> int64 [B, T]"""
+        tokens, between = self.tokens(starts, lengths)
+        out = self.corpus.ids.take(tokens, mode="clip").astype(np.int64)
+        if between is not None:
+            out[between] = self.separator
+        if lengths.min() < out.shape[1]:
+            out[~rows.inside(lengths)] = fill
+        return out
+
+    def tokens(self, starts: np.ndarray, lengths: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
+        """Which token of the corpus stands at each column, and where a separator does instead (None: nowhere).  [B, T]"""
+        columns = np.arange(lengths.max(initial=0))
+        if self.separator is None:
+            return starts[:, None] + columns, None
+        first, last = (np.searchsorted(self.ends, x, side="right") for x in (starts, starts + lengths))
+        row, document = np.repeat(np.arange(len(starts)), last - first), rows.ranges(first, last - first)
+        between = np.zeros((len(starts), len(columns)), bool)
+        between[row, self.ends[document] - 1 - starts[row]] = True
+        tokens = (starts - first)[:, None] + columns
+        tokens[:, 1:] -= np.cumsum(between[:, :-1], 1)
+        return tokens, between
+
+    def sentence_starts(self, starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+        """Where a sentence begins; the first column of a row counts as one.  bool [B, T]"""
+        tokens, between = self.tokens(starts, lengths)
+        sentences = self.corpus.sentences
+        low, high = (np.searchsorted(sentences, tokens[:, c], side=s) for c, s in ((0, "left"), (-1, "right")))
+        row, sentence = np.repeat(np.arange(len(starts)), high - low), rows.ranges(low, high - low)
+        begins = np.zeros(tokens.shape, bool)
+        begins[row, sentences[sentence] - tokens[row, 0]] = True  # by token, then by column
+        begins = np.take_along_axis(begins, tokens - tokens[:, :1], 1)
+        if between is not None:
+            begins &= ~between
+        begins[:, 0] = True
+        return begins & rows.inside(lengths)

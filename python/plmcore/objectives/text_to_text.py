@@ -1,0 +1,129 @@
+"""Every task as text to text: T5's prefixes, and decaNLP's questions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from plmcore.objectives.chance import Chance, cumulative
+from plmcore.objectives.objective import Objective
+from plmcore.objectives.parallel import Side
+
+
+class Task:
+    """Input and target as templates over the fields of a record; `labels` names what `label` numbers."""
+
+    def __init__(self, source: str, target: str = "{label}", labels: Sequence[str] | None = None):
+        self.source, self.target, self.labels = source, target, labels
+
+    def __call__(self, record: Mapping[str, Any]) -> tuple[str, str]:
+        fields = dict(record)
+        if self.labels is not None and not isinstance(fields["label"], str):
+            fields["label"] = self.labels[int(fields["label"])]
+        try:
+            return self.source.format_map(fields), self.target.format_map(fields)
+        except KeyError as e:
+            raise ValueError(f"the record has no field {e}; it has {', '.join(map(str, record))}") from None
+
+
+class Similarity(Task):
+    """STS-B: a number from 0 to 5 as text, in steps of 0.2."""
+
+    def __call__(self, record: Mapping[str, Any]) -> tuple[str, str]:
+        return super().__call__({**record, "label": f"{round(float(record['label']) * 5) / 5:.1f}"})
+
+
+TWO = ("not_entailment", "entailment")
+TASKS = {  # T5's prefixes; fields as plmcore.data names them
+    "cola": Task("cola sentence: {text}", labels=("unacceptable", "acceptable")),
+    "sst2": Task("sst2 sentence: {text}", labels=("negative", "positive")),
+    "mrpc": Task("mrpc sentence1: {text} sentence2: {pair}", labels=("not_equivalent", "equivalent")),
+    "qqp": Task("qqp question1: {text} question2: {pair}", labels=("not_duplicate", "duplicate")),
+    "stsb": Similarity("stsb sentence1: {text} sentence2: {pair}"),
+    "mnli": Task("mnli hypothesis: {pair} premise: {text}", labels=("entailment", "neutral", "contradiction")),
+    "qnli": Task("qnli question: {text} sentence: {pair}", labels=TWO[::-1]),
+    "rte": Task("rte sentence1: {text} sentence2: {pair}", labels=TWO[::-1]),
+    "squad": Task("question: {question} context: {context}", "{answer}"),
+    "summarize": Task("summarize: {text}", "{summary}"),
+    "translate": Task("translate {source_language} to {target_language}: {source}", "{target}"),
+}
+DECANLP = {  # every task as a question about a context with an answer
+    name: Task(f"question: {asked} context: {context}", answer)
+    for name, (asked, context, answer) in {
+        "translation": ("What is the translation from {source_language} to {target_language}?", "{source}", "{target}"),
+        "summarization": ("What is the summary?", "{text}", "{summary}"),
+        "entailment": ("{pair} -- entailment, neutral, or contradiction?", "{text}", "{label}"),
+        "sentiment": ("Is this sentence positive or negative?", "{text}", "{label}"),
+        "question-answering": ("{question}", "{context}", "{answer}"),
+    }.items()
+}
+
+
+class TextToText(Objective):
+    """Records of one or several tasks: input_ids of the prefixed text, labels of the answer.
+
+    tasks: name -> records, cast by TASKS or DECANLP (or `casts[name]`, a function record -> (input, target)). Every record once an epoch; or
+    with mix="proportional" each example is of a task drawn by its number of records, at most `limit` counted, to the power 1 / `temperature`
+    (T5: equal at a high temperature), and a record of it drawn at random.
+    """
+
+    def __init__(
+        self,
+        tasks: Mapping[str, Iterable[Mapping[str, Any]]],
+        tokenizer,
+        length: int = 512,
+        target_length: int = 114,
+        *,
+        mix: str = "all",
+        limit: int = 1 << 19,
+        temperature: float = 1.0,
+        casts: Mapping[str, Any] | None = None,
+    ):
+        from plmcore.data import Corpus
+
+        if mix not in ("all", "proportional"):
+            raise ValueError(f"mix must be 'all' or 'proportional', got {mix!r}")
+        if not temperature > 0 or limit < 1:
+            raise ValueError(f"temperature must be above 0 and limit at least 1, got {temperature} and {limit}")
+        casts = TASKS | DECANLP | dict(casts or {})
+        unknown = sorted(set(tasks) - set(casts))
+        if unknown:
+            raise ValueError(
+                f"no way to cast {', '.join(unknown)}; known tasks: {', '.join(sorted(casts))}; or pass casts="
+            )
+        pairs: list[tuple[str, str]] = []
+        counts = []
+        for name, records in tasks.items():
+            before = len(pairs)
+            pairs += map(casts[name], records)
+            counts.append(len(pairs) - before)
+        if not pairs or 0 in counts:
+            raise ValueError(f"every task needs records, got {dict(zip(tasks, counts))}")
+        self.first = np.append(0, np.cumsum(counts))  # record of each task
+        self.weights = tuple(min(n, limit) ** (1 / temperature) for n in counts) if mix == "proportional" else None
+        self.sides = []
+        for texts, room in zip(zip(*pairs), (length, target_length)):
+            ids = tokenizer.encode_ids(list(texts))
+            empty = next((i for i, x in enumerate(ids) if not len(x)), None)
+            if empty is not None:
+                raise ValueError(f"record {empty} gives no tokens: {texts[empty]!r}")
+            self.sides.append(Side(Corpus.from_ids(ids, tokenizer.vocab_size), tokenizer, room))
+
+    def examples(self, epoch: int) -> int:
+        return int(self.first[-1])
+
+    def lengths(self, epoch: int) -> np.ndarray | None:
+        if self.weights is not None:
+            return None  # a record is drawn with the seed, which is not known here
+        source = self.sides[0]
+        return source.sizes(*source.document(np.arange(self.examples(epoch)))) + source.format.specials
+
+    def build(self, examples: np.ndarray, chance: Chance) -> dict[str, np.ndarray]:
+        if self.weights is not None:
+            task = np.searchsorted(cumulative(self.weights), chance.uniform("task"), side="right")
+            examples = self.first[task] + chance.below(np.diff(self.first)[task], "record")
+        source, target = self.sides
+        ids, lengths = source.take(*source.document(examples))
+        return source.format(lengths).inputs(ids) | {"labels": target.labels(*target.document(examples))}

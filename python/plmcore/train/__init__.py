@@ -1,0 +1,19 @@
+"""Training: the loop and what goes with it."""
+
+from plmcore.train.batching import Accumulated, MeanLoss, ramp
+from plmcore.train.groups import parameter_groups
+from plmcore.train.interrupts import Interrupted
+from plmcore.train.loop import Trainer
+from plmcore.train.nonfinite import NonFiniteError
+from plmcore.train.run_directory import RunDirectory
+
+__all__ = [
+    "Accumulated",
+    "Interrupted",
+    "MeanLoss",
+    "NonFiniteError",
+    "RunDirectory",
+    "Trainer",
+    "parameter_groups",
+    "ramp",
+]

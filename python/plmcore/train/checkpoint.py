@@ -1,0 +1,191 @@
+"""Checkpoints: directories that are either whole or absent, and that know when they were damaged.
+
+    checkpoints/step-00000100/    weights.safetensors  optimizer.safetensors  [average.safetensors]  state.json  manifest.json
+
+A checkpoint is written under a temporary name, synced and renamed. The manifest has the size and SHA-256 of every file; they are
+compared before anything is loaded.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import pathlib
+import re
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from plmcore import safetensors
+from plmcore._core import FormatError, Tensor
+from plmcore.files import atomic_write, sync_folder
+
+MANIFEST, STATE = "manifest.json", "state.json"
+NAME = re.compile(r"step-(\d{8,})")
+UNFINISHED = re.compile(r"\.step-\d{8,}\.\d+\.tmp")
+FORMAT = 1
+
+Arrays = Mapping[str, np.ndarray]
+
+
+@dataclass
+class Checkpoint:
+    """What a checkpoint holds: tensors by part and name, and the state of the run."""
+
+    path: pathlib.Path
+    parts: dict[str, dict[str, Tensor]]
+    state: dict[str, Any]
+
+    @property
+    def step(self) -> int:
+        return self.state["step"]
+
+
+def write(folder: pathlib.Path, step: int, parts: Mapping[str, Arrays], state: Mapping[str, Any]) -> pathlib.Path:
+    """folder/step-<step>, in place of one that is there already. After an error nothing is changed."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"step-{step:08}"
+    temporary, old = (folder / f".{path.name}.{os.getpid()}{which}.tmp" for which in ("", "0"))
+    shutil.rmtree(temporary, ignore_errors=True)
+    try:
+        temporary.mkdir()
+        for part, arrays in parts.items():
+            safetensors.write(temporary / f"{part}.safetensors", arrays)
+        write_json(temporary / STATE, {**state, "step": step})
+        files = {
+            file.name: {"bytes": file.stat().st_size, "sha256": digest(file)} for file in sorted(temporary.iterdir())
+        }
+        write_json(temporary / MANIFEST, {"format": FORMAT, "files": files})
+        if path.exists():  # from before a damaged one was given up
+            os.rename(path, old)
+        os.rename(temporary, path)
+    except BaseException:
+        shutil.rmtree(temporary, ignore_errors=True)
+        raise
+    sync_folder(folder)
+    shutil.rmtree(old, ignore_errors=True)
+    return path
+
+
+def read(path: pathlib.Path) -> Checkpoint:
+    """FormatError where a file is missing, cut off or changed."""
+    verify(path)
+    parts = {file.stem: safetensors.read(file)[0] for file in sorted(path.glob("*.safetensors"))}
+    state = read_json(path / STATE)
+    if not isinstance(state.get("step"), int):
+        raise FormatError(f"'{path / STATE}' has no step")
+    return Checkpoint(path, parts, state)
+
+
+def verify(path: pathlib.Path) -> None:
+    """Compares every file with the manifest."""
+    manifest = read_json(path / MANIFEST)
+    files = manifest.get("files")
+    if manifest.get("format") != FORMAT or not isinstance(files, dict):
+        raise FormatError(f"'{path / MANIFEST}' is not a manifest of format {FORMAT}")
+    for name, expected in files.items():
+        file = path / name
+        if not isinstance(expected, dict) or pathlib.PurePath(name).name != name:
+            raise FormatError(f"'{path / MANIFEST}' is damaged at {name!r}")
+        if not file.is_file():
+            raise FormatError(f"checkpoint '{path}' has lost {name}")
+        if (size := file.stat().st_size) != expected.get("bytes"):
+            raise FormatError(f"'{file}' has {size} bytes, the manifest says {expected.get('bytes')}")
+        if digest(file) != expected.get("sha256"):
+            raise FormatError(f"'{file}' was changed: its SHA-256 is not the manifest's")
+    unlisted = [file.name for file in path.glob("*.safetensors") if file.name not in files]
+    if unlisted or STATE not in files:
+        raise FormatError(f"'{path / MANIFEST}' does not list {(unlisted or [STATE])[0]}")
+
+
+def newest(folder: pathlib.Path) -> tuple[Checkpoint | None, list[str]]:
+    """The last checkpoint that is whole, and what is wrong with those after it. An error when there are some and none is whole."""
+    problems = []
+    for path in reversed(steps_in(folder)):
+        try:
+            return read(path), problems
+        except (FormatError, OSError) as e:
+            problems.append(str(e))
+    if problems:
+        raise FormatError(f"no checkpoint in '{folder}' can be read: " + "; ".join(problems))
+    return None, []
+
+
+def steps_in(folder: pathlib.Path) -> list[pathlib.Path]:
+    """Paths of the checkpoints, oldest first; they are not read."""
+    if not folder.is_dir():
+        return []
+    found = [p for p in folder.iterdir() if NAME.fullmatch(p.name) and p.is_dir()]
+    return sorted(found, key=lambda p: int(p.name.partition("-")[2]))
+
+
+def prune(folder: pathlib.Path, keep: int) -> None:
+    """Leaves the last `keep` checkpoints and the one with the lowest score; takes away what was never finished."""
+    paths = steps_in(folder)
+    kept = set(paths[-keep:])
+    scored = [(score, p) for p in paths if (score := _score(p)) is not None]
+    if scored:
+        kept.add(min(scored, key=lambda pair: pair[0])[1])
+    for path in paths:
+        if path not in kept:
+            # Under a name that is no checkpoint's, so that a half-removed one is never taken for a damaged one.
+            doomed = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+            os.rename(path, doomed)
+            shutil.rmtree(doomed)
+    remove_unfinished(folder)
+
+
+def remove_unfinished(folder: pathlib.Path) -> None:
+    if folder.is_dir():
+        for path in folder.iterdir():
+            if UNFINISHED.fullmatch(path.name):
+                shutil.rmtree(path, ignore_errors=True)
+
+
+def average(paths: list[pathlib.Path]) -> dict[str, np.ndarray]:
+    """The mean of the weights of several checkpoints (the Transformer: the last 5 or 20)."""
+    if not paths:
+        raise ValueError("average: there are no checkpoints")
+    total: dict[str, np.ndarray] = {}
+    for path in paths:
+        for name, t in read(path).parts["weights"].items():
+            array = t.numpy().astype(np.float64)
+            if name in total and total[name].shape != array.shape:
+                raise ValueError(
+                    f"average: {name} is {list(array.shape)} in '{path}', {list(total[name].shape)} before"
+                )
+            total[name] = total.get(name, 0.0) + array
+    return {name: (array / len(paths)).astype(np.float32) for name, array in total.items()}
+
+
+def _score(path: pathlib.Path) -> float | None:
+    try:
+        return read_json(path / STATE).get("score")
+    except (FormatError, OSError):
+        return None
+
+
+def digest(path: pathlib.Path) -> str:
+    with open(path, "rb") as f:
+        return hashlib.file_digest(f, "sha256").hexdigest()
+
+
+def write_json(path: pathlib.Path, values: Mapping[str, Any]) -> None:
+    with atomic_write(path) as f:
+        f.write((json.dumps(values, indent=1) + "\n").encode())
+
+
+def read_json(path: pathlib.Path) -> dict[str, Any]:
+    try:
+        values = json.loads(path.read_bytes())
+    except FileNotFoundError:
+        raise FormatError(f"checkpoint '{path.parent}' has lost {path.name}") from None
+    except (ValueError, RecursionError) as e:
+        raise FormatError(f"'{path}' cannot be read: not valid JSON: {e}") from None
+    if not isinstance(values, dict):
+        raise FormatError(f"'{path}' cannot be read: it must hold one object")
+    return values

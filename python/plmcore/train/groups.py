@@ -1,0 +1,46 @@
+"""Parameter groups: what is not decayed, and rates that fall from the head down to the embeddings."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from plmcore import nn
+
+UNDECAYED = ("bias", "gamma", "beta", "u", "v", "s")  # by their last name; u, v and s are XLNet's, one vector per head
+LAYER = re.compile(r"(?:^|\.)(?:blocks|groups)\.(\d+)\.")
+
+
+def decays(name: str, parameter: nn.Parameter) -> bool:
+    """Matrices do; biases and the gains of norms do not."""
+    return parameter.ndim >= 2 and name.rpartition(".")[2] not in UNDECAYED
+
+
+def parameter_groups(
+    model: nn.Module, *, lr: float, weight_decay: float, layer_decay: float = 1.0
+) -> list[dict[str, Any]]:
+    """Groups for an optimiser, frozen parameters left out. A layer's rate is `layer_decay` times that of the layer above it."""
+    top = max((d for d in map(layer_of, (n for n, _ in model.named_parameters())) if d is not None), default=0) + 1
+    groups: dict[tuple[int, bool], list[nn.Parameter]] = {}
+    for name, p in model.named_parameters():
+        if p.requires_grad:
+            groups.setdefault((depth(name, top), decays(name, p)), []).append(p)
+    return [
+        dict(params=params, lr=lr * layer_decay ** (top - d), weight_decay=weight_decay if decayed else 0.0)
+        for (d, decayed), params in groups.items()
+    ]
+
+
+def layer_of(name: str) -> int | None:
+    """The number of its layer, from 1; None outside the layers."""
+    found = LAYER.search(name)
+    return int(found[1]) + 1 if found else None
+
+
+def depth(name: str, top: int) -> int:
+    """0 for embeddings, then the layers, `top` for what comes after them."""
+    layer = layer_of(name)
+    if layer is not None:
+        return layer
+    below = any(part in name for part in ("embeddings.", "tokens.", "shared.", "positions."))
+    return 0 if below else top

@@ -1,0 +1,78 @@
+"""Text that is kept apart, and the loss on it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from plmcore import nn
+from plmcore._core import ArgumentError
+from plmcore.autograd import no_grad
+from plmcore.data import Corpus
+from plmcore.train import batching
+
+
+def split(corpus: Corpus, share: float) -> tuple[Corpus, Corpus | None]:
+    """The corpus without its last `share` of tokens, and those; a document that the cut goes through is two. No share, no second corpus."""
+    if not 0 <= share < 1:
+        raise ArgumentError(f"held_out must be in [0, 1), got {share}")
+    cut = len(corpus.ids) - int(len(corpus.ids) * share)
+    if cut == len(corpus.ids):
+        return corpus, None
+    return part(corpus, 0, cut), part(corpus, cut, len(corpus.ids))
+
+
+def split_documents(corpora: Sequence[Corpus], share: float) -> tuple[tuple[Corpus, ...], tuple[Corpus, ...] | None]:
+    """The same for corpora whose documents belong together: all without the last `share` of documents, and those."""
+    if not 0 <= share < 1:
+        raise ArgumentError(f"held_out must be in [0, 1), got {share}")
+    counts = {len(corpus) for corpus in corpora}
+    if len(counts) > 1:
+        raise ArgumentError(f"corpora that belong together have as many documents each, got {sorted(counts)}")
+    cut = len(corpora[0]) - int(len(corpora[0]) * share)
+    if cut == len(corpora[0]):
+        return tuple(corpora), None
+    cuts = [int(corpus.documents[cut]) for corpus in corpora]
+    return (
+        tuple(part(c, 0, at) for c, at in zip(corpora, cuts, strict=True)),
+        tuple(part(c, at, len(c.ids)) for c, at in zip(corpora, cuts, strict=True)),
+    )
+
+
+def part(corpus: Corpus, begin: int, end: int) -> Corpus:
+    """Tokens [begin, end) as a corpus of its own, over the same memory."""
+    sentences, documents = (_within(offsets, begin, end) for offsets in (corpus.sentences, corpus.documents))
+    content = {
+        "vocab_size": corpus.vocab_size, "tokenizer": corpus.tokenizer, "source": corpus.source,
+        "fingerprint": f"{corpus.fingerprint}[{begin}:{end}]",
+    }  # fmt: skip
+    return Corpus(corpus.ids[begin:end], sentences, documents, np.searchsorted(sentences, documents), content)
+
+
+def _within(offsets: np.ndarray, begin: int, end: int) -> np.ndarray:
+    first, last = np.searchsorted(offsets, begin, side="right"), np.searchsorted(offsets, end, side="left")
+    return np.concatenate([[begin], offsets[first:last], [end]]).astype(offsets.dtype) - begin
+
+
+class HeldOutLoss:
+    """model -> loss and, of tokens alone, perplexity per label over `count` batches, the same ones each time."""
+
+    def __init__(self, batches: batching.Batches, count: int):
+        self.batches, self.count = batches, count
+
+    def __call__(self, model: nn.Module) -> dict[str, float]:
+        loss, total, labels = batching.MeanLoss(model), 0.0, 0
+        with no_grad():
+            for i in range(self.count):
+                (batch,) = batching.check_batch(self.batches[i])
+                if n := batching.labels_of(model, batch):
+                    total += loss(batch, (1.0, 1.0))[0].item() * n
+                    labels += n
+        if not labels:
+            raise ArgumentError("evaluation: the held-out text has nothing to predict")
+        mean = total / labels
+        if any(name in batch for name in batching.PER_SEQUENCE):  # the sum of two losses
+            return {"loss": mean}
+        return {"loss": mean, "perplexity": math.exp(min(mean, 700.0))}

@@ -1,0 +1,272 @@
+"""The training loop.
+
+    trainer = Trainer(model, batches, optim.AdamW(model.parameters()), steps=1000, schedule=schedules.cosine(steps=1000))
+    trainer.run()
+
+A step is a function of the parameters, the optimiser's state, the seed and the step's number: batches are asked for by number,
+and dropout draws from a stream that (seed, step) names. So a run that goes on from a checkpoint has the bits of one that was never
+stopped, with any number of threads.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from plmcore import _core, draws, nn, optim
+from plmcore._core import ArgumentError
+from plmcore.train import batching, checkpoint, nonfinite, schedules
+from plmcore.train.interrupts import Interrupted, Interrupts
+from plmcore.train.run_directory import RunDirectory
+
+Metrics = dict[str, float]
+
+
+class Trainer:
+    """One run: `step` steps of `steps` are done. Options:
+
+    loss            parts of a batch to one loss; MeanLoss(model) unless given
+    clip_norm       gradients count as scaled to this norm at most
+    nonfinite       "stop" raises NonFiniteError; "skip" leaves the step out, at most `most_skips` times in a row
+    average         an EMA of the parameters, which evaluation and the result use
+    directory       where metrics, checkpoints and the report go; without one nothing is written
+    save_every      steps between checkpoints; `keep` of them stay, and the best
+    evaluate        model -> {"loss": ...}, every `evaluate_every` steps; `patience` evaluations without a lower loss end the run
+    callbacks       called as callback(trainer, metrics) after every step; `trainer.stop(reason)` ends the run
+    data            a text that changes when the data does: a checkpoint of other data is refused
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        batches: batching.Batches,
+        optimizer: optim.Optimizer,
+        *,
+        steps: int,
+        schedule: schedules.Schedule | None = None,
+        seed: int = 0,
+        loss: batching.MeanLoss | None = None,
+        clip_norm: float | None = None,
+        nonfinite: str = "stop",
+        most_skips: int = 20,
+        average: optim.EMA | None = None,
+        directory: RunDirectory | None = None,
+        save_every: int | None = None,
+        keep: int = 2,
+        log_every: int = 10,
+        evaluate: Callable[[nn.Module], Metrics] | None = None,
+        evaluate_every: int | None = None,
+        patience: int | None = None,
+        callbacks: Sequence[Callable[[Trainer, Mapping[str, float]], None]] = (),
+        data: str = "",
+    ):
+        if nonfinite not in ("stop", "skip"):
+            raise ArgumentError(f"Trainer: nonfinite must be stop or skip, got {nonfinite!r}")
+        for name, value in (("steps", steps), ("save_every", save_every), ("keep", keep), ("log_every", log_every),
+                            ("evaluate_every", evaluate_every), ("patience", patience)):  # fmt: skip
+            if value is not None and value < 1:
+                raise ArgumentError(f"Trainer: {name} must be at least 1, got {value}")
+        self.model, self.batches, self.optimizer, self.steps = model, batches, optimizer, steps
+        self.base_lr, self.schedule, self.seed = optimizer.lr, schedule or schedules.constant(), seed
+        self.loss = loss or batching.MeanLoss(model)
+        self.clip_norm, self.nonfinite, self.most_skips, self.average = clip_norm, nonfinite, most_skips, average
+        self.directory, self.save_every, self.keep, self.log_every = directory, save_every, keep, log_every
+        self.evaluate, self.evaluate_every, self.patience = evaluate, evaluate_every, patience
+        self.callbacks, self.data = callbacks, data
+        # What a checkpoint remembers beside tensors
+        self.step = self.tokens = self.skips = self.stale = 0
+        self.seconds = 0.0
+        self.score: float | None = None  # of the evaluation after the last step
+        self.best: float | None = None
+        self.recent = [0.0, 0, 0, 0.0]  # since the last line of metrics: losses, steps, tokens, seconds
+        self.stopped: str | None = None
+        self._saved: int | None = None
+
+    # ---- the loop ----
+
+    def run(self) -> None:
+        """To the last step. Interrupted when a signal asked to stop: then the state is saved."""
+        with Interrupts() as interrupts, self._finishing():
+            self.model.train()
+            while self.step < self.steps and self.stopped is None:
+                self.advance()
+                if interrupts.number is not None:
+                    self.save()
+                    raise Interrupted(self.step, interrupts.number)
+            self.save()
+
+    def advance(self) -> Metrics:
+        """One step with everything that is due after it."""
+        start = time.perf_counter()
+        metrics = self.update()
+        metrics["seconds"] = time.perf_counter() - start
+        self.step += 1
+        self.seconds += metrics["seconds"]
+        for i, key in enumerate(("loss", None, "tokens", "seconds")):
+            self.recent[i] += metrics[key] if key else 1
+        self.score = None
+        if self._due(self.log_every):
+            self.log(metrics)
+        if self.evaluate is not None and self._due(self.evaluate_every):
+            self.assess()
+        for callback in self.callbacks:
+            callback(self, metrics)
+        improved = self.score is not None and self.score == self.best
+        if self.save_every is not None and (self.step % self.save_every == 0 or improved):
+            self.save()
+        if self.directory is not None:
+            self.directory.show(self.step, self.steps, metrics)
+        return metrics
+
+    def update(self) -> Metrics:
+        """Batch, gradients, parameters."""
+        parts = batching.check_batch(self.batches[self.step])
+        shares = self.loss.shares(parts)
+        self.optimizer.zero_grad()
+        self._seed()
+        total = 0.0
+        for part, share in zip(parts, shares, strict=True):
+            loss, _ = self.loss(part, share)
+            if loss.requires_grad:
+                loss.backward()
+            total += loss.item()
+        norm = self.optimizer.norm()
+        size = norm.item()
+        self.optimizer.lr = self.base_lr * self.schedule(self.step)
+        if math.isfinite(total) and math.isfinite(size):
+            self.optimizer.step(self.clip_norm, norm)
+            self.skips = 0
+            if self.average is not None:
+                self.average.step()
+        else:
+            self._refuse(parts, shares, total)
+        tokens = sum(map(batching.tokens_of, parts))
+        self.tokens += tokens
+        return {"loss": total, "norm": size, "lr": self.optimizer.lr, "tokens": tokens}
+
+    def _refuse(self, parts: Sequence, shares: Sequence, loss: float) -> None:
+        def forward() -> None:
+            self._seed()
+            for part, share in zip(parts, shares, strict=True):
+                self.loss(part, share)
+
+        what = f"step {self.step + 1}: loss {loss:g}; {nonfinite.explain(self.model, forward)}"
+        self.skips += 1
+        if self.nonfinite == "stop" or self.skips > self.most_skips:
+            raise nonfinite.NonFiniteError(what + (f"; {self.skips} steps in a row" if self.skips > 1 else ""))
+        self._say(f"left out {what}")
+
+    def _seed(self) -> None:
+        """Dropout's stream of this step."""
+        _core.set_random_state(int(draws.bits(self.seed, self.step) >> np.uint64(1)), 0)
+
+    def stop(self, reason: str) -> None:
+        """Ends the run after this step."""
+        self.stopped = reason
+
+    # ---- evaluation and metrics ----
+
+    def assess(self) -> Metrics:
+        """Evaluates, with the average where there is one."""
+        self.model.eval()
+        with self.average.averaged() if self.average is not None else contextlib.nullcontext():
+            found = self.evaluate(self.model)
+        self.model.train()
+        if "loss" not in found:
+            raise ArgumentError(f"Trainer: evaluate must give a loss, got {', '.join(found)}")
+        self.score = found["loss"]
+        if self.best is None or self.score < self.best:
+            self.best, self.stale = self.score, 0
+        else:
+            self.stale += 1
+            if self.patience is not None and self.stale >= self.patience:
+                self.stop(f"no lower loss in {self.stale} evaluations")
+        if self.directory is not None:
+            self.directory.record({"step": self.step, **{f"eval_{name}": value for name, value in found.items()}})
+        self._say(f"step {self.step}: " + ", ".join(f"{name} {value:.4g}" for name, value in found.items()))
+        return found
+
+    def log(self, metrics: Metrics) -> None:
+        losses, count, tokens, seconds = self.recent
+        self.recent = [0.0, 0, 0, 0.0]
+        if self.directory is not None:
+            self.directory.record(
+                {
+                    "step": self.step, "loss": losses / count, "lr": metrics["lr"], "norm": metrics["norm"],
+                    "tokens": self.tokens, "tokens_per_second": tokens / max(seconds, 1e-9), "seconds": self.seconds,
+                }
+            )  # fmt: skip
+
+    def _due(self, every: int | None) -> bool:
+        return self.step == self.steps or (every is not None and self.step % every == 0)
+
+    def _say(self, text: str) -> None:
+        if self.directory is not None:
+            self.directory.say(text)
+
+    # ---- checkpoints ----
+
+    def save(self) -> None:
+        """A checkpoint of this moment. It is written beside the steps that follow; an error of the writing comes with the next one."""
+        if self.directory is None or self.save_every is None or self._saved == self.step:
+            return
+        parts = {
+            "weights": _copies(self.model.state_dict()),
+            "optimizer": {k: np.asarray(v) for k, v in self.optimizer.state_dict().items()},
+        }
+        if self.average is not None:
+            parts["average"] = self.average.state_dict()
+        self.directory.save(self.step, parts, self.state(), self.keep)
+        self._saved = self.step
+
+    def state(self) -> dict[str, Any]:
+        return {
+            "seed": self.seed, "data": self.data, "tokens": self.tokens, "seconds": self.seconds, "skips": self.skips, "stale": self.stale,
+            "score": self.score, "best": self.best, "recent": self.recent, "stopped": self.stopped,
+        }  # fmt: skip
+
+    def restore(self, saved: checkpoint.Checkpoint) -> None:
+        """Goes on from a checkpoint. Nothing is changed when it is of another model, optimiser, seed or corpus."""
+        state, where = saved.state, f"checkpoint '{saved.path}'"
+        if state.get("seed") != self.seed:
+            raise ArgumentError(f"{where} is of seed {state.get('seed')}, this run of {self.seed}")
+        if state.get("data") != self.data:
+            raise ArgumentError(f"{where} was trained on other data: the corpus has changed since")
+        if ("average" in saved.parts) != (self.average is not None):
+            raise ArgumentError(f"{where} has {'an' if self.average is None else 'no'} average of the parameters")
+        before = _copies(self.model.state_dict())
+        try:
+            self.model.load_state_dict(saved.parts["weights"])
+            self.optimizer.load_state_dict(
+                {k: t.item() if t.ndim == 0 and _scalar(k) else t for k, t in saved.parts["optimizer"].items()}
+            )
+            if self.average is not None:
+                self.average.load_state_dict(saved.parts["average"])
+        except (KeyError, ValueError) as e:
+            self.model.load_state_dict(before)
+            raise ArgumentError(f"{where} is of another model: {e}") from None
+        self.step = self._saved = saved.step
+        for name in ("tokens", "seconds", "skips", "stale", "score", "best", "recent", "stopped"):
+            setattr(self, name, state[name])
+
+    @contextlib.contextmanager
+    def _finishing(self):
+        """Waits for the checkpoint that is being written, also when the loop fails."""
+        try:
+            yield
+        finally:
+            if self.directory is not None:
+                self.directory.finish()
+
+
+def _copies(state: Mapping[str, Any]) -> dict[str, np.ndarray]:
+    return {name: np.array(t.numpy()) for name, t in state.items()}
+
+
+def _scalar(key: str) -> bool:
+    return key == "lr" or key.endswith(".step")

@@ -1,0 +1,209 @@
+"""From text to a model directory."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import os
+import pathlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+import numpy as np
+
+import plmcore as plm
+from plmcore import language_model, models, optim, tokenizers
+from plmcore.files import atomic_directory, atomic_write
+from plmcore.train import (
+    batching,
+    groups,
+    recipes,
+    run_directory,
+    run_settings,
+    sampling,
+    schedules,
+    settings,
+    tensorboard,
+)
+from plmcore.train.loop import Trainer
+from plmcore.train.recomputing import recompute_blocks
+from plmcore.train.run_data import RunData
+from plmcore.train.run_directory import RunDirectory
+from plmcore.train.settings import SettingError, Settings
+
+PROMPT, SAMPLE = 12, 60  # tokens
+
+
+def pretrain(
+    family: str | None = None,
+    *,
+    out: str | os.PathLike[str],
+    text: Iterable[str | os.PathLike[str]] = (),
+    target: Iterable[str | os.PathLike[str]] = (),
+    size: str | None = None,
+    steps: int | None = None,
+    save_every: int | None = None,
+    seed: int | None = None,
+    tokenizer: str | None = None,
+    config: str | os.PathLike[str] | None = None,
+    changes: Sequence[str] = (),
+    resume: bool = False,
+    quiet: bool = False,
+    callbacks: Sequence[Callable[[Trainer, Mapping[str, float]], None]] = (),
+) -> language_model.LanguageModel:
+    """Trains a model of a family on text files from the beginning; the result is also the model directory `out`/final.
+
+    `target` has the translations of `text`, line by line, for the Transformer. `tokenizer` is a directory, or the kind to train on the text. `config` is the config.toml of another run, `changes` are settings as
+    "optim.lr=3e-4". With resume=True a run that was stopped goes on, bit for bit, from its last checkpoint.
+    """
+    out = pathlib.Path(out)
+    given: Settings = {
+        "run": {"family": family, "size": size, "seed": seed},
+        "data": {
+            "text": [os.fspath(t) for t in text] or None,
+            "target": [os.fspath(t) for t in target] or None,
+            "tokenizer": tokenizer,
+        },
+        "train": {"steps": steps, "save_every": save_every},
+    }
+    begun = out / run_directory.CONFIG
+    if resume and begun.exists():
+        chosen = run_settings.resumed(begun, given, config, changes)
+    else:
+        if _files_in(out) and not resume:
+            raise FileExistsError(f"'{out}' is not empty; --resume goes on with the run in it")
+        chosen = run_settings.new(given, config, changes)
+    with RunDirectory(out, quiet=quiet) as run:
+        return _Pretraining(run, chosen, callbacks)()
+
+
+def _files_in(folder: pathlib.Path) -> list[str]:
+    return [p.name for p in folder.iterdir() if p.name != ".lock"] if folder.is_dir() else []
+
+
+class _Pretraining:
+    """One run, each part of which is in the directory before the next begins."""
+
+    def __init__(self, run: RunDirectory, chosen: Settings, callbacks: Sequence[Callable]):
+        self.run, self.settings, self.callbacks = run, chosen, callbacks
+        self.data = RunData(run, chosen)
+
+    def __call__(self) -> language_model.LanguageModel:
+        self.record_settings()
+        trainer = self.trainer()
+        self.run.say(
+            f"{self.settings['run']['family']}, {trainer.model.num_parameters():,} parameters; {self.data.tokens:,} tokens of text; "
+            f"steps {trainer.step} to {trainer.steps}, {plm.num_threads()} threads"
+        )
+        try:
+            trainer.run()
+        finally:
+            trainer.batches.close()
+            self.report(trainer)
+        lm = self.finish(trainer)
+        self.run.say(f"model: {self.run.final}  curves: {self.run.path / run_directory.REPORT}")
+        return lm
+
+    def record_settings(self) -> None:
+        """config.toml, with the digests of the texts."""
+        self.data.check_texts()
+        run = self.settings["run"]
+        with atomic_write(self.run.path / run_directory.CONFIG) as f:
+            f.write(settings.dumps(self.settings, recipes.defaults(run["family"], run["size"])).encode())
+
+    def trainer(self) -> Trainer:
+        seed, options = self.settings["run"]["seed"], self.settings["train"]
+        batches, evaluate = self.data.batches(seed), self.data.evaluation(seed, options["evaluate_batches"])
+        plm.seed(seed)
+        model = models.build(self.model_config(self.data.tokenizer), self.settings["model"]["head"])
+        callbacks, prompt = [*self.callbacks], self.data.prompt(PROMPT)
+        if prompt is not None:
+            callbacks.insert(0, self.sampler(prompt))
+        if options["recompute"]:
+            recompute_blocks(model)
+        if options["tensorboard"]:
+            self.run.tensorboard = tensorboard.writer(self.run.path)
+        trainer = Trainer(
+            model, batching.Ahead(batches), self.optimizer(model), steps=options["steps"], schedule=self.schedule(), seed=seed,
+            loss=batching.MeanLoss(model, options["label_smoothing"]), clip_norm=self.settings["optim"]["clip_norm"],
+            nonfinite=options["nonfinite"], average=None if options["average"] is None else optim.EMA(model.parameters(), options["average"]),
+            directory=self.run, save_every=options["save_every"], keep=options["keep"], log_every=options["log_every"],
+            evaluate=evaluate, evaluate_every=options["evaluate_every"], patience=options["patience"],
+            callbacks=callbacks, data=self.data.fingerprint,
+        )  # fmt: skip
+        saved = self.run.newest()
+        if saved is not None:
+            trainer.restore(saved)
+            self.run.say(f"going on from step {saved.step}")
+        self.run.forget_after(trainer.step)
+        return trainer
+
+    def sampler(self, prompt: np.ndarray) -> Callable:
+        """After each evaluation: how the model goes on from the prompt."""
+
+        def sample(trainer: Trainer, metrics: Mapping[str, float]) -> None:
+            if trainer.score is not None:
+                ids = sampling.continuation(trainer.model, prompt, SAMPLE, seed=trainer.seed)
+                text = self.data.tokenizer.decode(np.concatenate([prompt, ids]))
+                self.run.record({"step": trainer.step, "sample": text})
+
+        return sample
+
+    def model_config(self, tokenizer: tokenizers.Tokenizer) -> models.config.Config:
+        """The size, and what the tokenizer knows: the number of tokens and the special ones."""
+        kind = run_settings.config_class(self.settings["run"]["family"])
+        known = {f.name for f in dataclasses.fields(kind)}
+        values = {k: v for k, v in self.settings["model"].items() if v is not None and k != "head"}
+        special = {f"{role}_token_id": getattr(tokenizer, f"{role}_token_id") for role in ("pad", "bos", "eos")}
+        special["decoder_start_token_id"] = tokenizer.eos_token_id
+        if self.settings["run"]["family"] == "t5":
+            special["decoder_start_token_id"] = tokenizer.pad_token_id
+        special = {k: v for k, v in special.items() if v is not None}
+        values = {"vocab_size": tokenizer.vocab_size} | {k: v for k, v in special.items() if k in known} | values
+        extra = {k: v for k, v in special.items() if k not in known and k != "decoder_start_token_id"}
+        return kind(**values, extra=extra)
+
+    def optimizer(self, model) -> optim.Optimizer:
+        table = self.settings["optim"]
+        kind = optim.KINDS.get(table["kind"])
+        if kind is None:
+            raise SettingError(f"optim.kind must be one of {', '.join(optim.KINDS)}, got {table['kind']!r}")
+        takes = inspect.signature(kind.__init__).parameters
+        options = {k: v for k, v in table.items() if k in takes and k not in ("lr", "weight_decay") and v is not None}
+        if kind is optim.Adafactor:
+            options.pop("eps", None)
+        params = groups.parameter_groups(
+            model, lr=table["lr"], weight_decay=table["weight_decay"], layer_decay=table["layer_decay"]
+        )
+        return kind(params, lr=table["lr"], **options)
+
+    def schedule(self) -> schedules.Schedule:
+        table = {k: v for k, v in self.settings["schedule"].items() if v is not None}
+        kind = schedules.KINDS.get(table.pop("kind"))
+        if kind is None:
+            raise SettingError(f"schedule.kind must be one of {', '.join(schedules.KINDS)}")
+        takes = inspect.signature(kind).parameters
+        table["steps"] = self.settings["train"]["steps"]
+        return kind(**{k: v for k, v in table.items() if k in takes})
+
+    def report(self, trainer: Trainer) -> None:
+        run = self.settings["run"]
+        facts = {
+            "model": f"{run['family']} {run['size']}, {trainer.model.num_parameters():,} parameters",
+            "steps": f"{trainer.step:,} of {trainer.steps:,}",
+            "tokens": f"{trainer.tokens:,}",
+            "time": f"{trainer.seconds / 60:.1f} minutes",
+            "seed": run["seed"],
+            "best held-out loss": "-" if trainer.best is None else f"{trainer.best:.4f}",
+        }
+        self.run.write_report(f"{run['family']} {run['size']}: {self.run.path.name}", facts)
+
+    def finish(self, trainer: Trainer) -> language_model.LanguageModel:
+        """DIR/final, with the average of the parameters where there is one."""
+        if trainer.average is not None:
+            for p, a in zip(trainer.average.params, trainer.average.averages, strict=True):
+                plm._core.assign(p, a)
+        lm = language_model.LanguageModel(trainer.model.eval(), self.data.tokenizer, self.run.final)
+        with atomic_directory(self.run.final) as folder:
+            lm.save(folder)
+            lm.tokenizer.save(folder)
+        return lm

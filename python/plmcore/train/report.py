@@ -1,0 +1,122 @@
+"""report.html: the curves of a run on one page that needs nothing else."""
+
+from __future__ import annotations
+
+import html
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+# Title of a chart -> its curves as (key of a metrics line, name, colour)
+CHARTS = {
+    "Loss": [("loss", "training", "#3b6ea8"), ("eval_loss", "held out", "#c0582b")],
+    "Held-out perplexity": [("eval_perplexity", "held out", "#c0582b")],
+    "Learning rate": [("lr", "learning rate", "#5a7d3a")],
+    "Norm of the gradient": [("norm", "before clipping", "#7a5195")],
+    "Tokens per second": [("tokens_per_second", "training", "#3b6ea8")],
+}
+WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 560, 240, 64, 12, 12, 28
+MOST_POINTS = 1000
+
+STYLE = """
+body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 1180px; padding: 0 1rem; color: #222; background: #fff }
+h1 { font-size: 1.4rem } h2 { font-size: 1rem; margin: 0 0 .3rem }
+table { border-collapse: collapse } td { padding: .1rem 1.2rem .1rem 0; vertical-align: top } td:first-child { color: #666 }
+.charts { display: flex; flex-wrap: wrap; gap: 1.5rem; margin: 1.5rem 0 } .charts > div { flex: 1 1 520px }
+svg { width: 100%; height: auto } svg text { font: 11px system-ui, sans-serif; fill: #666 }
+pre { background: #f5f5f2; padding: .8rem 1rem; white-space: pre-wrap; overflow-wrap: anywhere }
+.key { margin-right: 1rem } .key::before { content: ""; display: inline-block; width: .8em; height: .25em; margin-right: .4em; vertical-align: middle; background: var(--c) }
+@media (prefers-color-scheme: dark) { body { background: #16181b; color: #ddd } pre { background: #22252a } svg text { fill: #999 } }
+"""
+
+
+def page(title: str, facts: Mapping[str, Any], metrics: Sequence[Mapping[str, Any]]) -> str:
+    """The whole page. `facts` is the table at its head; of the samples among the metrics the first and the last ones are shown."""
+    rows = "".join(f"<tr><td>{_text(k)}</td><td>{_text(v)}</td></tr>" for k, v in facts.items())
+    charts = "".join(filter(None, (chart(name, curves, metrics) for name, curves in CHARTS.items())))
+    samples = [(m["step"], m["sample"]) for m in metrics if "sample" in m]
+    samples = samples[:1] + samples[1:][-3:]
+    shown = "".join(f"<h2>Sample after step {step:,}</h2><pre>{_text(text)}</pre>" for step, text in samples)
+    return (
+        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{_text(title)}</title>'
+        '<meta name="viewport" content="width=device-width"><link rel="icon" href="data:,">'
+        f"<style>{STYLE}</style></head><body>\n<h1>{_text(title)}</h1>\n<table>{rows}</table>\n"
+        f'<div class="charts">{charts}</div>\n{shown}</body></html>\n'
+    )
+
+
+def chart(title: str, curves: Sequence[tuple[str, str, str]], metrics: Sequence[Mapping[str, Any]]) -> str:
+    """One chart as HTML with an inline SVG; empty when no line of the metrics has its values."""
+    series = []
+    for key, name, colour in curves:
+        points = [(m["step"], m[key]) for m in metrics if m.get(key) is not None]
+        if points:
+            series.append((name, colour, thinned(points)))
+    if not series:
+        return ""
+    every = [point for *_, points in series for point in points]
+    x_axis, y_axis = (
+        Axis([x for x, _ in every], WIDTH - LEFT - RIGHT),
+        Axis([y for _, y in every], HEIGHT - TOP - BOTTOM),
+    )
+    parts = []
+    for value in y_axis.ticks():
+        y = HEIGHT - BOTTOM - y_axis.place(value)
+        parts.append(f'<path d="M{LEFT} {y:.1f}H{WIDTH - RIGHT}" stroke="#8883" fill="none"/>')
+        parts.append(f'<text x="{LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{number(value)}</text>')
+    for value in x_axis.ticks():
+        x = LEFT + x_axis.place(value)
+        parts.append(f'<text x="{x:.1f}" y="{HEIGHT - 8}" text-anchor="middle">{number(value)}</text>')
+    for _, colour, points in series:
+        path = " ".join(f"{LEFT + x_axis.place(x):.1f},{HEIGHT - BOTTOM - y_axis.place(y):.1f}" for x, y in points)
+        parts.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="1.6"/>')
+        if len(points) == 1:
+            parts.append(f'<circle cx="{path.partition(",")[0]}" cy="{path.partition(",")[2]}" r="3" fill="{colour}"/>')
+    keys = "".join(
+        f'<span class="key" style="--c:{colour}">{_text(name)}, last {number(p[-1][1])}</span>'
+        for name, colour, p in series
+    )
+    return (
+        f'<div><h2>{_text(title)}</h2><svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{_text(title)}">'
+        f"{''.join(parts)}</svg><div>{keys}</div></div>\n"
+    )
+
+
+class Axis:
+    """Values from the least to the greatest over `length` points."""
+
+    def __init__(self, values: Sequence[float], length: float):
+        self.low, self.high, self.length = min(values), max(values), length
+        if self.high == self.low:
+            self.low, self.high = self.low - (abs(self.low) or 1) / 2, self.high + (abs(self.high) or 1) / 2
+
+    def place(self, value: float) -> float:
+        return (value - self.low) / (self.high - self.low) * self.length
+
+    def ticks(self, about: int = 5) -> list[float]:
+        """Round numbers inside the range."""
+        rough = (self.high - self.low) / about
+        unit = 10.0 ** math.floor(math.log10(rough))
+        step = next(unit * m for m in (1, 2, 5, 10) if unit * m >= rough * 0.999)
+        first = math.ceil(self.low / step - 1e-9)
+        return [step * i for i in range(first, math.floor(self.high / step + 1e-9) + 1)]
+
+
+def thinned(points: list[tuple[int, float]]) -> list[tuple[int, float]]:
+    """At most MOST_POINTS, each the mean of its neighbours."""
+    if len(points) <= MOST_POINTS:
+        return points
+    width = math.ceil(len(points) / MOST_POINTS)
+    groups = [points[i : i + width] for i in range(0, len(points), width)]
+    return [(g[-1][0], sum(y for _, y in g) / len(g)) for g in groups]
+
+
+def number(value: float) -> str:
+    """Short: 12,000, 0.25, 3e-05."""
+    if value and not 1e-3 <= abs(value) < 1e7:
+        return f"{value:.3g}"
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+
+
+def _text(value: Any) -> str:
+    return html.escape(str(value))

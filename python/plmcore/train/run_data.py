@@ -1,0 +1,159 @@
+"""What a run makes of its text: a tokenizer, a corpus, batches to train on and to evaluate on."""
+
+from __future__ import annotations
+
+import functools
+import pathlib
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+import plmcore as plm
+from plmcore import data, objectives, tokenizers
+from plmcore._core import ArgumentError, FormatError
+from plmcore.cli.progress import Progress
+from plmcore.files import atomic_directory
+from plmcore.train import batching, checkpoint, held_out
+from plmcore.train.run_directory import RunDirectory
+from plmcore.train.settings import Settings
+
+Pieces = tuple[data.Corpus, ...]
+
+
+class RunData:
+    """The data of one run, made when it is first asked for and kept in the run's directory. Translations have two corpora, document by
+    document, all others one."""
+
+    def __init__(self, run: RunDirectory, settings: Settings):
+        self.run, self.settings, self.table = run, settings, settings["data"]
+
+    # ---- the text ----
+
+    @property
+    def sources(self) -> dict[str, list[str]]:
+        """Name of a corpus -> its files."""
+        return {"corpus": self.table["text"]} | ({"target": self.table["target"]} if self.table["target"] else {})
+
+    def check_texts(self) -> None:
+        """Notes the digests of the texts among the settings; an error if those of a run that goes on have changed."""
+        files = [pathlib.Path(t) for texts in self.sources.values() for t in texts]
+        before = self.table.get("digests")
+        if before is not None and not all(f.exists() for f in files):
+            return  # the corpora are enough
+        now = [checkpoint.digest(f) for f in all_files(files)]
+        if before is not None and now != before:
+            raise ArgumentError(
+                f"the text has changed since this run began ({', '.join(map(str, files))}): "
+                "it can go on with the old text, or begin again in another directory"
+            )
+        self.table["digests"] = now
+
+    @functools.cached_property
+    def tokenizer(self) -> tokenizers.Tokenizer:
+        """The tokenizer that was named, or one that is trained on the text; a copy is in the directory."""
+        folder = self.run.path / "tokenizer"
+        if not folder.exists():
+            kind = self.table["tokenizer"]
+            if pathlib.Path(kind).is_dir():
+                made = tokenizers.load_tokenizer(kind)
+            else:
+                self.run.say(f"training a {kind} tokenizer of {self.table['vocab']:,} tokens")
+                files = [t for texts in self.sources.values() for t in texts]
+                family = format_of(kind, self.settings["run"]["family"])
+                made = plm.train_tokenizer(files, kind=kind, vocab_size=self.table["vocab"], family=family)
+            with atomic_directory(folder) as new:
+                made.save(new)
+        return tokenizers.load_tokenizer(folder)
+
+    @functools.cached_property
+    def corpora(self) -> Pieces:
+        if len(self.sources) == 2 and not (self.run.path / "target").exists():
+            check_parallel(*self.sources.values())
+        return tuple(self.corpus(name, texts) for name, texts in self.sources.items())
+
+    def corpus(self, name: str, texts: Sequence[str]) -> data.Corpus:
+        folder = self.run.path / name
+        if not folder.exists():
+            progress = None if self.run.quiet else Progress(1, "byte")
+
+            def show(done: int, total: int) -> None:
+                if progress is not None:
+                    progress.total = total
+                    progress.update(done)
+
+            options = {key: self.table[key] for key in ("documents", "sentences", "unwrap")}
+            data.write_corpus(folder, texts, self.tokenizer, progress=show, **options)
+            if progress is not None:
+                progress.clear()
+        return data.Corpus.open(folder)
+
+    @property
+    def tokens(self) -> int:
+        return sum(len(corpus.ids) for corpus in self.corpora)
+
+    @property
+    def fingerprint(self) -> str:
+        return " ".join(corpus.fingerprint for corpus in self.corpora)
+
+    # ---- batches ----
+
+    @functools.cached_property
+    def parts(self) -> tuple[Pieces, Pieces | None]:
+        """To train on, and to evaluate on."""
+        share = self.table["held_out"]
+        if len(self.corpora) == 1:
+            first, second = held_out.split(self.corpora[0], share)
+            return (first,), None if second is None else (second,)
+        return held_out.split_documents(self.corpora, share)
+
+    def batches(self, seed: int) -> Any:
+        """bucket: examples of unequal lengths are put together by length."""
+        batches = data.Batches(
+            self.objective(self.parts[0]), self.table["batch"], seed=seed, bucket=len(self.corpora) > 1
+        )
+        return batches if self.table["accumulate"] == 1 else batching.Accumulated(batches, self.table["accumulate"])
+
+    def evaluation(self, seed: int, most: int) -> held_out.HeldOutLoss | None:
+        if self.parts[1] is None:
+            return None
+        batches = data.Batches(
+            self.objective(self.parts[1]), self.table["batch"], seed=seed, shuffle=False, drop_last=False
+        )
+        return held_out.HeldOutLoss(batches, min(most, batches.steps_per_epoch(0)))
+
+    def objective(self, corpora: Pieces) -> objectives.Objective:
+        table = {k: v for k, v in self.settings["objective"].items() if v is not None}
+        return objectives.make(table.pop("name"), *corpora, self.tokenizer, length=self.table["length"], **table)
+
+    def prompt(self, count: int) -> np.ndarray | None:
+        """The beginning of the held-out text, for a model that writes on from there."""
+        if self.parts[1] is None or self.settings["objective"]["name"] != "causal-lm":
+            return None
+        return np.asarray(self.parts[1][0].ids[:count], np.int64)
+
+
+def format_of(kind: str, family: str) -> str | None:
+    """The family whose special tokens a new tokenizer gets: characters and words have their own, the Transformer has BART's."""
+    if kind in ("characters", "words"):
+        return None
+    return "bart" if family == "transformer" else family
+
+
+def check_parallel(sources: Sequence[str], targets: Sequence[str]) -> None:
+    """Each line needs a translation: corpora leave out empty lines, and what follows would no longer belong together."""
+    if len(sources) != len(targets):
+        raise ArgumentError(f"{len(sources)} files of text need as many of translations, got {len(targets)}")
+    for source, target in zip(sources, targets, strict=True):
+        for number, pair in enumerate(data.read_parallel(source, target), 1):
+            for file, text in zip((source, target), pair.values(), strict=True):
+                if not text.strip():
+                    raise FormatError(f"'{file}', line {number}: it is empty, and each line is to be translated")
+
+
+def all_files(paths: Sequence[pathlib.Path]) -> list[pathlib.Path]:
+    """Files, and those in folders, in order."""
+    found: list[pathlib.Path] = []
+    for path in paths:
+        found += sorted(p for p in path.rglob("*") if p.is_file()) if path.is_dir() else [path]
+    return found

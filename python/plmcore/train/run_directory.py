@@ -1,0 +1,159 @@
+"""A run's directory:
+
+config.toml      everything that is needed to repeat the run
+metrics.jsonl    one object per line: step, loss, lr, norm, tokens, tokens_per_second, seconds; step, eval_loss, ...; step, sample
+log.txt          what was said, with the time
+checkpoints/     see plmcore.train.checkpoint
+report.html      the curves, on one page
+final/           the model directory that the run ends with
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import math
+import os
+import pathlib
+import sys
+import time
+from collections.abc import Mapping
+from typing import Any, Self
+
+from plmcore._core import FormatError
+from plmcore.cli.progress import Progress
+from plmcore.files import atomic_write
+from plmcore.train import checkpoint, report
+from plmcore.train.background import Background
+
+CONFIG, METRICS, LOG, REPORT, FINAL, CHECKPOINTS = (
+    "config.toml", "metrics.jsonl", "log.txt", "report.html", "final", "checkpoints",
+)  # fmt: skip
+
+
+class RunDirectory:
+    """Opened by one process at a time. `quiet` leaves the terminal alone; log.txt is written all the same."""
+
+    def __init__(self, path: str | os.PathLike[str], *, quiet: bool = False):
+        self.path, self.quiet = pathlib.Path(path), quiet
+        self.path.mkdir(parents=True, exist_ok=True)
+        self._lock = open(self.path / ".lock", "w")
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            self._lock.close()
+            raise BlockingIOError(f"another process is working in '{self.path}'") from None
+        self.tensorboard: Any = None  # a writer with add_scalar(tag, value, step)
+        self._background = Background()
+        self._progress: Progress | None = None
+        checkpoint.remove_unfinished(self.checkpoints)
+
+    @property
+    def checkpoints(self) -> pathlib.Path:
+        return self.path / CHECKPOINTS
+
+    @property
+    def final(self) -> pathlib.Path:
+        return self.path / FINAL
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        if self._progress is not None:
+            self._progress.clear()
+        if self.tensorboard is not None:
+            self.tensorboard.close()
+        self._lock.close()
+
+    # ---- what is told ----
+
+    def say(self, text: str) -> None:
+        """A line of the log, and on the terminal."""
+        with open(self.path / LOG, "a", encoding="utf-8") as f:
+            f.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {text}\n")
+        if not self.quiet:
+            if self._progress is not None:
+                self._progress.clear()
+            print(text, flush=True)
+
+    def record(self, values: Mapping[str, Any]) -> None:
+        """A line of metrics.jsonl. JSON has no NaN: what is not finite is null."""
+        line = {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in values.items()}
+        with open(self.path / METRICS, "a", encoding="utf-8") as f:
+            f.write(json.dumps(line) + "\n")
+        if self.tensorboard is not None:
+            for name, value in line.items():
+                if name != "step" and isinstance(value, (int, float)):
+                    self.tensorboard.add_scalar(name, value, line["step"])
+
+    def metrics(self) -> list[dict[str, Any]]:
+        return read_metrics(self.path / METRICS)
+
+    def forget_after(self, step: int) -> None:
+        """Takes metrics of later steps out: they will come again."""
+        file = self.path / METRICS
+        if not file.exists():
+            return
+        kept = [line for line in read_metrics(file, cut_off=True) if line["step"] <= step]
+        with atomic_write(file) as f:
+            f.write("".join(json.dumps(line) + "\n" for line in kept).encode())
+
+    def show(self, step: int, steps: int, metrics: Mapping[str, float]) -> None:
+        """The progress line."""
+        if self.quiet:
+            return
+        if self._progress is None:
+            self._progress = Progress(steps, first=step - 1, out=sys.stderr)
+        rate = metrics["tokens"] / max(metrics["seconds"], 1e-9)
+        self._progress.update(step, f"loss {metrics['loss']:.3f}  {rate:,.0f} tokens/s")
+
+    def write_report(self, title: str, facts: Mapping[str, Any]) -> pathlib.Path:
+        page = report.page(title, facts, self.metrics())
+        with atomic_write(self.path / REPORT) as f:
+            f.write(page.encode())
+        return self.path / REPORT
+
+    # ---- checkpoints ----
+
+    def save(self, step: int, parts: Mapping[str, checkpoint.Arrays], state: Mapping[str, Any], keep: int) -> None:
+        """Writes a checkpoint in the background, then removes those that are not kept."""
+
+        def job() -> None:
+            checkpoint.write(self.checkpoints, step, parts, state)
+            checkpoint.prune(self.checkpoints, keep)
+
+        self._background.run(job)
+
+    def finish(self) -> None:
+        """Waits until the last checkpoint is on disk."""
+        self._background.wait()
+
+    def newest(self) -> checkpoint.Checkpoint | None:
+        """The last whole checkpoint; damaged ones after it are named in the log."""
+        found, problems = checkpoint.newest(self.checkpoints)
+        for problem in problems:
+            self.say(f"left aside: {problem}")
+        return found
+
+
+def read_metrics(file: pathlib.Path, cut_off: bool = False) -> list[dict[str, Any]]:
+    """The lines of a metrics.jsonl. `cut_off`: a last line without its end, of a killed run, is left out."""
+    if not file.exists():
+        return []
+    lines = file.read_text(encoding="utf-8").split("\n")
+    if lines[-1] and not cut_off:
+        raise FormatError(f"'{file}' line {len(lines)}: it is cut off")
+    found = []
+    for number, line in enumerate(lines[:-1], 1):
+        try:
+            values = json.loads(line)
+        except ValueError as e:
+            raise FormatError(f"'{file}' line {number}: not valid JSON: {e}") from None
+        if not isinstance(values, dict) or not isinstance(values.get("step"), int):
+            raise FormatError(f"'{file}' line {number}: it must be an object with a step")
+        found.append(values)
+    return found

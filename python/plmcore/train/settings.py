@@ -1,0 +1,152 @@
+"""Settings of a run: tables of values, as in config.toml, checked against those that are known.
+
+settings = {"optim": {"lr": 1e-3, ...}, "data": {...}, ...}
+change(settings, known, "optim.lr=3e-4")
+config = dumps(settings)
+"""
+
+from __future__ import annotations
+
+import copy
+import difflib
+import math
+import pathlib
+import re
+import tomllib
+from collections.abc import Mapping
+from typing import Any
+
+from plmcore._core import FormatError
+
+Settings = dict[str, dict[str, Any]]
+
+NONE = "none"  # TOML has no null
+BARE = re.compile(r"[A-Za-z0-9_-]+")
+
+
+class SettingError(ValueError):
+    """A setting that is not known, or not of its kind."""
+
+
+def merged(defaults: Mapping[str, Mapping[str, Any]], *changes: Mapping[str, Mapping[str, Any]]) -> Settings:
+    """The defaults with what the changes, in turn, replace. Each key must be one of the defaults', its value of the same kind."""
+    result: Settings = copy.deepcopy({name: dict(table) for name, table in defaults.items()})
+    for tables in changes:
+        for section, table in tables.items():
+            known_section(result, section)
+            if not isinstance(table, Mapping):
+                raise SettingError(f"[{section}] must be a table, got {table!r}")
+            for key, value in table.items():
+                result[section][key] = fitted(f"{section}.{key}", value, known_key(result, section, key))
+    return result
+
+
+def known_section(settings: Mapping[str, Any], section: str) -> None:
+    if section not in settings:
+        raise SettingError(f"there is no table [{section}]{_nearest(section, settings)}")
+
+
+def known_key(settings: Mapping[str, Mapping[str, Any]], section: str, key: str) -> Any:
+    """The value that stands there; SettingError names the nearest key that there is."""
+    known_section(settings, section)
+    if key not in settings[section]:
+        every = [f"{s}.{k}" for s, table in settings.items() for k in table]
+        raise SettingError(f"there is no setting {section}.{key}{_nearest(f'{section}.{key}', every)}")
+    return settings[section][key]
+
+
+def fitted(name: str, value: Any, default: Any) -> Any:
+    """`value`, if it is of the default's kind; whole numbers will do where a fraction may stand, and "none" for no value."""
+    if value == NONE and not isinstance(default, str):
+        return None
+    if default is None or value is None:
+        return value
+    if isinstance(default, float) and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    if isinstance(default, (list, tuple)) and isinstance(value, (list, tuple)):
+        return list(value)
+    if type(value) is not type(default):
+        raise SettingError(f"{name} must be {_kind(default)}, got {value!r}")
+    return value
+
+
+def parse(assignment: str) -> tuple[str, str, Any]:
+    """section, key and value of "section.key=value". The value is TOML; what is not is a text."""
+    name, equals, text = assignment.partition("=")
+    section, dot, key = name.strip().partition(".")
+    if not (equals and dot and section and key):
+        raise SettingError(f"a setting reads section.key=value, as in optim.lr=3e-4; got {assignment!r}")
+    text = text.strip()
+    if text in ("", NONE):
+        return section, key, None
+    try:
+        return section, key, tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return section, key, text
+
+
+def read(path: pathlib.Path) -> Settings:
+    """The tables of a config.toml."""
+    try:
+        values = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as e:
+        raise FormatError(f"'{path}' cannot be read: {e}") from None
+    for section, table in values.items():
+        if not isinstance(table, dict):
+            raise FormatError(f"'{path}' cannot be read: {section} must be a table")
+    return values
+
+
+def dumps(settings: Mapping[str, Mapping[str, Any]], defaults: Mapping[str, Mapping[str, Any]] = {}) -> str:
+    """As TOML. What is None is left out, unless it has a default, which would come back."""
+    lines = []
+    for section, table in settings.items():
+        lines.append(f"[{section}]")
+        for key, value in table.items():
+            if value is None and defaults.get(section, {}).get(key) is not None:
+                value = NONE
+            if value is not None:
+                lines.append(f"{_name(key)} = {_value(value)}")
+        lines.append("")
+    return "\n".join(lines)
+
+
+def differences(a: Mapping[str, Mapping[str, Any]], b: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """The names of settings that are not equal."""
+    names = [(s, k) for s in {**a, **b} for k in {**a.get(s, {}), **b.get(s, {})}]
+    return [f"{s}.{k}" for s, k in names if a.get(s, {}).get(k) != b.get(s, {}).get(k)]
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        return repr(value) if math.isfinite(value) else "nan" if math.isnan(value) else "inf" if value > 0 else "-inf"
+    if isinstance(value, int):
+        return str(value)
+    if isinstance(value, str):
+        return _string(value)
+    if isinstance(value, (list, tuple)):
+        return "[" + ", ".join(map(_value, value)) + "]"
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{_name(k)} = {_value(v)}" for k, v in value.items()) + "}"
+    raise TypeError(f"config.toml cannot hold a {type(value).__name__}: {value!r}")
+
+
+def _string(text: str) -> str:
+    escapes = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
+    return '"' + "".join(escapes.get(c, c if c.isprintable() else f"\\U{ord(c):08X}") for c in text) + '"'
+
+
+def _name(key: str) -> str:
+    return key if BARE.fullmatch(key) else _string(key)
+
+
+def _nearest(name: str, known: Any) -> str:
+    found = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
+    return f"; did you mean {found[0]}?" if found else f"; there are {', '.join(known)}"
+
+
+def _kind(default: Any) -> str:
+    kinds = {bool: "true or false", int: "a whole number", float: "a number", str: "a text", list: "a list"}
+    return kinds.get(type(default), f"a {type(default).__name__}")

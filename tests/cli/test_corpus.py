@@ -1,0 +1,78 @@
+import json
+import os
+import pty
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from plmcore import cli
+from plmcore.data import Corpus
+
+WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", ".", "the", "ship", "sails"]
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "tok").mkdir()
+    (tmp_path / "tok" / "vocab.txt").write_text("\n".join(WORDS) + "\n")
+    (tmp_path / "in.txt").write_text("The ship sails. The ship.\n\nSails\nthe ship.\n")
+    return tmp_path
+
+
+def arguments(folder, *more):
+    return ["corpus", str(folder / "in.txt"), "--tokenizer", str(folder / "tok"), "--family", "bert", "--out", str(folder / "out"), *more]  # fmt: skip
+
+
+def test_write_and_check(folder, capsys):
+    assert cli.main(arguments(folder)) == 0
+    corpus = Corpus.open(folder / "out")
+    assert corpus.ids.tolist() == [6, 7, 8, 5, 6, 7, 5, 8, 6, 7, 5]
+    assert corpus.sentences.tolist() == [0, 4, 7, 11] and corpus.documents.tolist() == [0, 7, 11]
+    assert corpus.tokenizer["mask_token_id"] == 4 and corpus.tokenizer["kind"] == "wordpiece"
+    assert cli.main(["corpus", "--check", str(folder / "out")]) == 0
+    out, err = capsys.readouterr()
+    assert "11 tokens, 3 sentences, 2 documents" in out and "sound" in out and err == ""
+
+
+def test_options(folder):
+    (folder / "in.jsonl").write_text(json.dumps({"body": "the\nship. The"}) + "\n")
+    more = ["--field", "body", "--sentences", "document", "--unwrap", "--workers", "1", "--overwrite"]
+    assert cli.main(arguments(folder)) == 0
+    assert cli.main([a.replace("in.txt", "in.jsonl") for a in arguments(folder, *more)]) == 0
+    corpus = Corpus.open(folder / "out")
+    assert corpus.ids.tolist() == [6, 7, 5, 6] and len(corpus.sentences) == 2
+    assert corpus.source["unwrap"] is True and corpus.source["field"] == "body"
+
+
+def test_errors(folder, capsys):
+    def fails(*args, code=1):
+        assert cli.main(list(args)) == code
+        return capsys.readouterr().err
+
+    assert "are needed" in fails("corpus", code=2)
+    assert "has no corpus.json" in fails("corpus", "--check", str(folder))
+    assert "no file or folder" in fails(*[a.replace("in.txt", "absent") for a in arguments(folder)])
+    (folder / "in.txt").write_bytes(b"the\n\xff\n")
+    assert "in.txt', line 2, byte 4: 0xff is not UTF-8" in fails(*arguments(folder))
+    assert cli.main(arguments(folder, "--replace-invalid")) == 0
+    assert "is a corpus already" in fails(*arguments(folder))
+    np.zeros(1, np.uint8).tofile(folder / "out" / "ids.bin")
+    assert "ids.bin' has 1 bytes" in fails("corpus", "--check", str(folder / "out"))
+
+
+def test_progress_on_a_terminal(folder):
+    (folder / "in.txt").write_text("the ship sails.\n\n" * 70_000)
+    terminal, side = pty.openpty()
+    command = [sys.executable, "-m", "plmcore", *arguments(folder, "--workers", "1")]
+    process = subprocess.Popen(command, stderr=side, stdout=subprocess.PIPE)
+    os.close(side)
+    shown = b""
+    try:
+        while data := os.read(terminal, 1000):
+            shown += data
+    except OSError:  # the other side is closed
+        pass
+    os.close(terminal)
+    assert b"280,000 tokens" in process.communicate()[0] and process.returncode == 0
+    assert b"MB 1/1" in shown and b"left" in shown

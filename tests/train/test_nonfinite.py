@@ -1,0 +1,92 @@
+import numpy as np
+import plmcore as plm
+import pytest
+from plmcore import train
+from plmcore.train import nonfinite
+from small import Counting, gpt2, same_bits, trainer
+
+
+def poison(parameter, value=np.nan):
+    array = np.array(parameter.numpy())
+    array.reshape(-1)[3] = value
+    plm._core.assign(parameter, plm.Tensor(array))
+
+
+def test_a_bad_parameter_is_named():
+    model = gpt2()
+    poison(model.body.blocks[1].mlp.up.weight)
+    with pytest.raises(
+        train.NonFiniteError,
+        match=r"step 1: loss nan; the parameter body\.blocks\.1\.mlp\.up\.weight \(1 of 4096 values\)",
+    ):
+        trainer(model).advance()
+
+
+def test_the_module_where_it_began_is_named():
+    """Finite weights whose product is not: the first output that overflows is that of this layer."""
+    model = gpt2(dropout=0)
+    w = model.body.blocks[0].mlp.down.weight
+    plm._core.assign(w, plm.Tensor(np.full(w.shape, 1e38, np.float32)))
+    u = model.body.blocks[0].mlp.up.weight
+    plm._core.assign(u, plm.Tensor(u.numpy() * 1e4))
+    with pytest.raises(train.NonFiniteError, match=r"the output of body\.blocks\.0\.mlp\.down "):
+        trainer(model).advance()
+
+
+def test_watching_leaves_the_classes_as_they_were():
+    model = gpt2()
+    before = type(model.body.norm).__call__
+    with pytest.raises(RuntimeError), nonfinite.watched(model):
+        assert type(model.body.norm).__call__ is not before
+        raise RuntimeError
+    assert type(model.body.norm).__call__ is before
+
+
+class Once(Counting):
+    """A model's loss becomes infinite at one step: its parameters are scaled up for the length of that batch."""
+
+    def __init__(self, model, at):
+        super().__init__()
+        self.model, self.at = model, at
+
+    def __getitem__(self, step):
+        gain = self.model.body.norm.gamma
+        if step == self.at:
+            self.kept = np.array(gain.numpy())
+            plm._core.assign(gain, plm.Tensor(np.full(gain.shape, np.inf, np.float32)))
+        elif step == self.at + 1:
+            plm._core.assign(gain, plm.Tensor(self.kept))
+        return super().__getitem__(step)
+
+
+def test_a_skipped_step_changes_nothing(tmp_path):
+    model, reference = gpt2(), gpt2()
+    with train.RunDirectory(tmp_path, quiet=True) as d:
+        t = trainer(model, Once(model, 5), directory=d, nonfinite="skip")
+        for _ in range(5):
+            t.advance()
+        r = trainer(reference)
+        for _ in range(5):
+            r.advance()
+        assert same_bits(model, reference)
+        t.advance()
+        t.batches[6]  # the gain comes back
+        assert same_bits(model, reference) and [s.step for s in t.optimizer.states] == [5] * len(t.optimizer.states)
+        assert "left out step 6: loss" in (tmp_path / "log.txt").read_text()
+        t.advance()
+        assert t.skips == 0
+
+
+def test_too_many_in_a_row_stop(tmp_path):
+    model = gpt2()
+    poison(model.body.norm.beta, np.inf)
+    t = trainer(model, nonfinite="skip", most_skips=3)
+    for _ in range(3):
+        t.advance()
+    with pytest.raises(train.NonFiniteError, match="4 steps in a row"):
+        t.advance()
+
+
+def test_row_sparse_gradients_are_read():
+    g = plm.Tensor.row_sparse(plm.Tensor(np.array([1])), plm.Tensor(np.array([[np.inf, 0]], np.float32)), 3)
+    assert nonfinite.first_bad([("fine", None), ("table", g)]) == "table (1 of 2 values)"

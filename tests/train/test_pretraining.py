@@ -1,0 +1,295 @@
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import plmcore as plm
+import pytest
+from plmcore import cli, train
+from plmcore.cli import demo
+from plmcore.train import recipes, run_settings, settings
+
+FAST = [
+    "data.vocab=300",
+    "model.n_layer=1",
+    "model.n_embd=32",
+    "model.n_head=2",
+    "data.length=32",
+    "model.n_positions=32",
+    "train.evaluate_batches=2",
+]
+
+
+@pytest.fixture(scope="module")
+def text(tmp_path_factory):
+    path = tmp_path_factory.mktemp("text") / "manual.txt"
+    path.write_text(demo.manual()[:60_000])
+    return path
+
+
+def run(text, out, *, steps=6, changes=(), **options):
+    return plm.pretrain(
+        "gpt2", text=[text], out=out, steps=steps, save_every=2, quiet=True, changes=[*FAST, *changes], **options
+    )
+
+
+@pytest.fixture(scope="module")
+def finished(text, tmp_path_factory):
+    out = tmp_path_factory.mktemp("run") / "a"
+    run(text, out)
+    return out
+
+
+def bits(folder):
+    return (folder / "final" / "model.safetensors").read_bytes()
+
+
+def test_the_directory_of_a_run(finished):
+    names = {p.name for p in finished.iterdir()}
+    assert names >= {
+        "config.toml",
+        "metrics.jsonl",
+        "log.txt",
+        "report.html",
+        "checkpoints",
+        "final",
+        "tokenizer",
+        "corpus",
+    }
+    lines = train.run_directory.read_metrics(finished / "metrics.jsonl")
+    assert lines[-1]["step"] == 6 and any("eval_loss" in m for m in lines) and any(m.get("sample") for m in lines)
+
+
+def test_the_result_is_a_model_directory(finished, text):
+    lm = plm.load(finished / "final")
+    assert lm.config.model_type == "gpt2" and lm.head == "causal-lm"
+    assert lm.config.vocab_size == lm.tokenizer.vocab_size
+    line = text.read_text().split("\n")[4]
+    assert lm.tokenizer.decode(lm.tokenizer(line).input_ids) == line
+    config = json.loads((finished / "final" / "config.json").read_bytes())
+    assert config["eos_token_id"] == lm.tokenizer.eos_token_id and config["architectures"] == ["GPT2LMHeadModel"]
+
+
+def test_the_same_command_gives_the_same_bits(finished, text, tmp_path):
+    run(text, tmp_path / "b")
+    assert bits(tmp_path / "b") == bits(finished)
+    run(text, tmp_path / "c", seed=1)
+    assert bits(tmp_path / "c") != bits(finished)
+
+
+def test_a_config_repeats_its_run(finished, tmp_path):
+    plm.pretrain(config=finished / "config.toml", out=tmp_path / "b", quiet=True)
+    assert bits(tmp_path / "b") == bits(finished)
+
+
+class Stop(Exception):
+    pass
+
+
+def stop_at(step):
+    def callback(trainer, metrics):
+        if trainer.step == step:
+            raise Stop
+
+    return callback
+
+
+@pytest.mark.parametrize("step", [1, 5])
+def test_resume(finished, text, tmp_path, step):
+    """After one step there is no checkpoint: the run begins again. After five there is one."""
+    with pytest.raises(Stop):
+        run(text, tmp_path, callbacks=[stop_at(step)])
+    plm.pretrain(out=tmp_path, resume=True, quiet=True)
+    assert bits(tmp_path) == bits(finished)
+    steps = [m["step"] for m in train.run_directory.read_metrics(tmp_path / "metrics.jsonl") if "eval_loss" in m]
+    assert steps == [1, 2, 3, 4, 5, 6]
+
+
+def test_resume_of_what_was_never_begun_begins(finished, text, tmp_path):
+    run(text, tmp_path / "new", resume=True)
+    assert bits(tmp_path / "new") == bits(finished)
+
+
+def test_resume_of_a_finished_run_changes_nothing(finished, tmp_path):
+    shutil.copytree(finished, tmp_path / "copy")
+    plm.pretrain(out=tmp_path / "copy", resume=True, quiet=True)
+    assert bits(tmp_path / "copy") == bits(finished)
+
+
+def test_a_directory_that_is_not_empty(finished, text, tmp_path):
+    with pytest.raises(FileExistsError, match="is not empty; --resume goes on"):
+        run(text, finished)
+
+
+def test_other_settings_do_not_resume(finished, text):
+    with pytest.raises(settings.SettingError, match=r"has optim\.lr = 0\.001, not 0\.5; start another one"):
+        run(text, finished, resume=True, changes=["optim.lr=0.5"])
+    with pytest.raises(settings.SettingError, match=r"has run\.seed = 0, not 4"):
+        run(text, finished, resume=True, seed=4)
+    with pytest.raises(settings.SettingError, match=r"has train\.steps = 6, not 9"):
+        run(text, finished, resume=True, steps=9)
+
+
+def test_changed_text_does_not_resume(finished, text, tmp_path):
+    copy = tmp_path / "text.txt"
+    copy.write_text(text.read_text())
+    with pytest.raises(Stop):
+        run(copy, tmp_path / "run", callbacks=[stop_at(3)])
+    copy.write_text(text.read_text().replace("statement", "Statement"))
+    with pytest.raises(plm.ArgumentError, match="the text has changed since this run began"):
+        plm.pretrain(out=tmp_path / "run", resume=True, quiet=True)
+    copy.unlink()  # the corpus in the run's directory is enough
+    plm.pretrain(out=tmp_path / "run", resume=True, quiet=True)
+    assert bits(tmp_path / "run") == bits(finished)
+
+
+def test_a_damaged_corpus_does_not_resume(finished, tmp_path):
+    shutil.copytree(finished, tmp_path / "copy")
+    ids = tmp_path / "copy" / "corpus" / "ids.bin"
+    data = bytearray(ids.read_bytes())
+    data[1000] ^= 1
+    ids.write_bytes(data)
+    with pytest.raises(plm.FormatError, match=r"ids\.bin"):
+        plm.pretrain(out=tmp_path / "copy", resume=True, quiet=True)
+
+
+def test_the_average_of_the_weights_is_the_result(text, tmp_path, finished):
+    run(text, tmp_path / "a", changes=["train.average=0.5"])
+    assert bits(tmp_path / "a") != bits(finished)
+    assert "average.safetensors" in os.listdir(tmp_path / "a" / "checkpoints" / "step-00000006")
+
+
+@pytest.mark.parametrize("options, error, message", [
+    (dict(changes=["optim.lrr=1"]), settings.SettingError, r"did you mean optim\.lr\?"),
+    (dict(changes=["model.n_layers=1"]), settings.SettingError, r"did you mean model\.n_layer\?"),
+    (dict(changes=["objective.strides=1"]), settings.SettingError, r"did you mean objective\.stride\?"),
+    (dict(changes=["optim.kind=adamx"]), settings.SettingError, r"optim\.kind must be one of sgd, adam, .* got 'adamx'"),
+    (dict(size="huge"), plm.ArgumentError, "no size 'huge'; one of tiny, "),
+    (dict(tokenizer="syllables"), plm.ArgumentError, "no kind of tokenizer 'syllables'"),
+])  # fmt: skip
+def test_bad_settings(text, tmp_path, options, error, message):
+    with pytest.raises(error, match=message):
+        plm.pretrain("gpt2", text=[text], out=tmp_path / "x", steps=1, quiet=True, **options)
+
+
+def test_bad_calls(text, tmp_path):
+    with pytest.raises(plm.ArgumentError, match="needs a family, one of "):
+        plm.pretrain(out=tmp_path / "x", text=[text])
+    with pytest.raises(plm.ArgumentError, match="no recipe for 'gpt9'"):
+        plm.pretrain("gpt9", out=tmp_path / "x", text=[text])
+    with pytest.raises(plm.ArgumentError, match="needs text"):
+        plm.pretrain("gpt2", out=tmp_path / "x")
+    with pytest.raises(FileNotFoundError, match="nowhere"):
+        plm.pretrain("gpt2", out=tmp_path / "x", text=["nowhere.txt"], quiet=True)
+
+
+TRANSLATION = [
+    "data.vocab=300",
+    "model.encoder_layers=1",
+    "model.decoder_layers=1",
+    "model.d_model=32",
+    "schedule.width=32",
+    "train.evaluate_batches=2",
+]
+
+
+def test_translation(tmp_path):
+    lines = demo.manual().split(". ")[:400]
+    one, other = tmp_path / "a.txt", tmp_path / "b.txt"
+    one.write_text("".join(line.replace("\n", " ").strip() + " .\n" for line in lines))
+    other.write_text("".join(line.replace("\n", " ").strip().upper() + " .\n" for line in lines))
+    run = lambda out, target: plm.pretrain(
+        "transformer", text=[one], target=target, out=out, steps=4, quiet=True, changes=TRANSLATION
+    )
+    lm = run(tmp_path / "run", [other])
+    assert lm.head == "seq2seq-lm" and (tmp_path / "run" / "target").is_dir()
+    metrics = train.run_directory.read_metrics(tmp_path / "run" / "metrics.jsonl")
+    evaluated = [m["eval_loss"] for m in metrics if "eval_loss" in m]
+    assert len(evaluated) == 4 and evaluated[-1] < evaluated[0]
+    with pytest.raises(plm.ArgumentError, match="needs --target"):
+        run(tmp_path / "x", [])
+    with pytest.raises(plm.ArgumentError, match="as many of translations, got 2"):
+        run(tmp_path / "y", [other, other])
+    other.write_text(other.read_text().replace("\n", "\n\n", 1))
+    with pytest.raises(plm.FormatError, match=r"b\.txt', line 2: it is empty"):
+        run(tmp_path / "z", [other])
+
+
+@pytest.mark.parametrize("family", recipes.RECIPES)
+@pytest.mark.parametrize("size", recipes.SIZES)
+def test_every_recipe_is_consistent(family, size):
+    """Its settings are settings, and its model is one."""
+    known = run_settings.defaults_of(family, size)
+    assert settings.merged(known, recipes.defaults(family, size)) == known
+    values = {k: v for k, v in known["model"].items() if v is not None and k != "head"}
+    config = run_settings.config_class(family)(**values)
+    assert config.longest is None or config.longest >= known["data"]["length"]
+    assert known["model"]["head"] in plm.models.family(config).HEADS
+    assert set(known["objective"]) - {"name"} == run_settings.objective_settings(known["objective"]["name"])
+
+
+def test_published_sizes():
+    """The parameters of the base models, as published."""
+    for family, head, count in (
+        ("gpt2", "causal-lm", 124_439_808),
+        ("bert", "base", 109_482_240),
+        ("roberta", "base", 124_645_632),
+    ):
+        known = run_settings.defaults_of(family, "base")
+        values = {k: v for k, v in known["model"].items() if v is not None and k != "head"}
+        config = run_settings.config_class(family)(vocab_size=known["data"]["vocab"], **values)
+        assert plm.models.count_parameters(config, head) == count
+
+
+def command(*args):
+    return subprocess.Popen(
+        [sys.executable, "-m", "plmcore", "pretrain", *map(str, args)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_saves_and_says_how_to_go_on(finished, text, tmp_path, number):
+    out = tmp_path / "run"
+    many = [x for change in FAST for x in ("--set", change)]
+    process = command(
+        "gpt2",
+        "--text",
+        text,
+        "--steps",
+        100_000,
+        "--save-every",
+        90_000,
+        "--out",
+        out,
+        "--set",
+        "train.evaluate_every=1000000",
+        *many,
+    )
+    metrics, end = out / "metrics.jsonl", time.monotonic() + 60
+    while not metrics.exists() or not metrics.stat().st_size:
+        assert process.poll() is None and time.monotonic() < end, process.communicate()
+        time.sleep(0.01)
+    process.send_signal(number)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 128 + number
+    assert f"plmcore pretrain --out {out} --resume" in err and "Traceback" not in err
+    with train.RunDirectory(out, quiet=True) as d:
+        assert d.newest().step >= 10
+
+
+def test_errors_of_the_command_are_one_line(text, tmp_path, capsys):
+    for args, message in (
+        (["gpt2", "--text", str(tmp_path / "none.txt"), "--out", str(tmp_path / "a")], "none.txt"),
+        (
+            ["gpt2", "--text", str(text), "--out", str(tmp_path / "b"), "--set", "optim.rate=1"],
+            "there is no setting optim.rate",
+        ),
+        (["--out", str(tmp_path / "c")], "needs a family"),
+    ):
+        assert cli.main(["pretrain", *args]) == 1
+        err = capsys.readouterr().err
+        assert err.startswith("plmcore pretrain: ") and message in err and err.count("\n") == 1
