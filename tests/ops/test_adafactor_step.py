@@ -5,7 +5,22 @@ from plmcore import Tensor, ops
 from step_cases import dense, on_copies
 
 
-def reference(param, grad, v, lr, m=None, rows=None, scale=1.0, eps=1e-30, weight_decay=0.0, power=0.8, floor=1e-3, threshold=1.0, relative=True, step=1):
+def reference(
+    param,
+    grad,
+    v,
+    lr,
+    m=None,
+    rows=None,
+    scale=1.0,
+    eps=1e-30,
+    weight_decay=0.0,
+    power=0.8,
+    floor=1e-3,
+    threshold=1.0,
+    relative=True,
+    step=1,
+):
     g = dense(param, grad, rows) * scale
     beta, square = 1 - step**-power, g * g + eps
     if param.ndim < 2:

@@ -15,7 +15,7 @@ import plmcore
 from plmcore.cli.progress import Progress
 
 
-def add(commands) -> None:
+def add_parser(commands) -> None:
     parser = commands.add_parser(
         "generate",
         help="write the text that follows a prompt",

@@ -1,7 +1,11 @@
+"""plmcore info: what a model directory holds."""
+
 from __future__ import annotations
 
+import argparse
 import math
 import pathlib
+import sys
 from collections import Counter
 
 from plmcore import directory, models, safetensors
@@ -15,6 +19,28 @@ TOKENIZERS = (
     "vocab.json",
     "tokenizer.model",
 )
+
+
+def add_parser(commands) -> None:
+    command = commands.add_parser(
+        "info",
+        help="say what a model directory holds",
+        description="Family, head, number of parameters, dtype and memory of a model directory. The weights are not read.",
+        epilog="example:\n  python -m plmcore info bert-base-uncased",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    command.add_argument(
+        "folder", type=pathlib.Path, metavar="DIR", help="a directory with config.json and safetensors files"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    try:
+        print(describe(args.folder))
+    except (ValueError, OSError) as e:
+        print(f"plmcore info: {e}", file=sys.stderr)
+        return 1
+    return 0
 
 
 def describe(folder: pathlib.Path) -> str:
