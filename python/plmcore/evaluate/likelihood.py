@@ -121,7 +121,7 @@ def perplexity(
     else:
         rows = _causal_rows(lm, count, texts, kind, window, stride, start)
     nll, tokens = 0.0, 0
-    for scores in scoring.score(lm, rows, batch_tokens):
+    for scores in scoring.score(lm, rows, batch_tokens, best=False):
         nll, tokens = nll - float(scores.log_probs.sum()), tokens + len(scores.log_probs)
         if math.isnan(nll):
             raise ArgumentError(

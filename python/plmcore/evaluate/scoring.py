@@ -49,7 +49,7 @@ class Scores:
     """Of the tokens that were asked about, in order."""
 
     log_probs: np.ndarray  # float64 [M], natural logarithm
-    best: np.ndarray  # bool [M]: is it the model's first choice?
+    best: np.ndarray  # bool [M]: is it the model's first choice? [0] where that was not asked
 
 
 def kind_of(lm: LanguageModel) -> str:
@@ -68,14 +68,16 @@ def kind_of(lm: LanguageModel) -> str:
     return kind
 
 
-def score(lm: LanguageModel, rows: Iterable[Row], batch_tokens: int = BATCH_TOKENS) -> Iterator[Scores]:
+def score(
+    lm: LanguageModel, rows: Iterable[Row], batch_tokens: int = BATCH_TOKENS, best: bool = True
+) -> Iterator[Scores]:
     """The scores of each row, in order. As many rows run together as make `batch_tokens` with their padding; the model runs in eval mode."""
     was_training = lm.model.training
     lm.model.eval()
     try:
         for batch in batches(rows, batch_tokens):
             with no_grad():
-                found = _score(lm, batch)
+                found = _score(lm, batch, best)
             yield from found
     finally:
         lm.model.train(was_training)
@@ -94,19 +96,20 @@ def batches(rows: Iterable[Row], batch_tokens: int) -> Iterator[list[Row]]:
         yield batch
 
 
-def _score(lm: LanguageModel, rows: Sequence[Row]) -> list[Scores]:
+def _score(lm: LanguageModel, rows: Sequence[Row], ask_best: bool) -> list[Scores]:
     pad = getattr(lm.config, "pad_token_id", None)
     ids, mask = padded([row.ids for row in rows], 0 if pad is None else pad)
     labels, _ = padded([row.labels for row in rows], NONE)
     encoded, project = _encoded(lm, Tensor(ids), Tensor(mask), labels)
     hidden, wanted = encoded.layout.labelled(encoded.rows, Tensor(labels))  # [M, C], [M]
     M, step = hidden.shape[0], max(1, BUFFER // (4 * lm.config.vocab_size))
-    log_probs, best = np.empty(M), np.empty(M, bool)
+    log_probs, best = np.empty(M), np.empty(M if ask_best else 0, bool)
     for i in range(0, M, step):
         n = min(step, M - i)
         logits, right = project(ops.narrow(hidden, i, n)), ops.narrow(wanted, i, n)  # [n, V]
         log_probs[i : i + n] = -ops.cross_entropy(logits, right, reduction="none").numpy().astype(np.float64)
-        best[i : i + n] = ops.argmax(logits).numpy() == right.numpy()
+        if ask_best:
+            best[i : i + n] = ops.argmax(logits).numpy() == right.numpy()
     ends = np.cumsum((labels != NONE).sum(1))[:-1]
     return [Scores(*both) for both in zip(np.split(log_probs, ends), np.split(best, ends))]
 

@@ -73,8 +73,9 @@ class Masking:
         mask, random, _ = self.shares
         values = out.reshape(-1)
         values[flat[u < mask]] = self.mask
-        other = (u >= mask) & (u < mask + random)
-        values[flat[other]] = (u[other] - mask) * (self.vocab_size / random if random else 0.0)
+        if random:
+            other = (u >= mask) & (u < mask + random)
+            values[flat[other]] = np.minimum((u[other] - mask) * (self.vocab_size / random), self.vocab_size - 1)
         return out
 
 
