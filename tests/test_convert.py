@@ -392,13 +392,13 @@ def test_directory(tmp_path):
 def test_in_place(tmp_path):
     source = model_directory(tmp_path / "in")
     (source / "pytorch_model.bin").write_bytes(legacy(GOOD))
-    assert convert.run(source, source) == [source / "model.safetensors"]
+    assert convert.convert(source, source) == [source / "model.safetensors"]
     assert list(safetensors.read(source)[0]) == ["x"] and (source / "vocab.txt").exists()
 
 
 def test_file(tmp_path):
     (tmp_path / "w.bin").write_bytes(archive(GOOD))
-    assert convert.run(tmp_path / "w.bin", tmp_path / "w.safetensors") == [tmp_path / "w.safetensors"]
+    assert convert.convert(tmp_path / "w.bin", tmp_path / "w.safetensors") == [tmp_path / "w.safetensors"]
     assert list(safetensors.read(tmp_path / "w.safetensors")[0]) == ["x"]
 
 
@@ -411,19 +411,19 @@ def test_shards(tmp_path):
     for k in "ab":
         (source / f"{k}.bin").write_bytes(archive(state(**{k: tensor()})))
     shards(source, {"a": "a.bin", "b": "b.bin"})
-    convert.run(source, tmp_path / "one")
+    convert.convert(source, tmp_path / "one")
     assert set(safetensors.read(tmp_path / "one" / "model.safetensors")[0]) == {"a", "b"}
     assert not list((tmp_path / "one").glob("*.index.json"))
-    convert.run(source, tmp_path / "two", max_shard_bytes=24)
+    convert.convert(source, tmp_path / "two", max_shard_bytes=24)
     assert len(list((tmp_path / "two").glob("model-*.safetensors"))) == 2 and set(
         safetensors.read(tmp_path / "two")[0]
     ) == {"a", "b"}
     shards(source, {"a": "../in/a.bin"})
     with pytest.raises(plm.FormatError, match="must be the name of a file beside the index"):
-        convert.run(source, tmp_path / "three")
+        convert.convert(source, tmp_path / "three")
     shards(source, {"a": "a.bin", "c": "c.bin"})
     with pytest.raises(FileNotFoundError, match="lists 'c.bin'"):
-        convert.run(source, tmp_path / "three")
+        convert.convert(source, tmp_path / "three")
 
 
 def test_errors_are_one_line(tmp_path):

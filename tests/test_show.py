@@ -31,7 +31,9 @@ def test_masks_and_what_they_hide():
 
 def test_two_sides():
     found = lines("translation", settings={"reverse": True})
-    assert found["input"] == ["red", "is", "house", "the", "</s>"] and found["predict"] == "das Haus ist rot </s>".split()
+    assert (
+        found["input"] == ["red", "is", "house", "the", "</s>"] and found["predict"] == "das Haus ist rot </s>".split()
+    )
     found = lines("span-corruption")
     assert "<extra_id_0>" in found["input"] and found["predict"][0] == "<extra_id_0>" and found["predict"][-1] == "</s>"
     found = lines("text-to-text", settings={"task": "stsb", "label": 2.0})

@@ -20,8 +20,11 @@ namespace plmcore {
 
 namespace {
 constexpr size_t kAlign = 64;
-constexpr size_t kSmallLimit = 4096;          // classes of 64 bytes up to here
-constexpr size_t kPage = size_t{2} << 20;     // blocks from here on start at a 2 MB page
+constexpr size_t kSmallLimit = 4096;       // classes of 64 bytes up to here
+constexpr size_t kLarge = 256 << 10;       // from here on ranges of slabs, in steps of kGrain
+constexpr size_t kGrain = 16 << 10;
+constexpr size_t kPage = size_t{2} << 20;  // slabs from here on start at a 2 MB page
+constexpr size_t kSlab = size_t{32} << 20;
 
 void* get_memory(size_t bytes);
 
@@ -36,15 +39,15 @@ void show(const void*, size_t) {}
 #endif
 }  // namespace
 
-// Small: multiples of 64. Medium: four steps per power of two. Large: multiples of 2 MB.
+// Small: multiples of 64. Medium: four steps per power of two. Large: multiples of 16 KB.
 size_t CachingAllocator::block_size(size_t bytes) {
   bytes = std::max<size_t>(bytes, 1);
   if (bytes <= kSmallLimit) return (bytes + kAlign - 1) / kAlign * kAlign;
-  if (bytes < kPage) {
+  if (bytes <= kLarge) {
     const size_t step = std::bit_floor(bytes - 1) / 4;
     return (bytes + step - 1) / step * step;
   }
-  return (bytes + kPage - 1) / kPage * kPage;
+  return (bytes + kGrain - 1) / kGrain * kGrain;
 }
 
 CachingAllocator::CachingAllocator(const char* device, Source source) : device_(device), source_(source) { hold_over_fork(mutex_); }
@@ -54,26 +57,33 @@ void* CachingAllocator::allocate(size_t bytes) {
   const size_t block = block_size(bytes);
   std::lock_guard lock(mutex_);
   void* p = nullptr;
-  size_t got = block;
-  if (block <= kSmallLimit) {
-    auto& list = small_[block / kAlign - 1];
-    if (!list.empty()) {
-      p = list.back();
-      list.pop_back();
-    }
-  } else if (auto it = large_.find(block); it != large_.end() && !it->second.empty()) {
-    p = it->second.back();
-    it->second.pop_back();
+  if (block > kLarge) {
+    p = large_block(block, bytes);
+  } else if (auto& list = block <= kSmallLimit ? small_[block / kAlign - 1] : medium_[block]; !list.empty()) {
+    p = list.back();
+    list.pop_back();
+  } else {
+    p = reserve(block, bytes);
   }
-  if (!p) p = reserve(block, bytes);
   if (source_.get == get_memory) {
     show(p, bytes);
     hide(static_cast<char*>(p) + bytes, block - bytes);
   }
   ++stats_.allocations;
-  stats_.in_use += got;
+  stats_.in_use += block;
   stats_.peak = std::max(stats_.peak, stats_.in_use);
   return p;
+}
+
+void* CachingAllocator::large_block(size_t block, size_t bytes) {
+  if (void* p = large_.take(block)) return p;
+  // A slab with room for others, where the limits leave that much.
+  size_t slab = std::max(kSlab, (block + kPage - 1) / kPage * kPage);
+  if ((stats_.cap && stats_.reserved + slab > stats_.cap) || slab > source_.available() / 4) slab = block;
+  void* p = reserve(slab, bytes);
+  if (source_.get == get_memory) hide(p, slab);
+  large_.add(p, slab);
+  return large_.take(block);
 }
 
 void* CachingAllocator::reserve(size_t block, size_t bytes) {
@@ -104,8 +114,9 @@ void CachingAllocator::free(void* p, size_t bytes) {
   std::lock_guard lock(mutex_);
   stats_.in_use -= block;
   if (source_.get == get_memory) hide(p, block);
-  if (block <= kSmallLimit) small_[block / kAlign - 1].push_back(p);
-  else large_[block].push_back(p);
+  if (block > kLarge) large_.put(p);
+  else if (block > kSmallLimit) medium_[block].push_back(p);
+  else small_[block / kAlign - 1].push_back(p);
 }
 
 void CachingAllocator::trim() {
@@ -113,14 +124,17 @@ void CachingAllocator::trim() {
   trim_locked();
 }
 void CachingAllocator::trim_locked() {
-  auto put = [&](std::vector<void*>& list, size_t block) {
-    for (void* p : list) source_.put(p, block);
-    stats_.reserved -= block * list.size();
+  auto put = [&](void* p, size_t block) {
+    source_.put(p, block);
+    stats_.reserved -= block;
+  };
+  auto put_all = [&](std::vector<void*>& list, size_t block) {
+    for (void* p : list) put(p, block);
     list.clear();
   };
-  for (int i = 0; i < kSmallClasses; ++i) put(small_[i], (i + 1) * kAlign);
-  for (auto& [block, list] : large_) put(list, block);
-  large_.clear();
+  for (int i = 0; i < kSmallClasses; ++i) put_all(small_[i], (i + 1) * kAlign);
+  for (auto& [block, list] : medium_) put_all(list, block);
+  large_.release(put);
 }
 
 MemoryStats CachingAllocator::stats() const {

@@ -1,4 +1,5 @@
-// Caching allocator: freed blocks are kept by size class and handed out again. One per device.
+// Caching allocator: freed blocks are kept and handed out again, small ones by size class, large ones as ranges of slabs. One per
+// device.
 #pragma once
 
 #include <cstddef>
@@ -6,6 +7,8 @@
 #include <map>
 #include <mutex>
 #include <vector>
+
+#include "core/ranges.h"
 
 namespace plmcore {
 
@@ -36,6 +39,7 @@ class CachingAllocator {
   static size_t block_size(size_t bytes); // what a request occupies
 
  private:
+  void* large_block(size_t block, size_t bytes);
   void* reserve(size_t block, size_t bytes);
   void trim_locked();
 
@@ -44,7 +48,8 @@ class CachingAllocator {
   mutable std::mutex mutex_;
   static constexpr int kSmallClasses = 64;
   std::vector<void*> small_[kSmallClasses];
-  std::map<size_t, std::vector<void*>> large_;
+  std::map<size_t, std::vector<void*>> medium_;
+  Ranges large_;
   MemoryStats stats_;
 };
 

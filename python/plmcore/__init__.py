@@ -34,7 +34,19 @@ from plmcore.export import export, load_program, load_programs
 from plmcore.making import arange, full, ones, rand, randn, zeros
 from plmcore.program import Program, spec, trace
 
-_ON_FIRST_USE = ("cuda", "losses", "models", "nn", "optim", "safetensors", "tokenizers", "train")
+_ON_FIRST_USE = (
+    "cuda",
+    "data",
+    "evaluate",
+    "losses",
+    "models",
+    "nn",
+    "objectives",
+    "optim",
+    "safetensors",
+    "tokenizers",
+    "train",
+)
 _FUNCTIONS_ON_FIRST_USE = {
     "LanguageModel": "language_model",
     "from_config": "language_model",

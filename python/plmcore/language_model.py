@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import pathlib
-from collections.abc import Mapping, Sequence
-from typing import Any, Self
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -16,6 +16,9 @@ from plmcore.models.config import Config
 from plmcore.models.names import Report
 from plmcore.models.outputs import Output
 from plmcore.tokenizers import Tokenizer, load_tokenizer
+
+if TYPE_CHECKING:
+    from plmcore.evaluate.likelihood import Perplexity
 
 
 class LanguageModel:
@@ -67,12 +70,42 @@ class LanguageModel:
         self.model.train(was_training)
         return np.stack([vectors[i] for i in range(len(texts))]) if texts else np.zeros((0, 0), np.float32)
 
+    def perplexity(self, texts: Any, sources: str | Sequence[str] | None = None, **options: Any) -> Perplexity:
+        """Of a text, a file (a pathlib.Path) or several; with an encoder of targets given their sources. Options: plm.evaluate.perplexity."""
+        from plmcore.evaluate.likelihood import perplexity
+
+        return perplexity(self, texts, sources, **options)
+
+    def generate(self, inputs: Any, attention_mask: Any = None, decoder_input_ids: Any = None, **options: Any) -> Any:
+        """What follows a prompt, or with an encoder what answers it: a text for a text, ids [B, L] for ids [B, T], as transformers' generate.
+
+        lm.generate("Once upon", max_new_tokens=40, num_beams=4). With output_scores=True a plmcore.generate.Generated. docs/generation.md
+        lists the options.
+        """
+        from plmcore import generate
+
+        return generate.generate(self, inputs, attention_mask, decoder_input_ids, **options)
+
+    def stream(self, text: str, **options: Any) -> Iterator[str]:
+        """The text that follows, piece by piece, greedy or sampled. for piece in lm.stream("Once upon"): print(piece, end="")"""
+        from plmcore import generate
+
+        return generate.stream(self, text, **options)
+
+    def score(self, texts: Any, targets: Any = None, batch_size: int = 8) -> list[np.ndarray]:
+        """The log-probability of each token of each text given those before it (of targets given the text where there is an encoder)."""
+        from plmcore import generate
+
+        return generate.score(self, texts, targets, batch_size)
+
     def save(self, folder: str | os.PathLike[str], max_shard_bytes: int | None = None) -> None:
-        """A directory that plm.load and transformers open: config, weights, and the tokenizer files this model came with."""
+        """A directory that plm.load and transformers open: config, weights, tokenizer, and the other files this model came with."""
         folder = pathlib.Path(folder)
         directory.write_model(self.model, folder, max_shard_bytes)
         if self.source is not None:
             directory.copy_companions(self.source, folder)
+        if self.tokenizer is not None and (self.source is None or self.tokenizer.changed):
+            self.tokenizer.save(folder)
 
     def parameters(self) -> list[nn.Parameter]:
         return self.model.parameters()

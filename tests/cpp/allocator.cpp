@@ -56,10 +56,38 @@ TEST(allocator_block_sizes) {
   for (size_t n : {0, 1, 63, 64, 65, 4096, 4097, 5000, 100000, 1 << 20, (2 << 20) - 1, 2 << 20, 5 << 20}) {
     const size_t block = CachingAllocator::block_size(n);
     CHECK(block >= n && block % 64 == 0 && block >= before);
-    CHECK(n < 256 || n >= (2 << 20) || block <= n + n / 4 + 64);  // little is wasted
+    CHECK(n < 256 || block <= n + n / 4 + 64);  // little is wasted
     CHECK_EQ(CachingAllocator::block_size(block), block);
     before = block;
   }
+}
+
+TEST(allocator_splits_and_joins_large_blocks) {
+  constexpr size_t MB = 1 << 20;
+  CachingAllocator& a = make_allocator(1024 * MB);
+  char* whole = static_cast<char*>(a.allocate(101 * MB));  // slabs are whole pages of 2 MB
+  a.free(whole, 101 * MB);
+  char* parts[10];
+  for (size_t i = 0; i < 10; ++i) parts[i] = static_cast<char*>(a.allocate(10 * MB));
+  for (size_t i = 0; i < 10; ++i) CHECK(parts[i] == whole + i * 10 * MB);  // in the room of the one before
+  for (size_t i : {3, 5, 4}) a.free(parts[i], 10 * MB);
+  CHECK(a.allocate(30 * MB) == parts[3]);
+  CHECK(a.allocate(1 * MB) == parts[9] + 10 * MB);
+  CHECK_EQ(a.stats().system_allocations, 1u);
+  a.free(parts[3], 30 * MB);
+  a.free(parts[9] + 10 * MB, 1 * MB);
+  for (size_t i : {9, 0, 7, 2, 1, 8, 6}) a.free(parts[i], 10 * MB);
+  CHECK_EQ(a.stats().in_use, 0u);
+  CHECK(a.allocate(102 * MB) == whole);
+  char* other = static_cast<char*>(a.allocate(300 << 10));
+  a.free(whole, 102 * MB);
+  a.trim();  // gives back what nobody uses, and no more
+  CHECK_EQ(a.stats().reserved, g_held);
+  CHECK(g_held >= 300 << 10 && g_held < 100 * MB);
+  std::memset(other, 1, 300 << 10);
+  a.free(other, 300 << 10);
+  a.trim();
+  CHECK_EQ(g_held, 0u);
 }
 
 TEST(allocator_refuses_and_goes_on) {

@@ -3,7 +3,7 @@ import math
 import numpy as np
 import plmcore as plm
 import pytest
-from plmcore import Tensor, models, ops
+from plmcore import Tensor, models
 from plmcore.models import names
 from plmcore.models.gpt2 import GPT2, HEADS, GPT2CausalLM, GPT2Config
 
@@ -144,35 +144,6 @@ def test_double_heads():
     z = chosen.reshape(2, 3).astype(np.float64)
     expected = np.mean(np.log(np.exp(z).sum(1)) - z[[0, 1], [2, 0]])
     assert out.mc_loss.item() == pytest.approx(expected, abs=1e-5)
-
-
-@pytest.mark.parametrize("steps", [[7], [1] * 7, [3, 1, 3]])
-def test_keys_and_values_may_be_kept(steps):
-    """Each layer's attention takes a cache: new keys and values in, all of them out."""
-    model = GPT2CausalLM(CFG).eval()
-    kept = [[], []]
-
-    def keeper(past):
-        def cache(kv):
-            past.append(kv)
-            return ops.concat(past, 1)
-
-        return cache
-
-    with plm.no_grad():
-        whole, start = model(Tensor(IDS)).logits.numpy(), 0
-        for n in steps:
-            new = slice(start, start + n)
-            out = model(
-                Tensor(IDS[:, new].copy()),
-                position_ids=Tensor(np.arange(start, start + n)[None]),
-                caches=[keeper(past) for past in kept],
-            )
-            np.testing.assert_allclose(out.logits.numpy(), whole[:, new], atol=1e-5)
-            start += n
-    assert kept[0][0].shape == (3, steps[0], 2, 3, 4)
-    with pytest.raises(ValueError, match="caches need position_ids"):
-        model(Tensor(IDS), caches=[keeper([]), keeper([])])
 
 
 def test_dropout_is_on_in_training_only():

@@ -1,6 +1,7 @@
 import fakes
 import numpy as np
 import pytest
+from plmcore.data import Corpus
 from plmcore.objectives import Denoising
 from plmcore.objectives.denoising import NOISES
 
@@ -149,6 +150,13 @@ def test_insertion():
         assert (seen == MASK).sum() == np.ceil(0.1 * (len(target) + 2))
         places += ((np.flatnonzero(seen == MASK) + 0.5) / len(seen)).tolist()
     assert abs(np.mean(places) - 0.5) < 0.03
+
+
+def test_no_input_is_longer_than_the_length():
+    full = Corpus.from_ids([np.full(10, BART.first)] * 300, BART.vocab_size)
+    for settings in ({"mask": 0.1, "mean": 0.3}, {"mask": 0.0, "insert": 0.5}):
+        objective = Denoising(full, BART, 12, "infilling", packing="documents", **settings)
+        assert objective.batch(np.arange(300), seed=0, epoch=0)["input_ids"].shape[1] == 12
 
 
 def test_some_masks_are_random_tokens():

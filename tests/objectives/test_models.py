@@ -51,3 +51,32 @@ def test_a_batch_goes_through_its_model(name):
     assert abs(loss.item() - guessing) < (20 if "t5" == family else 0.6)  # T5's first logits are wide
     loss.backward()
     assert any(np.abs(p.grad.numpy()).max() > 0 for p in model.parameters() if p.grad is not None)
+
+
+def test_a_prediction_does_not_depend_on_its_token_nor_on_later_ones():
+    """Through a real two-stream model: another token in a target's place changes nothing for it and for targets before it."""
+    tokenizer = fakes.Numbers("xlnet", plain=300)
+    objective = objectives.PermutationLM(fakes.corpus(tokenizer), tokenizer, length=48, block=24)
+    plm.seed(0)
+    config = {
+        "model_type": "xlnet",
+        "d_model": 16,
+        "n_layer": 3,
+        "n_head": 2,
+        "d_inner": 32,
+        "vocab_size": tokenizer.vocab_size,
+    }
+    model = plm.from_config(config, "causal-lm").eval()
+    batch = objective.batch([0], seed=0, epoch=0)
+    labels, places = batch.pop("labels")[0], batch["target_mapping"][0].argmax(1)
+    before = model(**batch).logits.numpy()[0]
+    changed_any = 0
+    for k, place in enumerate(places):
+        other = batch["input_ids"].copy()
+        other[0, place] = tokenizer.first + (labels[k] - tokenizer.first + 1) % 300
+        after = model(**batch | {"input_ids": other}).logits.numpy()[0]
+        same = (before == after).all(1)
+        sees = batch["perm_mask"][0][places, place] == 0  # targets that come later in the order
+        assert same[k] and same[~sees].all()
+        changed_any += (~same).sum()
+    assert changed_any > len(places)

@@ -130,6 +130,8 @@ def test_wrong_data():
     with pytest.raises(ValueError, match=r"another tokenizer: its fingerprint is abcdefabcdef\.\.\."):
         written = Corpus.from_ids([[20]], 1000, tokenizer={"fingerprint": "abcdef" * 10})
         objectives.MaskedLM(written, tokenizer)
+    with pytest.raises(ValueError, match="the corpus has ids up to 5000, and the tokenizer 1011 tokens"):
+        objectives.MaskedLM(Corpus.from_ids([[20]], 5000), tokenizer)
     with pytest.raises(ValueError, match="length leaves 0 tokens"):
         objectives.MaskedLM(fakes.corpus(tokenizer), tokenizer, length=2)
     with pytest.raises(ValueError, match="packing must be one of .*'full-sentences', got 'pages'"):

@@ -17,7 +17,7 @@ FORMATS = {
 
 def converted(tmp_path, state, options):
     torch.save(state, tmp_path / "pytorch_model.bin", **options)
-    convert.run(tmp_path, tmp_path)
+    convert.convert(tmp_path, tmp_path)
     return load_file(tmp_path / "model.safetensors")
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import argparse
 import pathlib
 import shutil
+import sys
 
 import numpy as np
 
-from plmcore import safetensors, shards, torch_file
+from plmcore import FormatError, safetensors, shards, torch_file
+from plmcore.cli.arguments import positive
 
 FILE = "pytorch_model.bin"
 BESIDE = (
@@ -19,7 +22,43 @@ BESIDE = (
 )  # configuration, vocabularies, templates: what makes a model directory
 
 
-def run(source: pathlib.Path, out: pathlib.Path, max_shard_bytes: int | None = None) -> list[pathlib.Path]:
+def add_parser(commands) -> None:
+    command = commands.add_parser(
+        "convert",
+        help="turn pytorch_model.bin into safetensors",
+        description="Reads what torch.save wrote (a file, or a model directory with one or several) and writes safetensors. PyTorch is not needed, "
+        "and nothing in the file is run: one that holds more than tensors is refused.",
+        epilog="examples:\n  python -m plmcore convert bert-dir bert-new\n  python -m plmcore convert pytorch_model.bin model.safetensors",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    command.add_argument(
+        "source", type=pathlib.Path, metavar="DIR|FILE", help="a model directory or a file of torch.save"
+    )
+    command.add_argument(
+        "out",
+        type=pathlib.Path,
+        metavar="OUT",
+        help="a directory, which also gets configuration and tokenizer files, or a .safetensors file",
+    )
+    command.add_argument(
+        "--max-shard-mb",
+        type=positive,
+        metavar="N",
+        help="split weights larger than N megabytes (10^6 bytes) into shards with an index",
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    try:
+        written = convert(args.source, args.out, args.max_shard_mb and args.max_shard_mb * 10**6)
+    except (FormatError, OSError) as e:
+        print(f"plmcore convert: {e}", file=sys.stderr)
+        return 1
+    print("\n".join(map(str, written)))
+    return 0
+
+
+def convert(source: pathlib.Path, out: pathlib.Path, max_shard_bytes: int | None = None) -> list[pathlib.Path]:
     """Writes the weights of a file or a model directory; returns what was written.
 
     `out` is a file where it is named so (.safetensors), else a directory. A directory also gets the configuration and tokenizer

@@ -9,6 +9,7 @@ import sys
 import tempfile
 
 import plmcore
+from plmcore.cli.arguments import positive
 from plmcore.files import atomic_write
 
 TEXT = "manual.txt"
@@ -23,9 +24,7 @@ SETTINGS = (
 )
 
 
-def add(commands) -> None:
-    from plmcore.cli import positive
-
+def add_parser(commands) -> None:
     command = commands.add_parser(
         "demo",
         help="train a tokenizer and a small GPT-2 on the manual inside Python",

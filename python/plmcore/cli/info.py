@@ -1,10 +1,46 @@
+"""plmcore info: what a model directory holds."""
+
 from __future__ import annotations
 
+import argparse
 import math
 import pathlib
+import sys
 from collections import Counter
 
 from plmcore import directory, models, safetensors
+
+TOKENIZERS = (
+    "source.spm",
+    "spiece.model",
+    "sentencepiece.bpe.model",
+    "tokenizer.json",
+    "vocab.txt",
+    "vocab.json",
+    "tokenizer.model",
+)
+
+
+def add_parser(commands) -> None:
+    command = commands.add_parser(
+        "info",
+        help="say what a model directory holds",
+        description="Family, head, number of parameters, dtype and memory of a model directory. The weights are not read.",
+        epilog="example:\n  python -m plmcore info bert-base-uncased",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    command.add_argument(
+        "folder", type=pathlib.Path, metavar="DIR", help="a directory with config.json and safetensors files"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    try:
+        print(describe(args.folder))
+    except (ValueError, OSError) as e:
+        print(f"plmcore info: {e}", file=sys.stderr)
+        return 1
+    return 0
 
 
 def describe(folder: pathlib.Path) -> str:
@@ -22,6 +58,6 @@ def describe(folder: pathlib.Path) -> str:
         "parameters": f"{models.count_parameters(config, head):,}",
         "dtype": ", ".join(f"{dtype} ({n:,} values)" if len(values) > 1 else dtype for dtype, n in values.items()),
         "memory": f"{sum(t.nbytes for t in tensors.values()) / 1e6:,.1f} MB of weights",
-        "tokenizer": next((n for n in ("tokenizer.json", "vocab.txt") if (folder / n).exists()), "none"),
+        "tokenizer": next((n for n in TOKENIZERS if (folder / n).exists()), "none"),
     }
     return "\n".join(f"{name:<11} {value}" for name, value in lines.items())

@@ -8,6 +8,7 @@ import shlex
 import sys
 
 import plmcore
+from plmcore.cli.arguments import positive
 
 EPILOG = """\
 examples:
@@ -19,9 +20,7 @@ examples:
 """
 
 
-def add(commands) -> None:
-    from plmcore.cli import positive
-
+def add_parser(commands) -> None:
     command = commands.add_parser(
         "pretrain",
         help="train a model from text files",

@@ -46,14 +46,13 @@ class Encoder:
         for document in self.texts(block):
             found = self.split(document)
             counts.append(len(found))
-            for sentence in found:
-                waiting.append(sentence)
-                size += len(sentence)
-                if size >= CHARACTERS:
-                    self._encode(waiting, ids, lengths)
-                    waiting, size = [], 0
-        self._encode(waiting, ids, lengths)
-        tokens = np.concatenate(lengths)
+            waiting += found
+            size += len(document)
+            if size >= CHARACTERS:
+                self._encode(waiting, size, ids, lengths)
+                waiting, size = [], 0
+        self._encode(waiting, size, ids, lengths)
+        tokens = np.concatenate([np.empty(0, np.int32), *lengths])
         ends = np.concatenate([[0], np.cumsum(tokens > 0)])[np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])]
         dtype = id_dtype(self.tokenizer.vocab_size)
         return Encoded(
@@ -92,13 +91,15 @@ class Encoder:
             document = document.replace("\n", " ")
         return [document] if self.sentences == "document" else sentences.split(document)
 
-    def _encode(self, texts: list[str], ids: list[np.ndarray], lengths: list[np.ndarray]) -> None:
-        found = self.tokenizer.encode_ids(texts) if texts else []
-        lengths.append(np.fromiter(map(len, found), np.int32, len(found)))
-        if found:
+    def _encode(self, texts: list[str], size: int, ids: list[np.ndarray], lengths: list[np.ndarray]) -> None:
+        dtype = id_dtype(self.tokenizer.vocab_size)
+        step = max(1, len(texts) * CHARACTERS // max(1, size))  # a long document takes several calls
+        for begin in range(0, len(texts), step):
+            found = self.tokenizer.encode_ids(texts[begin : begin + step])
+            lengths.append(np.fromiter(map(len, found), np.int32, len(found)))
             together = np.concatenate(found)
             if len(together) and not 0 <= together.min() <= together.max() < self.tokenizer.vocab_size:
                 raise ValueError(
                     f"the tokenizer gave ids from {together.min()} to {together.max()}; its vocab_size is {self.tokenizer.vocab_size}"
                 )
-            ids.append(together.astype(id_dtype(self.tokenizer.vocab_size)))
+            ids.append(together.astype(dtype))

@@ -21,8 +21,10 @@ CONTINUING = frozenset(
 )
 OPENING = "\"'“‘«([¿¡「『（"
 
-# One class of characters first: the regular expression engine searches for that quickly.
-_MARK = re.compile(r"""([.!?…。！？]+)(["'”’»」』）)\]]*)(\s*)(?=[^\sa-z,;:])""")
+LONGEST = max(map(len, ABBREVIATIONS))
+
+# One character of a class first, without a repeat: the regular expression engine searches for that quickly.
+_MARK = re.compile(r"""[.!?…。！？][.!?…。！？]*(["'”’»」』）)\]]*)(\s*)(?=[^\sa-z,;:])""")
 _LINE = re.compile(r"(?<=[^\n])(?=\n+[^\n])")
 _WORD = re.compile(r"\w*")
 
@@ -31,18 +33,18 @@ def split(text: str) -> list[str]:
     """The sentences of a text."""
     sentences, begin = [], 0
     for match in _MARK.finditer(text):
-        marks, closing, space = match.groups()
-        following = match.end()
-        if not space and marks[-1] not in "。！？":
+        stop, following = match.span()
+        closing, end = match.span(1)
+        if end == following and text[closing - 1] not in "。！？":  # no white space
             continue
         if text[following] in OPENING:
             following += 1
         if text[following : following + 1].islower():
             continue
-        if marks == "." and not closing and _abbreviated(text, begin, match.start(), following):
+        if end - stop == 1 and text[stop] == "." and _abbreviated(text, begin, stop, following):
             continue
-        sentences.append(text[begin : match.start(3)])
-        begin = match.start(3)
+        sentences.append(text[begin:end])
+        begin = end
     if begin < len(text):
         sentences.append(text[begin:])
     return sentences
@@ -54,8 +56,11 @@ def split_lines(text: str) -> list[str]:
 
 
 def _abbreviated(text: str, begin: int, stop: int, following: int) -> bool:
-    word = text[max(begin, stop - 16) : stop]
-    word = word.split()[-1].lstrip(OPENING) if word and not word[-1].isspace() else ""
+    before = text[max(begin, stop - LONGEST - 1) : stop]
+    if before.isalpha() and len(before) > LONGEST or before[-1:].isspace():
+        return False
+    word = text[max(begin, stop - 16) : stop].split()[-1:]
+    word = word[0].lstrip(OPENING) if word else ""
     if len(word) == 1:
         return word.isalpha() and word != "I"
     if "." in word:

@@ -6,20 +6,18 @@ Shapes: B batch, T length, S keys, C width, H heads, D head width, V vocabulary,
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from plmcore import nn
 from plmcore._core import ArgumentError, ShapeError, Tensor, ops
 from plmcore.models import heads, padding
+from plmcore.models.cache import Cache, Step
 from plmcore.models.config import ACTIVATIONS, Config
 from plmcore.models.outputs import Output
 from plmcore.models.padding import EVERYWHERE, Encoded, Masked, Packed, Whole
 from plmcore.nn.attention import attend
-
-# New keys and values [B, T, 2, H, D] -> those kept before and these, [B, P + T, 2, H, D]
-Cache = Callable[[Tensor], Tensor]
 
 SUMMARIES = ("cls_index", "last", "first", "mean")
 LOWEST = {"float64": -8e307, "float32": -1.6e38, "bfloat16": -1.6e38, "float16": -3e4}  # scores vanish beside these
@@ -99,24 +97,19 @@ def _has_holes(seen: np.ndarray) -> bool:
 
 
 class Attention(nn.SelfAttention):
-    """Self-attention to the positions up to one's own.  rows -> rows
+    """Self-attention to the positions up to one's own.  rows -> rows"""
 
-    With a cache x holds the positions that follow those it has kept.
-    """
-
-    def __call__(self, x: Tensor, layout: Whole, cache: Cache | None = None) -> Tensor:
+    def __call__(self, x: Tensor, layout: Whole) -> Tensor:
         qkv = ops.reshape(self.qkv(x), (*x.shape[:-1], 3, self.heads, self.depth))  # [B, T, 3, H, D]
-        inputs: tuple[Tensor, ...] = (qkv,)
-        if cache is not None:
-            q, kv = ops.split(qkv, (1, 2), 2)
-            inputs = (ops.reshape(q, (*x.shape[:-1], self.heads, self.depth)), cache(kv))  # and [B, S, 2, H, D]
-        if isinstance(layout, Blurred):
+        if layout.cache is not None:
+            y = layout.cache.attend(self, qkv, layout)
+        elif isinstance(layout, Blurred):
             y = self.blurred(qkv, layout)
         else:
             dropout = self.dropout if self.training else 0.0
             seen = {name: value for name, value in layout.attention.items() if name != "weights"}
             options = dict(causal=True, band=self.band, stride=self.stride, scale=self.scale, dropout=dropout, **seen)
-            y = attend(layout.collected, *inputs, **options)  # [B, T, H, D]
+            y = attend(layout.collected, qkv, **options)  # [B, T, H, D]
         return self.out_dropout(self.out(ops.reshape(y, (*x.shape[:-1], self.heads * self.depth))))  # rows
 
     def blurred(self, qkv: Tensor, layout: Blurred) -> Tensor:
@@ -168,23 +161,23 @@ class Decoder(nn.Module):
         output_hidden_states: bool = False,
         output_attentions: bool = False,
         reads: padding.Reads = (),
-        caches: Sequence[Cache] | None = None,
+        cache: Cache | None = None,
     ) -> Encoded:
-        """caches: one per layer; then position_ids must say where the new tokens stand."""
+        """cache: as in models.cache; a new one is filled."""
         most = self.embeddings.positions.weight.shape[0]
         padding.check_ids(input_ids, most, token_type_ids=token_type_ids, attention_mask=attention_mask)
-        if caches is not None and (position_ids is None or attention_mask is not None):
-            raise ArgumentError(
-                "caches need position_ids and a batch without padding; got an attention_mask or no position_ids"
-            )
-        where = layout(
-            input_ids, attention_mask, reads, output_attentions,
-            sparse=any(block.attn.band or block.attn.stride for block in self.blocks), future=self.FUTURE,
-        )  # fmt: skip
+        if cache is not None and cache.made >= 0:
+            where: Whole = Step(cache)
+        else:
+            where = layout(
+                input_ids, attention_mask, reads, output_attentions,
+                sparse=any(block.attn.band or block.attn.stride for block in self.blocks), future=self.FUTURE,
+            )  # fmt: skip
+            where.cache = cache
         x = self.embeddings(where, input_ids, token_type_ids, position_ids)
         states = [x] if output_hidden_states else None
-        for i, block in enumerate(self.blocks):
-            x = block(x, where, None if caches is None else caches[i])
+        for block in self.blocks:
+            x = block(x, where)
             if states is not None:
                 states.append(x)
         if self.norm is not None:

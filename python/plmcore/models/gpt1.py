@@ -66,8 +66,8 @@ class Block(nn.Module):
         self.mlp = nn.MLP(C, 4 * C, AFN[cfg.afn], cfg.resid_pdrop, weight_init=init)
         self.norm2 = nn.LayerNorm(C, cfg.layer_norm_epsilon)
 
-    def __call__(self, x: Tensor, layout: Whole, cache: causal.Cache | None = None) -> Tensor:
-        x = self.norm1(self.attn(x, layout, cache), residual=x)
+    def __call__(self, x: Tensor, layout: Whole) -> Tensor:
+        x = self.norm1(self.attn(x, layout), residual=x)
         return self.norm2(self.mlp(x), residual=x)
 
 

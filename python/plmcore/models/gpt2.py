@@ -83,8 +83,8 @@ class Block(nn.Module):
             C, cfg.n_inner or 4 * C, ACTIVATIONS[cfg.activation_function], cfg.resid_pdrop, weight_init=init, down_init=residual
         )  # fmt: skip
 
-    def __call__(self, x: Tensor, layout: Whole, cache: causal.Cache | None = None) -> Tensor:
-        h, x = self.norm2.with_sum(self.attn(self.norm1(x), layout, cache), x)
+    def __call__(self, x: Tensor, layout: Whole) -> Tensor:
+        h, x = self.norm2.with_sum(self.attn(self.norm1(x), layout), x)
         return ops.add(x, self.mlp(h))
 
 

@@ -11,6 +11,7 @@ from plmcore import nn
 from plmcore._core import ArgumentError, Tensor, ops
 from plmcore.models import bart, padding, seq2seq, stacks
 from plmcore.models.bart import Bart, BartConfig, Embeddings
+from plmcore.models.cache import look_back
 from plmcore.models.seq2seq import Source
 from plmcore.models.stacks import Decoder, Encoder, Stacks, StacksCausalLM, StacksSeq2SeqLM
 
@@ -46,7 +47,7 @@ class DecoderBlock(nn.Module):
         self.mlp = stacks.feed_forward(cfg, cfg.decoder_ffn_dim)
 
     def __call__(self, x: Tensor, layout: padding.Whole, source: Source | None) -> Tensor:
-        y = self.attn(self.norm1(x), **layout.attention)
+        y = look_back(self.attn, self.norm1(x), layout)
         if source is not None:
             seen, x = self.norm2.with_sum(y, x)
             y = seq2seq.look(self.cross, seen, layout, source)

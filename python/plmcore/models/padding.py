@@ -23,6 +23,8 @@ Reads = Sequence["str | Tensor | None"]
 class Whole:
     """No padding: rows are [B, T, C]."""
 
+    cache: Any = None  # a models.cache.Cache that a decoder fills and reads
+
     def __init__(self, shape: Sequence, weights: bool = False):
         self.B, self.T = shape
         self.collected: list[Tensor] | None = [] if weights else None

@@ -6,6 +6,7 @@ import math
 
 from plmcore import nn
 from plmcore._core import Dim, Tensor, ops
+from plmcore.models.cache import Step
 
 
 def buckets(distance: Tensor, n: int, most: int, both_ways: bool) -> Tensor:
@@ -41,3 +42,10 @@ class PositionBias(nn.Module):
         bias = self.table(buckets(distance, self.n, self.most, not self.causal))  # [L, H]
         bias = ops.reshape(ops.transpose(bias, (1, 0)), (1, H, 1, L))
         return ops.rel_shift(ops.broadcast_to(bias, (1, H, T, L)), S)
+
+    def step(self, layout: Step) -> Tensor:
+        """For one token of each sequence over the slots of a cache.  [1|B, H, n, room]"""
+        back = ops.affine(Tensor(layout.cache.distances().astype("float32")), -1, 0)
+        bias = ops.transpose(self.table(buckets(back, self.n, self.most, False)), (0, 2, 1))  # [1|B, H, room]
+        B, H, room = bias.shape
+        return ops.broadcast_to(ops.reshape(bias, (B, H, 1, room)), (B, H, layout.T, room))

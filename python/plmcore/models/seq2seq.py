@@ -14,6 +14,7 @@ import numpy as np
 from plmcore import nn
 from plmcore._core import ArgumentError, Tensor, ops
 from plmcore.models import heads, padding
+from plmcore.models.cache import Cache
 from plmcore.models.config import Config
 from plmcore.models.outputs import Output
 from plmcore.models.padding import EVERYWHERE, Encoded, Packed
@@ -37,6 +38,7 @@ class Source:
         self.collected: list[Tensor] | None = [] if weights else None
         self.attention = {k: v for k, v in self.layout.attention.items() if k == "mask"}
         self.places = None
+        self.kept: dict[int, Tensor] | None = None  # keys and values by layer, for a decoder with a cache
         if isinstance(self.layout, Packed):
             # Keys have no order: moved to the front they need no more than lengths, unless masked rows stayed.
             self.places = self.layout.places()
@@ -44,8 +46,28 @@ class Source:
 
     def keys_values(self, attn: nn.CrossAttention) -> Tensor:
         """[B, S, 2, H, D], made of the rows that are no padding."""
+        if self.kept is not None and id(attn) in self.kept:
+            return self.kept[id(attn)]
         kv = attn.project(self.rows)
-        return kv if self.places is None else ops.unpack_rows(kv, self.places, self.layout.B, self.layout.T)
+        kv = kv if self.places is None else ops.unpack_rows(kv, self.places, self.layout.B, self.layout.T)
+        if self.kept is not None:
+            self.kept[id(attn)] = kv
+        return kv
+
+    def select(self, rows: Tensor) -> None:
+        """Of what is kept, these sequences.  int64 [n]"""
+        self.kept = {key: ops.index_select(kv, rows) for key, kv in self.kept.items()}
+        self.attention = {name: ops.index_select(x, rows) for name, x in self.attention.items()}
+
+
+def source_of(encoded: Encoded, weights: bool, cache: Cache | None) -> Source:
+    """What a decoder looks at; with a cache it is made once."""
+    if cache is None:
+        return Source(encoded, weights)
+    if cache.source is None:
+        cache.source = Source(encoded)
+        cache.source.kept = {}
+    return cache.source
 
 
 def look(attn: nn.CrossAttention, x: Tensor, layout: padding.Whole, source: Source) -> Tensor:

@@ -13,6 +13,7 @@ from typing import Any
 from plmcore import nn
 from plmcore._core import ArgumentError, Tensor, ops
 from plmcore.models import heads, padding, seq2seq
+from plmcore.models.cache import Cache, Step
 from plmcore.models.config import ACTIVATIONS, Config
 from plmcore.models.outputs import Output
 from plmcore.models.padding import Encoded
@@ -143,12 +144,18 @@ class Decoder(Stack):
         output_hidden_states: bool = False,
         output_attentions: bool = False,
         reads: padding.Reads = (),
+        cache: Cache | None = None,
     ) -> Decoded:
+        """cache: as in models.cache; a new one is filled."""
         alone = encoded is None
         side = "" if alone else "decoder_"
         padding.check_ids(input_ids, self.longest, f"{side}input_ids", **{f"{side}attention_mask": attention_mask})
-        layout = padding.layout(input_ids.shape, attention_mask, reads, output_attentions)
-        source = None if alone else Source(encoded, output_attentions)
+        if cache is not None and cache.made >= 0:
+            layout: padding.Whole = Step(cache)
+        else:
+            layout = padding.layout(input_ids.shape, attention_mask, reads, output_attentions)
+            layout.cache = cache
+        source = None if alone else seq2seq.source_of(encoded, output_attentions, cache)
         x, states = self.run(input_ids, layout, source, keep=output_hidden_states)
         return Decoded(x, layout, states, encoded, None if alone else source.collected)
 

@@ -16,6 +16,7 @@ from typing import Any, Self
 from plmcore import nn
 from plmcore._core import ArgumentError, Tensor, ops
 from plmcore.models import heads, padding, seq2seq
+from plmcore.models.cache import Cache, Step, look_back
 from plmcore.models.config import ACTIVATIONS, Config
 from plmcore.models.outputs import Output
 from plmcore.models.padding import Encoded
@@ -148,7 +149,7 @@ class DecoderBlock(nn.Module):
         self.norm3, self.mlp = cfg.norm(), feed_forward(cfg)
 
     def __call__(self, x: Tensor, bias: Tensor, layout: padding.Whole, source: seq2seq.Source) -> Tensor:
-        x = ops.add(x, self.attn(self.norm1(x), bias=bias, **layout.attention))
+        x = ops.add(x, look_back(self.attn, self.norm1(x), layout, bias))
         x = ops.add(x, seq2seq.look(self.cross, self.norm2(x), layout, source))
         return ops.add(x, self.mlp(self.norm3(x)))
 
@@ -172,7 +173,7 @@ class Stack(nn.Module):
         self, ids: Tensor, layout: padding.Whole, keep: bool, *source: seq2seq.Source
     ) -> tuple[Tensor, list[Tensor] | None]:
         x = self.dropout(self.tokens(layout.pack(ids)))  # [B, T, C] or [N, C]
-        bias = self.bias(layout.T, layout.T)
+        bias = self.bias.step(layout) if isinstance(layout, Step) else self.bias(layout.T, layout.T)
         states = []
         for block in self.blocks:
             states += [x] if keep else []
@@ -224,10 +225,17 @@ class T5(T5Encoder, seq2seq.EncoderDecoder):
         output_hidden_states: bool = False,
         output_attentions: bool = False,
         reads: padding.Reads = (),
+        cache: Cache | None = None,
     ) -> seq2seq.Decoded:
+        """cache: as in models.cache; a new one is filled."""
         padding.check_ids(decoder_input_ids, called="decoder_input_ids")
-        layout = padding.layout(decoder_input_ids.shape, decoder_attention_mask, reads, output_attentions, gapless=True)
-        source = seq2seq.Source(encoded, output_attentions)
+        if cache is not None and cache.made >= 0:
+            layout: padding.Whole = Step(cache)
+        else:
+            shape = decoder_input_ids.shape
+            layout = padding.layout(shape, decoder_attention_mask, reads, output_attentions, gapless=True)
+            layout.cache = cache
+        source = seq2seq.source_of(encoded, output_attentions, cache)
         rows, states = self.decoder(decoder_input_ids, layout, output_hidden_states, source)
         return seq2seq.Decoded(rows, layout, states, encoded, source.collected)
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from plmcore import nn
 from plmcore._core import Tensor, ops
 from plmcore.models import padding, seq2seq, stacks
+from plmcore.models.cache import look_back
 from plmcore.models.names import Stored
 from plmcore.models.seq2seq import Source
 from plmcore.models.sinusoids import SINUSOIDS
@@ -121,7 +122,7 @@ class DecoderBlock(nn.Module):
         self.norm3 = nn.LayerNorm(cfg.d_model)
 
     def __call__(self, x: Tensor, layout: padding.Whole, source: Source | None) -> Tensor:
-        x = self.norm1(self.attn(x, **layout.attention), residual=x)
+        x = self.norm1(look_back(self.attn, x, layout), residual=x)
         if source is not None:
             x = self.norm2(seq2seq.look(self.cross, x, layout, source), residual=x)
         return self.norm3(self.mlp(x), residual=x)

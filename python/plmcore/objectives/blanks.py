@@ -18,6 +18,7 @@ class BlankInfilling(TextObjective):
     input_ids is the text with a mask for each span, then for each span the start-of-piece token and the span; labels has the span
     and the end-of-piece token there, in the places where they are predicted (the model moves nothing). position_ids of a span are the
     place of its mask, block_position_ids count 1, 2, ... in it and are 0 in the text. source_lengths [B]: up to there all see all.
+    input_ids is longer than `length`, by about two tokens for each span; positions are not.
 
     Each example is in one mode, with the given weights: "token": spans of 1 to 39 tokens, Poisson with mean `mean`, until
     `rate` of the text; "sentence": whole sentences, likewise; "document": one from the middle or before to the end.
@@ -112,9 +113,7 @@ class BlankInfilling(TextObjective):
         for number, make in enumerate((self.token_spans, self.sentence_spans, self.document_spans)):
             mine = np.flatnonzero(mode == number)
             if len(mine):
-                made.append(
-                    (mine, *make(examples[mine], lengths[mine], Chance(chance.seed, chance.epoch, examples[mine])))
-                )
+                made.append((mine, *make(examples[mine], lengths[mine], chance.part(mine))))
         starts = np.zeros((len(examples), max(sizes.shape[1] for _, _, sizes in made)), np.int64)
         sizes = np.zeros_like(starts)
         for mine, s, n in made:

@@ -47,8 +47,7 @@ class CausalLM(TextObjective):
         if self.windows:
             return {"input_ids": ids, "labels": ids}
         layout = self.format(lengths)
-        inputs = layout.inputs(ids)
-        return inputs | {"labels": np.where(layout.attention_mask == 1, inputs["input_ids"], IGNORED)}
+        return layout.inputs(ids) | {"labels": layout.labels(ids)}
 
 
 class BidirectionalLM(TextObjective):

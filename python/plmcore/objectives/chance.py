@@ -13,7 +13,11 @@ class Chance:
     """The draws of the rows of a batch. A row's depend on seed, epoch and its example, on what they are for and on the column alone."""
 
     def __init__(self, seed: int, epoch: int, examples: np.ndarray):
-        self.seed, self.epoch, self.examples = seed, epoch, examples
+        self.seed, self.epoch, self.examples = seed, epoch, examples.astype(np.uint64)
+
+    def part(self, rows: np.ndarray) -> Chance:
+        """Of some of the rows."""
+        return Chance(self.seed, self.epoch, self.examples[rows])
 
     def uniform(self, what: str, columns: int | None = None) -> np.ndarray:
         """float64 in [0, 1), [B] or [B, columns]."""
@@ -29,23 +33,28 @@ class Chance:
 
     def at(self, what: str, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
         """What uniform(what, ...) has at these places, [n]."""
-        return draws.uniform(self.seed, self.epoch, number(what), self.examples[rows], columns)
+        return draws.uniform(self._own(what)[rows], columns)
 
     def heads(self, tosses: np.ndarray, what: str) -> np.ndarray:
         """How many of these many tosses of a coin show heads.  [B] -> [B]"""
         words = -(-int(tosses.max(initial=0)) // 64)
+        if not words:
+            return np.zeros_like(tosses)
         bits = np.unpackbits(draws.bits(*self._place(what, words)).view(np.uint8), axis=1)  # [B, 64 words]
         return (bits & (np.arange(bits.shape[1]) < tosses[:, None])).sum(1, dtype=np.int64)
 
+    def _own(self, what: str) -> np.ndarray:
+        """A number for each row, of which all its draws for one thing are made."""
+        return self.examples ^ key(self.seed, self.epoch, what)
+
     def _place(self, what: str, columns: int | None) -> tuple:
-        if columns is None:
-            return self.seed, self.epoch, number(what), self.examples
-        return self.seed, self.epoch, number(what), self.examples[:, None], np.arange(columns)
+        own = self._own(what)
+        return (own,) if columns is None else (own[:, None], np.arange(columns, dtype=np.uint64))
 
 
-@functools.cache
-def number(what: str) -> int:
-    return zlib.crc32(what.encode())
+@functools.lru_cache(1024)
+def key(seed: int, epoch: int, what: str) -> np.uint64:
+    return draws.bits(seed, epoch, zlib.crc32(what.encode()))
 
 
 @functools.cache

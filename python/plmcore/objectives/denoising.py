@@ -6,7 +6,7 @@ import numpy as np
 
 from plmcore.objectives import choosing, rows
 from plmcore.objectives.chance import Chance, poisson
-from plmcore.objectives.objective import IGNORED, TextObjective, check_share, need
+from plmcore.objectives.objective import TextObjective, check_share, need
 
 NOISES = {  # the five of the paper; "bart" is the mix the published models were trained with
     "bart": {"permute_sentences": 1.0, "mask": 0.3},
@@ -28,7 +28,8 @@ class Denoising(TextObjective):
     insert: so many masks more, as a share of the tokens.
     rotate: with this probability the text begins at a random token, and its beginning follows its end.
 
-    noise: a name of NOISES, whose settings those given here change. The special tokens around the text stay in place.
+    noise: a name of NOISES, whose settings those given here change. The special tokens around the text stay in place, and no
+    input is longer than `length`.
     """
 
     def __init__(
@@ -73,11 +74,11 @@ class Denoising(TextObjective):
         by_word = settings["mask"] and settings["span"] != "token"
         self.word_table = np.asarray(tokenizer.word_starts) if by_word else None
         super().__init__(corpus, tokenizer, length, packing, separator=tokenizer.eos_token_id, copies=copies)
+        self.room = length - self.format.specials
 
     def build(self, examples: np.ndarray, chance: Chance) -> dict[str, np.ndarray]:
         ids, lengths, able = self.take(examples)
-        target = self.format(lengths)
-        labels = np.where(target.attention_mask == 1, target.ids(ids), IGNORED)
+        labels = self.format(lengths).labels(ids)
         settings = self.settings
         if settings["permute_sentences"]:
             ids, able = self.permute_sentences(ids, able, lengths, self.sentence_starts(examples, ids, lengths), chance)
@@ -164,7 +165,8 @@ class Denoising(TextObjective):
         return rows.compact(sizes, sizes > 0, 0)[0], inserted
 
     def insert(self, ids, lengths, counts, what: str, chance: Chance) -> tuple[np.ndarray, np.ndarray]:
-        """`counts` masks at random places between the tokens."""
+        """`counts` masks at random places between the tokens, as far as there is room for them."""
+        counts = np.minimum(counts, self.room - lengths)
         total = lengths + counts
         width = int(total.max(initial=0))
         new = rows.smallest(np.where(rows.inside(total, width), chance.uniform(what, width), np.inf), counts)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 
 import numpy as np
@@ -35,30 +36,45 @@ class Layout:
         self.format, self.parts = format, lengths
         self.lengths = sum(lengths) + format.specials
         self.width = int(self.lengths.max(initial=0))
-        B = len(self.lengths)
-        self.shift = self.width - self.lengths if format.left else np.zeros(B, np.int64)
-        self.rows = np.arange(B)
-        starts, at = [], self.shift
+        self.rows = np.arange(len(self.lengths))
+        self.shift = self.width - self.lengths if format.left else np.zeros_like(self.lengths)
+        self.starts, at = [], self.shift  # first column of each text, [B]
         for fixed, length in zip(format.fixed, lengths):
-            at = at + len(fixed)
-            starts.append(at)
-            at = at + length
-        self.starts = starts  # first column of each text, [B]
+            self.starts.append(at + len(fixed))
+            at = self.starts[-1] + length
+
+    @functools.cached_property
+    def masks(self) -> list[np.ndarray]:
+        """Where the tokens of each text stand.  bool [B, T]"""
         columns = np.arange(self.width)
-        self.masks = [(columns >= s[:, None]) & (columns < (s + n)[:, None]) for s, n in zip(starts, lengths)]
-        self.attention_mask = (
-            (columns >= self.shift[:, None]) & (columns < (self.shift + self.lengths)[:, None])
-        ).astype(np.int64)
+        return [(columns >= s[:, None]) & (columns < (s + n)[:, None]) for s, n in zip(self.starts, self.parts)]
+
+    @functools.cached_property
+    def attention_mask(self) -> np.ndarray:
+        columns = np.arange(self.width)
+        ends = (self.shift + self.lengths)[:, None]
+        return ((columns < ends) & (columns >= self.shift[:, None]) if self.format.left else columns < ends).astype(
+            np.int64
+        )
 
     def put(self, *texts: np.ndarray, fill: int) -> np.ndarray:
         """Values of the texts' tokens where those stand, `fill` elsewhere.  each [B, T of the text] -> [B, T]"""
         out = np.full((len(self.rows), self.width), fill, np.int64)
-        for text, mask, length in zip(texts, self.masks, self.parts):
-            out[mask] = text[rows.inside(length, text.shape[1])]
+        for k, (text, length) in enumerate(zip(texts, self.parts)):
+            real = rows.inside(length, text.shape[1])
+            if k == 0 and not self.format.left:  # all begin in one column
+                first = len(self.format.fixed[0])
+                out[:, first : first + text.shape[1]] = np.where(real, text, fill)
+            else:
+                out[self.masks[k]] = text[real]
         return out
 
     def ids(self, *texts: np.ndarray) -> np.ndarray:
         return self._with_fixed(self.put(*texts, fill=self.format.pad), self.format.fixed)
+
+    def labels(self, *texts: np.ndarray) -> np.ndarray:
+        """Ids, special ones too, with -100 for padding: what a decoder writes."""
+        return self._with_fixed(self.put(*texts, fill=-100), self.format.fixed)
 
     def inputs(self, *texts: np.ndarray) -> dict[str, np.ndarray]:
         """input_ids, attention_mask, and token_type_ids where the family has them."""

@@ -49,12 +49,12 @@ class Masking:
         self, ids: np.ndarray, able: np.ndarray, lengths: np.ndarray, tokens: np.ndarray | None, chance: Chance
     ) -> np.ndarray:
         """bool [B, T]. lengths: of the whole examples, which `rate` is a share of; tokens: their numbers in the corpus."""
+        if self.unit == "token" and not self.exact:
+            return choosing.tokens(able, self.rate, chance)
         counts = np.maximum(1, np.rint(self.rate * lengths)).astype(np.int64)
         counts = counts if self.most is None else np.minimum(counts, self.most)
         if self.unit == "token":
-            if self.exact:
-                return choosing.exact_tokens(able, counts, chance)
-            return choosing.tokens(able, self.rate, chance)
+            return choosing.exact_tokens(able, counts, chance)
         starts = choosing.word_starts(ids, able, self.word_table)
         if self.unit == "ngram":
             starts = choosing.ngram_starts(starts, able, self.longest, chance)
@@ -66,14 +66,16 @@ class Masking:
 
     def hide(self, ids: np.ndarray, chosen: np.ndarray, chance: Chance) -> np.ndarray:
         """One draw decides what becomes of a token and, if that is random, which."""
-        row, column = np.nonzero(chosen)
-        u = chance.at("hide", row, column)
-        mask, random, _ = self.shares
-        put = np.where(u < mask, self.mask, ids[row, column])
-        other = (u >= mask) & (u < mask + random)
-        put[other] = ((u[other] - mask) / random * self.vocab_size).astype(np.int64)
         out = ids.copy()
-        out[row, column] = put
+        flat = np.flatnonzero(chosen)
+        row = flat // ids.shape[1]
+        u = chance.at("hide", row, flat - row * ids.shape[1])
+        mask, random, _ = self.shares
+        values = out.reshape(-1)
+        values[flat[u < mask]] = self.mask
+        if random:
+            other = (u >= mask) & (u < mask + random)
+            values[flat[other]] = np.minimum((u[other] - mask) * (self.vocab_size / random), self.vocab_size - 1)
         return out
 
 

@@ -5,7 +5,7 @@ import numpy as np
 from plmcore.objectives import rows
 from plmcore.objectives.chance import Chance
 from plmcore.objectives.masked import Masking
-from plmcore.objectives.objective import IGNORED, TextObjective
+from plmcore.objectives.objective import TextObjective
 
 
 class MaskedSeq2Seq(TextObjective):
@@ -32,7 +32,5 @@ class MaskedSeq2Seq(TextObjective):
         tokens = self.packing.text.tokens(*self.packing.runs(examples))[0]
         layout = self.format(lengths)
         chosen = self.masking.choose(ids, able, layout.lengths, tokens, chance)
-        target = self.format(np.count_nonzero(chosen, axis=1))
-        hidden = rows.compact(ids, chosen, self.format.pad)[0]
-        labels = np.where(target.attention_mask == 1, target.ids(hidden), IGNORED)
-        return layout.inputs(self.masking.hide(ids, chosen, chance)) | {"labels": labels}
+        hidden, counts = rows.compact(ids, chosen, self.format.pad)
+        return layout.inputs(self.masking.hide(ids, chosen, chance)) | {"labels": self.format(counts).labels(hidden)}

@@ -37,12 +37,13 @@ class Objective:
             raise ValueError(
                 f"indices must be a list of one or more whole numbers, got {indices.dtype} {list(indices.shape)}"
             )
-        n = self.examples(epoch)
-        wrong = indices[(indices < 0) | (indices >= n)]
-        if len(wrong):
-            raise IndexError(f"{type(self).__name__} has {n} examples in epoch {epoch}, got index {wrong[0]}")
+        n, low, high = self.examples(epoch), int(indices.min()), int(indices.max())
+        if low < 0 or high >= n:
+            raise IndexError(
+                f"{type(self).__name__} has {n} examples in epoch {epoch}, got index {low if low < 0 else high}"
+            )
         noise = epoch if self.copies is None else epoch % self.copies
-        return self.build(indices.astype(np.int64), Chance(seed, noise, indices.astype(np.int64)))
+        return self.build(indices.astype(np.int64), Chance(seed, noise, indices))
 
     def build(self, examples: np.ndarray, chance: Chance) -> dict[str, np.ndarray]:
         raise NotImplementedError
@@ -71,7 +72,7 @@ class TextObjective(Objective):
         self.format = Format(tokenizer)
         body = length - self.format.specials if body is None else body
         self.packing = packing.pack(corpus, packing_kind, body, separator, stride, streams)
-        self.special = special_table(corpus, tokenizer)
+        self.special = special_table(tokenizer)
         if not self.packing.count:
             raise ValueError("the corpus has no text")
 
@@ -91,15 +92,19 @@ class TextObjective(Objective):
         return ids, lengths, able
 
 
-def special_table(corpus, tokenizer) -> np.ndarray:
+def special_table(tokenizer) -> np.ndarray:
     """bool by id."""
     ids = np.asarray(tokenizer.special_ids, np.int64)
-    table = np.zeros(max(tokenizer.vocab_size, corpus.vocab_size, int(ids.max(initial=0)) + 1), bool)
+    table = np.zeros(max(tokenizer.vocab_size, int(ids.max(initial=0)) + 1), bool)
     table[ids] = True
     return table
 
 
 def check_same_tokenizer(corpus, tokenizer) -> None:
+    if corpus.vocab_size > tokenizer.vocab_size:
+        raise ValueError(
+            f"the corpus has ids up to {corpus.vocab_size}, and the tokenizer {tokenizer.vocab_size} tokens"
+        )
     written = (corpus.tokenizer or {}).get("fingerprint")
     if written and written != tokenizer.fingerprint:
         raise ValueError(

@@ -7,7 +7,7 @@ import numpy as np
 from plmcore._core import Tensor, ops
 from plmcore.objectives.chance import Chance
 from plmcore.objectives.layout import Format
-from plmcore.objectives.objective import IGNORED, Objective, check_same_tokenizer
+from plmcore.objectives.objective import Objective, check_same_tokenizer
 from plmcore.objectives.text import Text
 
 
@@ -34,8 +34,7 @@ class Side:
 
     def labels(self, starts: np.ndarray, ends: np.ndarray) -> np.ndarray:
         ids, lengths = self.take(starts, ends)
-        layout = self.format(lengths)
-        return np.where(layout.attention_mask == 1, layout.ids(ids), IGNORED)
+        return self.format(lengths).labels(ids)
 
 
 class Translation(Objective):

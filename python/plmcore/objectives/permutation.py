@@ -64,10 +64,12 @@ class PermutationLM(TextObjective):
         plain = (layout.masks[0] & ~targets) & ~self.special[inputs["input_ids"]]
         spare_one(targets, plain, block)
 
-        # Ranks: earlier blocks first; in a block what is not predicted, then targets and special tokens in random order.
-        rank = (np.where(plain, -1.0, chance.uniform("order", T)) + 2.0 * block).astype(np.float32)
-        blocked = rank[:, :, None] <= rank[:, None, :]  # [B, T, T]: i may not see j
-        blocked &= ~plain[:, None, :] | (block[:, :, None] < block[:, None, :])
+        # Ranks: earlier blocks first; in a block what is not predicted, then targets and special tokens in random order. i may see j
+        # of a lower rank, and all that is not predicted in its own block.
+        rank = 3.0 * block + np.where(plain, 0.0, 1.0 + chance.uniform("order", T))
+        seen = np.where(plain, rank - 0.5, rank)
+        blocked = np.empty((len(ids), T, T), np.float32)
+        np.less_equal(rank.astype(np.float32)[:, :, None], seen.astype(np.float32)[:, None, :], out=blocked)
         every = np.arange(T)
         blocked[:, every, every] = targets  # others see themselves
         most = max(1, int(np.count_nonzero(targets, axis=1).max()))
@@ -77,10 +79,10 @@ class PermutationLM(TextObjective):
         mapping[row, which, column] = 1
         labels = np.full((len(ids), most), IGNORED)
         labels[row, which] = inputs["input_ids"][row, column]
-        return inputs | {"perm_mask": blocked.astype(np.float32), "target_mapping": mapping, "labels": labels}
+        return inputs | {"perm_mask": blocked, "target_mapping": mapping, "labels": labels}
 
     def targets(self, ids: np.ndarray, able: np.ndarray, lengths: np.ndarray, chance: Chance) -> np.ndarray:
-        """Spans, left to right in all rows at once; then single tokens up to `predict`, or fewer.  bool [B, T]"""
+        """Spans; then single tokens up to `predict`, or fewer.  bool [B, T]"""
         B, T = ids.shape
         most = max(1, T // max(1, self.alpha // self.beta))  # spans that can fit
         sizes = 1 + chance.pick(tuple(1 / n for n in range(1, self.longest + 1)), "span", most)
@@ -92,20 +94,16 @@ class PermutationLM(TextObjective):
         else:  # the first place from here on where a word begins
             begins = np.where(self.word_table[ids], places[:-1], T)
             following = np.minimum.accumulate(np.pad(begins, ((0, 0), (0, 1)), constant_values=T)[:, ::-1], 1)[:, ::-1]
+        ends = np.cumsum(sizes + stretch, 1)  # of the stretches; a span moves on to the next word in its own
+        start = np.take_along_axis(following, np.minimum(ends - stretch - sizes + before, T), 1)
+        fits = start + sizes <= lengths[:, None]
+        row, start, sizes = np.broadcast_to(np.arange(B)[:, None], fits.shape)[fits], start[fits], sizes[fits]
         edges = np.zeros((B, T + 1), np.int64)
-        at, rows = np.zeros(B, np.int64), np.arange(B)
-        for k in range(most):
-            start = following[rows, np.minimum(at + before[:, k], T)]
-            end = start + sizes[:, k]
-            fits = end <= lengths
-            if not fits.any():
-                break
-            edges[rows[fits], start[fits]] += 1
-            edges[rows[fits], end[fits]] -= 1
-            at = np.where(fits, end + stretch[:, k] - before[:, k], T)
+        np.add.at(edges, (row, start), 1)
+        np.add.at(edges, (row, start + sizes), -1)
         found = (np.cumsum(edges, 1)[:, :-1] > 0) & able
         if self.predict is None:
-            return found | self.one(found, able, chance)
+            return found if found.any(1).all() else found | self.one(found, able, chance)
         keys = np.where(able, chance.uniform("make up", T) + ~found, np.inf)  # spans first
         order = np.sort(keys, 1)[:, : self.predict]
         limit = np.where(np.isfinite(order), order, -1).max(1)

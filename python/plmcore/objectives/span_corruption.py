@@ -6,7 +6,7 @@ import numpy as np
 
 from plmcore.objectives import rows
 from plmcore.objectives.chance import Chance
-from plmcore.objectives.objective import IGNORED, TextObjective
+from plmcore.objectives.objective import TextObjective
 
 
 class SpanCorruption(TextObjective):
@@ -77,9 +77,7 @@ class SpanCorruption(TextObjective):
             both = np.hstack([both, self.sentinels[self.counts(lengths)[1]][:, None]])
             keep = np.hstack([keep, np.ones((len(ids), 1), bool)])
         target, target_lengths = rows.compact(both, keep, self.format.pad)
-        target_layout = self.format(target_lengths)
-        labels = np.where(target_layout.attention_mask == 1, target_layout.ids(target), IGNORED)
-        return self.format(seen_lengths).inputs(seen) | {"labels": labels}
+        return self.format(seen_lengths).inputs(seen) | {"labels": self.format(target_lengths).labels(target)}
 
     def parts(self, lengths: np.ndarray, chance: Chance) -> np.ndarray:
         """The part of each token: even ones are text, odd ones hidden.  int64 [B, T]"""

@@ -21,7 +21,8 @@ class Text:
         out = self.corpus.ids.take(tokens, mode="clip").astype(np.int64)
         if between is not None:
             out[between] = self.separator
-        out[~rows.inside(lengths)] = fill
+        if lengths.min() < out.shape[1]:
+            out[~rows.inside(lengths)] = fill
         return out
 
     def tokens(self, starts: np.ndarray, lengths: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
@@ -33,8 +34,9 @@ class Text:
         row, document = np.repeat(np.arange(len(starts)), last - first), rows.ranges(first, last - first)
         between = np.zeros((len(starts), len(columns)), bool)
         between[row, self.ends[document] - 1 - starts[row]] = True
-        passed = np.cumsum(between, 1) - between
-        return (starts - first)[:, None] + columns - passed, between
+        tokens = (starts - first)[:, None] + columns
+        tokens[:, 1:] -= np.cumsum(between[:, :-1], 1)
+        return tokens, between
 
     def sentence_starts(self, starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
         """Where a sentence begins; the first column of a row counts as one.  bool [B, T]"""

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from plmcore._core import FormatError
+from plmcore.tokenizers import guard
 from plmcore.tokenizers.families import Family
 
 
@@ -25,6 +26,14 @@ class Part:
 class Format:
     single: tuple[Part, ...]
     pair: tuple[Part, ...]
+
+    def check(self, vocab_size: int) -> None:
+        """Of a format that a file brings."""
+        for parts, texts in ((self.single, [0]), (self.pair, [0, 1])):
+            if sorted(part.text for part in parts if part.text is not None) != texts:
+                raise FormatError(f"the post-processor must have each of {len(texts)} texts once, got {parts}")
+            if wrong := [part.id for part in parts if part.text is None and not 0 <= part.id < vocab_size]:
+                raise FormatError(f"the post-processor adds the id {wrong[0]}; the vocabulary has {vocab_size}")
 
     def parts(self, pair: bool) -> tuple[Part, ...]:
         return self.pair if pair else self.single
@@ -65,7 +74,11 @@ def of_processor(processor) -> Format:
     """What the post-processor of a tokenizer.json does."""
     if processor is None:
         return BARE
-    state = json.loads(processor.__getstate__())
+    with guard.reading("post_processor"):
+        return _of_state(json.loads(processor.__getstate__()))
+
+
+def _of_state(state: Mapping) -> Format:
     for state in state["processors"] if state["type"] == "Sequence" else [state]:
         if state["type"] == "TemplateProcessing":
             return Format(_template(state, "single"), _template(state, "pair"))

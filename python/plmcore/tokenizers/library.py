@@ -133,7 +133,7 @@ def read_wordpiece(text: bytes, source: object, settings: Mapping[str, Any], fam
         lower=bool(settings.get("do_lower_case", family.lower)),
         accents=settings.get("strip_accents"),
         chinese=bool(settings.get("tokenize_chinese_chars", True)),
-        unknown=token_text(settings.get("unk_token")) or family.roles["unk"],
+        unknown=token_text(settings.get("unk_token")) or family.roles.get("unk", "[UNK]"),
     )
 
 
@@ -150,6 +150,9 @@ def read_bpe(
         pairs = [tuple(line.rstrip("\r").split(" ")) for line in lines if line.strip()]
         if bad := next((p for p in pairs if len(p) != 2), None):
             raise FormatError(f"'{source}': a line of merges.txt must be two tokens, got {' '.join(bad)!r}")
+        for a, b in pairs:
+            if not (a in ids and b in ids and a + b in ids):
+                raise FormatError(f"'{source}' lacks a token of the merge {a + ' ' + b!r} in merges.txt")
         if family.name == "openai-gpt":
             return bpe(ids, pairs, token_text(settings.get("unk_token")) or family.roles["unk"])
         return byte_bpe(ids, pairs, bool(settings.get("add_prefix_space", False)))

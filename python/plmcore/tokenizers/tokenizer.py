@@ -52,6 +52,7 @@ class Tokenizer:
         if family.languages:
             language = language or "en_XX"
         self._format, self._language = format, language
+        self.changed = False  # since it was loaded or made
         self._settle()
 
     def _settle(self) -> None:
@@ -67,6 +68,7 @@ class Tokenizer:
         if self.vocab_size > 16 * len(ids) + 65536:
             raise FormatError(f"the vocabulary has {len(ids)} tokens, and one of them the id {self.vocab_size - 1}")
         self.format = self._format or formats.of_family(self.family, self._id_in_format)
+        self.format.check(self.vocab_size)
 
     def _id_in_format(self, name: str) -> int:
         token = self._language if name == "language" else self.roles.get(name)
@@ -141,6 +143,7 @@ class Tokenizer:
             raise ArgumentError(f"a token must be a text of more than white space, got {bad[0]!r}")
         before = len(self.backend.vocabulary)
         self.backend.add(list(dict.fromkeys(tokens)), special)
+        self.changed = True
         self._settle()
         return len(self.backend.vocabulary) - before
 

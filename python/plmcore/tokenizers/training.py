@@ -68,7 +68,12 @@ def train_tokenizer(
         raise ArgumentError(f"vocab_size must be at least 1, got {vocab_size}")
     text = _Text(files, texts, errors)
     plan = _Plan(text, kind, families.family(name), vocab_size, lower, min_count, special_tokens, sample_bytes, seed)
-    tokenizer = {"unigram": _unigram, "characters": _characters}.get(kind, _library)(plan)
+    try:
+        tokenizer = {"unigram": _unigram, "characters": _characters}.get(kind, _library)(plan)
+    finally:
+        text.done()
+    if special_tokens:
+        tokenizer.add_tokens(special_tokens, special=True)
     if out is not None:
         tokenizer.save(out)
     return tokenizer
@@ -80,16 +85,20 @@ class _Text:
     def __init__(self, files: Paths | None, texts: Iterable[str] | None, errors: str):
         self.files = None if files is None else files_of(files)
         self.texts = list(texts) if isinstance(texts, Iterator) else texts  # read more than once
-        self.errors = errors
+        self.errors, self.failure, self.progress = errors, None, None
         self.bytes = sum(f.stat().st_size for f in self.files or ())
 
     def __iter__(self) -> Iterator[str]:
         empty = True
-        for passage in self._passages():
-            empty = empty and not passage.strip()
-            yield passage
-        if empty:
-            raise ArgumentError(f"there is no text in {self}")
+        try:
+            for passage in self._passages():
+                empty = empty and not passage.strip()
+                yield passage
+            if empty:
+                raise ArgumentError(f"there is no text in {self}")
+        except Exception as e:
+            self.failure = e  # sentencepiece passes on only its text
+            raise
 
     def _passages(self) -> Iterator[str]:
         if self.files is None:
@@ -97,9 +106,13 @@ class _Text:
             return
         from plmcore.cli.progress import Progress
 
-        progress = Progress(-(-self.bytes // 10**6), "megabyte")
-        yield from passages(self.files, errors=self.errors, told=lambda n: progress.update(n // 10**6, "read"))
-        progress.clear()
+        self.progress = Progress(-(-self.bytes // 10**6), "megabyte")
+        yield from passages(self.files, errors=self.errors, told=lambda n: self.progress.update(n // 10**6, "read"))
+        self.progress.update(self.progress.total, "all read, training")
+
+    def done(self) -> None:
+        if self.progress is not None:
+            self.progress.clear()
 
     def __str__(self) -> str:
         return "the texts" if self.files is None else ", ".join(map(str, self.files[:5]))
@@ -215,6 +228,8 @@ def _unigram(plan: _Plan) -> Tokenizer:
                 max_sentence_length=2 * LONGEST_LINE, num_threads=16, minloglevel=2, **layout,
             )  # fmt: skip
     except guard.TokenizerError as e:
+        if plan.text.failure is not None:
+            raise plan.text.failure from None
         if most := re.search(r"too high.*<= (\d+)", str(e)):
             most = int(most[1]) + plan.vocab_size - n
             raise ArgumentError(
@@ -223,10 +238,7 @@ def _unigram(plan: _Plan) -> Tokenizer:
         raise
     settings = {"do_lower_case": lower} if "lower" in options else {}
     backend = pieces.read(written.getvalue(), "the trained model", known, lower)
-    tokenizer = dressed(backend, known, known.roles, "the trained model", settings=settings)
-    if plan.special_tokens:
-        tokenizer.add_tokens(plan.special_tokens, special=True)
-    return tokenizer
+    return dressed(backend, known, known.roles, "the trained model", settings=settings)
 
 
 def _lines(text: Iterable[str], keep: float, seed: int) -> Iterator[str]:

@@ -1,0 +1,58 @@
+"""The cases: models of published sizes with random weights, and the targets the project has set itself. Needs numpy only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+PACKAGES = {
+    "transformers": {"torch": "torch==2.13.0", "transformers": "transformers"},
+    "ctranslate2": {"ctranslate2": "ctranslate2"},
+}
+ARCHITECTURES = {
+    "gpt2": "GPT2LMHeadModel",
+    "t5-small": "T5ForConditionalGeneration",
+    "bart-base": "BartForConditionalGeneration",
+}
+SIZES = {
+    "gpt2": {},
+    "t5-small": dict(vocab_size=32128, d_model=512, d_kv=64, d_ff=2048, num_layers=6, num_heads=8, decoder_start_token_id=0),
+    "bart-base": dict(
+        vocab_size=50265, d_model=768, encoder_layers=6, decoder_layers=6, encoder_attention_heads=12, decoder_attention_heads=12,
+        encoder_ffn_dim=3072, decoder_ffn_dim=3072,
+    ),
+}  # fmt: skip
+LAYERS = {"gpt2": ("n_layer",), "t5-small": ("num_layers",), "bart-base": ("encoder_layers", "decoder_layers")}
+
+
+@dataclass(frozen=True)
+class Case:
+    name: str
+    size: str
+    batch: int
+    prompt: int  # tokens, of the encoder where there is one
+    new: int  # tokens made, all of them: nothing ends early
+    beams: int
+    target: float  # at least this ratio to the fastest peer
+
+    def ids(self) -> np.ndarray:
+        return np.random.default_rng(7).integers(10, 30000, (self.batch, self.prompt))
+
+    @property
+    def tokens(self) -> int:
+        return self.batch * self.new
+
+
+CASES = {
+    case.name: case
+    for case in (
+        Case("GPT-2 124M, batch 1, prompt 32 + 128", "gpt2", 1, 32, 128, 1, 1.5),
+        Case("GPT-2 124M, batch 8, prompt 32 + 128", "gpt2", 8, 32, 128, 1, 1.3),
+        Case("T5-small, beam 4, batch 1, 128 -> 64", "t5-small", 1, 128, 64, 4, 1.5),
+        Case("T5-small, beam 4, batch 8, 128 -> 64", "t5-small", 8, 128, 64, 4, 1.5),
+        Case("BART-base, beam 4, batch 1, 128 -> 64", "bart-base", 1, 128, 64, 4, 1.5),
+        Case("BART-base, beam 4, batch 8, 128 -> 64", "bart-base", 8, 128, 64, 4, 1.5),
+        Case("GPT-2 124M, first token after 1,023", "gpt2", 1, 1023, 1, 1, 1.1),
+    )
+}

@@ -1,0 +1,85 @@
+"""plmcore evaluate: the scores of a model directory on files."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import pathlib
+import sys
+from typing import Any
+
+from plmcore.cli.progress import Progress
+
+# What each task of plmcore.evaluate.running takes from the command line.
+OPTIONS = {
+    "perplexity": ("window", "stride", "start", "source", "batch_tokens"),
+    "last-word": ("start", "batch_tokens"),
+    "choices": ("start", "batch_tokens", "normalise"),
+}
+EXAMPLES = """\
+examples:
+  python -m plmcore evaluate gpt2-dir wiki.test.raw --stride 512       perplexity per token, word, byte and character
+  python -m plmcore evaluate t5-dir test.de --source test.en           perplexity of each line given its source
+  python -m plmcore evaluate gpt2-dir lambada.jsonl --task last-word   accuracy of the last word, from {"text": ...} lines
+  python -m plmcore evaluate gpt2-dir swag.jsonl --task choices        accuracy, from {"context", "choices", "label"} lines
+"""
+
+
+def add_parser(commands: Any) -> None:
+    evaluate = commands.add_parser(
+        "evaluate",
+        help="score a language model on files",
+        description="Perplexity of text files, or the accuracy of a model that chooses by probability. Nothing is trained.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = evaluate.add_argument
+    add("folder", type=pathlib.Path, metavar="DIR", help="a model directory with tokenizer files")
+    add("files", type=pathlib.Path, nargs="+", metavar="FILE", help="UTF-8 text, or one JSON object per line")
+    add("--task", choices=tuple(OPTIONS), default="perplexity", help="default: %(default)s")
+    add("--window", type=int, metavar="N", help="tokens the model reads at once (default: as many as it has positions)")
+    add("--stride", type=int, metavar="N", help="tokens the window moves on by (default: half a window)")
+    add("--start", type=int, metavar="ID", help="a token to put before every text, so that its first one is scored too")
+    add(
+        "--source",
+        type=pathlib.Path,
+        metavar="FILE",
+        help="what FILE was made of, line by line, for models with an encoder",
+    )
+    add("--batch-tokens", type=int, metavar="N", help="tokens that run together (default: 4096)")
+    add("--normalise", metavar="HOW", help="of choices: sum, tokens, characters, bytes or context (default: sum)")
+    add("--json", action="store_true", help="print one JSON object")
+
+
+def run(args: argparse.Namespace) -> int:
+    import plmcore
+    from plmcore.evaluate import running
+
+    given = {name: getattr(args, name) for name in sorted(set().union(*OPTIONS.values()))}
+    options = {name: value for name, value in given.items() if value is not None}
+    for name in options:
+        if name not in OPTIONS[args.task]:
+            print(f"plmcore evaluate: --{name.replace('_', '-')} means nothing to {args.task}", file=sys.stderr)
+            return 2
+    bar = None
+    if args.task == "perplexity":
+        sizes = [f.stat().st_size * (3 if f.suffix == ".gz" else 1) for f in args.files if f.is_file()]  # about
+        bar = Progress(sum(sizes), "byte")
+        options["progress"] = lambda done: bar.update(min(done, bar.total))
+    try:
+        scores = running.evaluate(args.folder, args.files, args.task, **options)
+    except (ValueError, TypeError, OSError, plmcore.OutOfMemoryError) as e:
+        print(f"plmcore evaluate: {e}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("\nstopped", file=sys.stderr)
+        return 130
+    finally:
+        if bar is not None:
+            bar.clear()
+    print(json.dumps(scores) if args.json else "\n".join(f"{name:<19} {shown(x)}" for name, x in scores.items()))
+    return 0
+
+
+def shown(value: float | int | str) -> str:
+    return f"{value:,.4f}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else value

@@ -1,0 +1,116 @@
+"""plm.evaluate and `plmcore evaluate`: a model directory, files, a task, scores."""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from plmcore._core import ArgumentError, FormatError
+
+if TYPE_CHECKING:
+    from plmcore.language_model import LanguageModel
+
+Files = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
+
+
+def evaluate(
+    model: LanguageModel | str | os.PathLike[str], files: Files, task: str = "perplexity", **options: Any
+) -> dict[str, Any]:
+    """The scores of a model, or of the model in a directory, on files. `task`: a key of TASKS; `options` are the task's."""
+    if task not in TASKS:
+        raise ArgumentError(f"there is no task {task!r}; one of {', '.join(TASKS)}")
+    paths = [pathlib.Path(f) for f in ([files] if isinstance(files, (str, os.PathLike)) else files)]
+    if not paths:
+        raise ArgumentError("evaluate: there are no files")
+    for path in paths:
+        if not path.is_file():
+            raise FileNotFoundError(f"there is no file '{path}'")
+    if isinstance(model, (str, os.PathLike)):
+        from plmcore.language_model import load
+
+        model = load(model)
+    return TASKS[task](model, paths, **options)
+
+
+def perplexity(
+    lm: LanguageModel,
+    paths: Sequence[pathlib.Path],
+    *,
+    source: str | os.PathLike[str] | None = None,
+    **options: Any,
+) -> dict[str, Any]:
+    """Text files, each a text of its own; for a model with an encoder one file of targets and one of sources, line by line."""
+    from plmcore.evaluate.likelihood import perplexity
+
+    if source is None:
+        return perplexity(lm, paths, **options).to_dict()
+    if len(paths) != 1:
+        raise ArgumentError(f"evaluate: a file of sources goes with one file of targets, got {len(paths)}")
+    targets, sources = text_lines(paths[0]), text_lines(pathlib.Path(source))
+    if len(targets) != len(sources):
+        raise FormatError(
+            f"'{paths[0]}' has {len(targets)} lines and '{source}' {len(sources)}; they must be translations of each other"
+        )
+    return perplexity(lm, targets, sources, **options).to_dict()
+
+
+def last_word(lm: LanguageModel, paths: Sequence[pathlib.Path], **options: Any) -> dict[str, Any]:
+    """LAMBADA's format: JSON objects with `text`, one per line."""
+    from plmcore.evaluate.choices import last_words
+
+    found = last_words(lm, [_field(record, "text", where) for record, where in json_lines(paths)], **options)
+    return {"accuracy": found.accuracy, "perplexity": found.perplexity, "texts": len(found.right)}
+
+
+def choices(lm: LanguageModel, paths: Sequence[pathlib.Path], **options: Any) -> dict[str, Any]:
+    """JSON objects with `context`, `choices` and `label`, one per line."""
+    from plmcore.evaluate.choices import choose
+
+    records = []
+    for record, where in json_lines(paths):
+        _field(record, "label", where)
+        records.append(record)
+    found = choose(lm, records, **options)
+    return {"accuracy": found.accuracy, "records": len(records)}
+
+
+# name -> function (model, files, **options) -> scores by name. A kind of fine-tuned model adds its own here.
+TASKS: dict[str, Callable[..., dict[str, Any]]] = {
+    "perplexity": perplexity,
+    "last-word": last_word,
+    "choices": choices,
+}
+
+
+def text_lines(path: pathlib.Path) -> list[str]:
+    """The lines of a file, without an empty one at the end."""
+    from plmcore.evaluate.texts import pieces
+
+    text = "".join(pieces(path))
+    return text.removesuffix("\n").split("\n") if text else []
+
+
+def json_lines(paths: Sequence[pathlib.Path]) -> Iterator[tuple[dict[str, Any], str]]:
+    """The objects of files with one to a line, and where each stands."""
+    for path in paths:
+        with open(path, "rb") as f:
+            for number, line in enumerate(f, 1):
+                where = f"'{path}', line {number}"
+                if not line.strip():
+                    continue
+                try:
+                    record = json.loads(line)
+                except (ValueError, RecursionError) as e:
+                    raise FormatError(f"{where}: not valid JSON: {e}") from None
+                if not isinstance(record, dict):
+                    raise FormatError(f"{where}: must be an object, got a {type(record).__name__}")
+                yield record, where
+
+
+def _field(record: dict[str, Any], name: str, where: str) -> Any:
+    if name not in record:
+        raise FormatError(f"{where}: has no {name!r}, only {', '.join(record) or 'nothing'}")
+    return record[name]

@@ -1,0 +1,165 @@
+"""What a decoder keeps of the tokens it has seen, so that the next ones cost one row each.
+
+A run over the prompts fills a Cache; then each run takes one token for n sequences of each prompt, ids [B, n]. The keys and values of all
+sequences of a prompt lie in one buffer, [B, room, 2, H, D] for each layer. A slot of it holds one token, and `seen` says which sequences have
+that token in their past. So sequences share their prompt and whatever else they have in common, and when some are dropped and others
+go on twice, only `seen` changes. Slots that nobody sees any more are freed when the buffer is full; those of banded layers are when the band has
+passed them.
+
+Shapes: B prompts that are still alive, n sequences of each, P prompt length, H heads, D head width.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from plmcore import nn
+from plmcore._core import Tensor, ops
+from plmcore.models.padding import Whole
+
+ROOM = 64  # slots that a buffer grows by at least
+
+
+class Step(Whole):
+    """One token for each of n sequences, rows [B, n, C]."""
+
+    def __init__(self, cache: Cache):
+        super().__init__((len(cache.lengths), cache.width))
+        self.cache = cache
+
+    def positions(self) -> Tensor:
+        """Of the tokens in their sequences.  int64 [B, n]"""
+        return Tensor(np.repeat(self.cache.now[:, None], self.T, 1))
+
+
+class Cache:
+    """lengths: of the prompts, which begin at position 0 and are padded on the right.  int [B]"""
+
+    def __init__(self, lengths: Sequence[int]):
+        self.lengths = np.asarray(lengths, np.int64)
+        self.width, self.made = 1, -1  # sequences of each prompt; tokens added to each, -1: the prompts have not run
+        self.slots: dict[tuple[int, int], Slots] = {}  # by (band, stride) of the layers
+        self.source: Any = None  # of a decoder with an encoder: models.seq2seq.Source
+
+    @property
+    def now(self) -> np.ndarray:
+        """The position of the tokens of this run, by prompt."""
+        return self.lengths + self.made
+
+    def advance(self, live: np.ndarray, parents: np.ndarray) -> None:
+        """Before each run but the first: the i-th prompt from now on is live[i] of before, its j-th sequence continues the one numbered parents[i, j]."""
+        B = len(self.lengths)
+        keep = None if len(live) == B and (live == np.arange(B)).all() else live
+        if keep is not None:
+            self.lengths = self.lengths[keep]
+            if self.source is not None:
+                self.source.select(Tensor(keep))
+        self.made += 1
+        self.width = parents.shape[1]
+        for slots in self.slots.values():
+            slots.advance(keep, parents, self.now)
+
+    def layout(self) -> Step:
+        return Step(self)
+
+    def attend(self, attn: nn.SelfAttention, qkv: Tensor, layout: Whole, bias: Tensor | None = None) -> Tensor:
+        """Causal attention over what is kept and what is new.  rows of [3, H, D] -> rows of [H, D]"""
+        reach = attn.band, attn.stride
+        if isinstance(layout, Step):
+            q, kv = ops.split(qkv, (1, 2), 2)
+            q = ops.reshape(q, (*qkv.shape[:2], attn.heads, attn.depth))
+            slots = self.slots[reach]
+            return ops.attention(q, slots.append(attn, kv), scale=attn.scale, bias=bias, **slots.visible)
+        if reach not in self.slots:
+            self.slots[reach] = Slots(self.lengths, layout.T, *reach)
+        kv = ops.split(qkv, (1, 2), len(qkv.shape) - 3)[1]
+        self.slots[reach].fill(attn, layout.spread(kv))
+        return ops.attention(
+            qkv, causal=True, band=attn.band, stride=attn.stride, scale=attn.scale, bias=bias, **layout.attention
+        )
+
+    def distances(self) -> np.ndarray:
+        """From each slot of layers without bands to the tokens of this run, 0 for free slots.  int64 [1|B, room]"""
+        slots = self.slots[0, 0]
+        back = np.maximum(self.now[:, None] - slots.positions, 0)
+        return back[:1] if (back == back[:1]).all() else back
+
+
+class Slots:
+    """The buffers of the layers with one reach, and what their slots hold."""
+
+    def __init__(self, lengths: np.ndarray, P: int, band: int, stride: int):
+        self.band, self.stride, self.used = band, stride, P
+        places = np.arange(P)[None]
+        self.positions = np.repeat(places, len(lengths), 0)  # [B, room]
+        self.seen = (places < lengths[:, None])[:, None]  # [B, n, room]
+        self.buffers: dict[int, Tensor] = {}
+        self.visible: dict[str, Tensor] = {}  # what attention must know in this run
+
+    def fill(self, attn: nn.SelfAttention, kv: Tensor) -> None:
+        self.buffers[id(attn)] = kv
+
+    def append(self, attn: nn.SelfAttention, kv: Tensor) -> Tensor:
+        buffer = self.buffers[id(attn)]
+        ops.cache_append(buffer, kv, self.used - kv.shape[1])
+        return buffer
+
+    def advance(self, keep: np.ndarray | None, parents: np.ndarray, now: np.ndarray) -> None:
+        if keep is not None:
+            self.positions, self.seen = self.positions[keep], self.seen[keep]
+            rows = Tensor(keep)
+            self.change(lambda kv: ops.index_select(kv, rows))
+        B, n = parents.shape
+        if n > 1 or self.seen.shape[1] > 1:
+            self.seen = np.take_along_axis(self.seen, parents[:, :, None], 1)
+        if self.used + n > self.positions.shape[1]:
+            self.make_room(n, now)
+        new = np.arange(n)
+        self.positions[:, self.used + new] = now[:, None]
+        self.seen[:, new, self.used + new] = True
+        self.used += n
+        seen = self.seen
+        if self.band or self.stride:
+            seen = seen & self.in_reach(now[:, None] - self.positions)[:, None]
+        self.visible = {"lengths": Tensor(np.full(B, self.used))}
+        if not seen[..., : self.used].all():
+            self.visible["mask"] = Tensor(seen[:, None])  # [B, 1, n, room]
+
+    def in_reach(self, back: np.ndarray) -> np.ndarray:
+        near = back < self.band
+        return near | (back % self.stride == 0) if self.stride else near
+
+    def make_room(self, n: int, now: np.ndarray) -> None:
+        """Frees slots if that makes half of the buffers free, else makes them larger."""
+        needed = self.seen[..., : self.used].any(1)  # [B, used]
+        if self.band and not self.stride:
+            needed &= now[:, None] - self.positions[:, : self.used] < self.band
+        most = int(needed.sum(1).max())
+        if self.used >= 2 * ROOM and 2 * most <= self.used:
+            order = np.argsort(~needed, 1, kind="stable")[:, :most]
+            chosen = Tensor(order)
+            there = np.take_along_axis(needed, order, 1)
+            self.seen = np.take_along_axis(self.seen, order[:, None], 2) & there[:, None]
+            self.positions, self.used = np.take_along_axis(self.positions, order, 1), most
+            self.change(lambda kv: ops.gather_beams(kv, chosen))
+        room = -(-max(self.used + n + ROOM, self.used * 3 // 2) // ROOM) * ROOM
+        more = room - self.used
+        self.positions = np.pad(self.positions[:, : self.used], ((0, 0), (0, more)))
+        self.seen = np.pad(self.seen[..., : self.used], ((0, 0), (0, 0), (0, more)))
+        self.change(lambda kv: ops.pad(kv, (0, 0, 0, 0, 0), (0, room - kv.shape[1], 0, 0, 0)))
+
+    def change(self, function) -> None:
+        for key, kv in self.buffers.items():
+            self.buffers[key] = function(kv)
+
+
+def look_back(attn: nn.SelfAttention, x: Tensor, layout: Whole, bias: Tensor | None = None) -> Tensor:
+    """A decoder's attention to itself, with whatever its layout keeps.  rows -> rows"""
+    if layout.cache is None:
+        return attn(x, bias=bias, **layout.attention)
+    rows = x.shape[:-1]
+    y = layout.cache.attend(attn, ops.reshape(attn.qkv(x), (*rows, 3, attn.heads, attn.depth)), layout, bias)
+    return attn.out_dropout(attn.out(ops.reshape(y, (*rows, attn.heads * attn.depth))))

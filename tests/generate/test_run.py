@@ -1,0 +1,307 @@
+import gc
+import json
+import signal
+import threading
+
+import numpy as np
+import plmcore as plm
+import pytest
+from plmcore.models import bart, bert, gpt2, gpt3, t5, xlnet
+
+V, EOS, PAD = 30, 2, 1
+MODELS = {
+    "gpt2": lambda: gpt2.GPT2Config(vocab_size=V, n_positions=24, n_embd=12, n_layer=2, n_head=3),
+    "gpt3": lambda: gpt3.GPT3Config(vocab_size=V, n_positions=24, n_embd=12, n_layer=2, n_head=3, attention_band=4),
+    "bart": lambda: bart.BartConfig(
+        vocab_size=V,
+        d_model=12,
+        max_position_embeddings=24,
+        encoder_layers=1,
+        decoder_layers=2,
+        encoder_attention_heads=3,
+        decoder_attention_heads=3,
+        encoder_ffn_dim=16,
+        decoder_ffn_dim=16,
+    ),  # fmt: skip
+    "t5": lambda: t5.T5Config(vocab_size=V, d_model=12, d_kv=4, d_ff=16, num_layers=2, num_heads=3),
+    "xlnet": lambda: xlnet.XLNetConfig(vocab_size=V, d_model=12, n_layer=2, n_head=3, d_inner=16),
+}
+TOKENS = "<pad> <s> </s> once upon a time the cat sat on mat dog ran far away home and then it was dark so long ago in an old".split()
+
+
+def model(family, peaked=True):
+    plm.seed(1)
+    config = MODELS[family]()
+    lm = plm.from_config(config, "seq2seq-lm" if family in ("bart", "t5") else "causal-lm").eval()
+    rng = np.random.default_rng(2)
+    for p in lm.parameters() if peaked else []:
+        if len(p.shape) > 1:
+            plm._core.assign(p, plm.Tensor((rng.normal(size=p.shape) * 0.7).astype(np.float32)))
+    return lm
+
+
+def full_greedy(lm, ids, n):
+    """Without caches: the whole sequence at each step."""
+    ids = np.asarray(ids)
+    source, out = ids, ids[:, :0]
+    encodes = lm.head == "seq2seq-lm"
+    start = np.full((len(ids), 1), lm.config.decoder_start_token_id) if encodes else ids
+    with plm.no_grad():
+        for _ in range(n):
+            now = np.concatenate([start, out], 1)
+            logits = (lm(input_ids=source, decoder_input_ids=now) if encodes else lm(now)).logits.numpy()[:, -1]
+            out = np.concatenate([out, logits.argmax(-1)[:, None]], 1)
+    return np.concatenate([start, out], 1)
+
+
+@pytest.mark.parametrize("family", ["gpt2", "gpt3", "bart", "t5"])
+def test_greedy_without_and_with_caches(family):
+    lm = model(family)
+    ids = np.random.default_rng(1).integers(3, V, (3, 5))
+    found = lm.generate(ids, max_new_tokens=10, eos_token_id=None, forced_eos_token_id=None)
+    np.testing.assert_array_equal(found, full_greedy(lm, ids, 10))
+    assert found.dtype == np.int64
+
+
+@pytest.mark.parametrize("family", MODELS)
+@pytest.mark.parametrize(
+    "options",
+    [
+        dict(),
+        dict(num_beams=4, num_return_sequences=2),
+        dict(do_sample=True, num_return_sequences=3),
+        dict(num_beams=3, no_repeat_ngram_size=2),
+    ],
+    ids=["greedy", "beams", "samples", "ngrams"],
+)
+def test_prompts_of_any_length_together(family, options):
+    lm, rng = model(family), np.random.default_rng(3)
+    prompts = [list(rng.integers(3, V, n)) for n in (4, 2, 7, 3, 7)]
+    asked = dict(max_new_tokens=8, eos_token_id=EOS, pad_token_id=PAD, output_scores=True) | options
+    together = lm.generate(prompts, **asked, seed=5)
+    R = asked.get("num_return_sequences", 1)
+    for i, prompt in enumerate(prompts):
+        alone = lm.generate([prompt], **asked, seed=5 + i)
+        for j in range(R):
+            ours, theirs = together.sequences[i * R + j], alone.sequences[j]
+            if lm.head == "causal-lm":
+                ours = ours[7 - len(prompt) :]
+            n = min(len(ours), len(theirs))
+            assert (ours[:n] == theirs[:n]).all() and (ours[n:] == PAD).all() and (theirs[n:] == PAD).all()
+            np.testing.assert_allclose(together.token_scores[i * R + j], alone.token_scores[j], atol=1e-5, rtol=1e-5)
+        np.testing.assert_allclose(together.scores[i * R : (i + 1) * R], alone.scores, atol=1e-5, rtol=1e-5)
+
+
+def test_padding_is_no_text():
+    lm = model("gpt2")
+    ids = np.array([[PAD, PAD, 5, 9, 3], [7, 8, 4, 11, 6]])
+    asked = dict(max_new_tokens=6, eos_token_id=EOS, pad_token_id=PAD, num_beams=2)
+    found = lm.generate(ids, **asked)
+    np.testing.assert_array_equal(found[:, :5], ids)
+    np.testing.assert_array_equal(lm.generate(ids, attention_mask=ids != PAD, **asked), found)
+    alone = lm.generate(ids[:1, 2:], **asked)[0, 3:]
+    np.testing.assert_array_equal(found[0, 5 : 5 + len(alone)], alone)
+    np.testing.assert_array_equal(lm.generate(ids[0, 2:], **asked)[3:], alone)  # one prompt in, one out
+    text = lm.generate(ids, **asked | dict(pad_token_id=EOS))  # the end of sequences is text
+    assert text.shape[0] == 2
+
+
+def test_modes():
+    lm = model("gpt2").train()
+    ids = [[5, 6, 7]]
+    found = lm.generate(ids, max_new_tokens=6)
+    assert lm.model.training
+    np.testing.assert_array_equal(found, lm.eval().generate(ids, max_new_tokens=6))
+    assert not any(p.grad is not None for p in lm.parameters())
+
+
+@pytest.mark.parametrize(
+    "ids, options, message",
+    [
+        ([[]], {}, "not empty"),
+        ([], {}, "not empty"),
+        ([[1, 2], []], {}, "prompt 1 is empty"),
+        ([[1, 99]], {}, "the id 99 is not in the vocabulary of 30"),
+        ([[1.5, 2.0]], {}, "whole numbers"),
+        ([list(range(3, 28))], {}, "25 tokens, and the model 24 positions"),
+        ([[3, 4]], dict(max_new_tokens=24), "at most 23 new ones fit"),
+        ([[3, 4]], dict(max_new_tokens=0), "at least 1, got 0"),
+        ([[3, 4]], dict(max_length=2), "max_length = 2"),
+        ([[3, 4]], dict(num_beams=31), "num_beams = 31 is more than the vocabulary of 30"),
+        ([[3, 4]], dict(num_beam=3), "no option 'num_beam'"),
+        ([[3, 4]], dict(early_stopping="maybe"), "early_stopping"),
+        ([[3, 4]], dict(length_penalty_form="log"), "length_penalty_form"),
+        ([[3, 4]], dict(stop_strings="x"), "tokenizer"),
+        ([[3, 4]], dict(attention_mask=[[1]]), "attention_mask must be"),
+        ([[3, 4]], dict(decoder_input_ids=[[1]]), "no encoder"),
+        ("text", {}, "no tokenizer"),
+        (5, {}, "not empty"),
+        ({"a": 1}, {}, "got dict"),
+    ],
+)
+def test_bad_input(ids, options, message):
+    lm = model("gpt2")
+    with pytest.raises(ValueError, match=message):
+        lm.generate(ids, **options)
+    assert lm.generate([[3, 4]], max_new_tokens=23).shape == (1, 25)
+
+
+def test_not_every_head_makes_text():
+    config = bert.BertConfig(vocab_size=V, hidden_size=8, num_attention_heads=2, num_hidden_layers=1)
+    with pytest.raises(ValueError, match="makes no text"):
+        plm.from_config(config, "masked-lm").generate([[3]])
+
+
+def test_a_model_that_fails_leaves_no_trace():
+    lm = model("gpt2")
+    before = lm.generate([[3, 4]], max_new_tokens=5)
+    weight = lm.model.body.norm.gamma
+    kept = weight.numpy().copy()
+    plm._core.assign(weight, plm.Tensor(np.full_like(kept, np.nan)))
+    with pytest.raises(ValueError, match="logits for prompt 0 hold NaN"):
+        lm.generate([[3, 4]], max_new_tokens=5)
+    plm._core.assign(weight, plm.Tensor(kept))
+    np.testing.assert_array_equal(lm.generate([[3, 4]], max_new_tokens=5), before)
+
+
+def test_memory_stays_flat():
+    lm = model("gpt2")
+    run = lambda: lm.generate([[3, 4], [5, 6]], max_new_tokens=6, num_beams=2)  # noqa: E731
+    run()
+    gc.collect()  # what earlier tests left
+    before = plm.memory_stats()
+    for _ in range(50):
+        run()
+    assert plm.memory_stats()["in_use"] == before["in_use"]
+
+
+def test_it_can_be_interrupted():
+    """Within a step, and the model works afterwards."""
+    lm = plm.from_config(gpt2.GPT2Config(vocab_size=V, n_positions=4000, n_embd=12, n_layer=2, n_head=3), "causal-lm")
+    timer = threading.Timer(0.2, signal.raise_signal, (signal.SIGINT,))
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        for _ in range(50):
+            lm.generate([[3, 4]], max_new_tokens=3990)
+    timer.join()
+    assert lm.generate([[3, 4]], max_new_tokens=3).shape == (1, 5)
+
+
+# ---- texts ----
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A directory with a tokenizer of whole words."""
+    from tokenizers import Tokenizer, models, pre_tokenizers
+
+    model("gpt2").save(tmp_path)
+    words = Tokenizer(models.WordLevel({t: i for i, t in enumerate(TOKENS)}, unk_token="<s>"))
+    words.pre_tokenizer = pre_tokenizers.Whitespace()
+    words.add_special_tokens(["<pad>", "<s>", "</s>"])
+    words.save(str(tmp_path / "tokenizer.json"))
+    return tmp_path
+
+
+def test_texts(folder):
+    lm = plm.load(folder)
+    text = lm.generate("once upon a time", max_new_tokens=6)
+    assert text.startswith("once upon a time ") and len(text.split()) <= 10
+    both = lm.generate(["once upon a time", "the cat"], max_new_tokens=6)
+    assert both[0] == text and both[1].startswith("the cat ")
+    many = lm.generate("the cat", max_new_tokens=6, num_beams=3, num_return_sequences=3)
+    assert len(many) == len(set(many)) == 3
+    word = text.split()[6]
+    stopped = lm.generate("once upon a time", max_new_tokens=6, stop_strings=[word])
+    assert stopped == " ".join(text.split()[: text.split().index(word, 4) + 1])
+
+
+def test_streams(folder):
+    lm = plm.load(folder)
+    for options in (dict(), dict(do_sample=True, seed=3)):
+        pieces = list(lm.stream("once upon a time", max_new_tokens=6, **options))
+        assert len(pieces) > 1
+        assert "once upon a time" + "".join(pieces) == lm.generate("once upon a time", max_new_tokens=6, **options)
+    with pytest.raises(ValueError, match="without beams"):
+        lm.stream("once", num_beams=2)
+
+
+def test_stored_options(folder):
+    (folder / "generation_config.json").write_text(json.dumps(dict(max_new_tokens=3, num_beams=2, eos_token_id=[2, 4])))
+    lm = plm.load(folder)
+    assert lm.generate([[5, 6]]).shape[1] <= 5
+    assert lm.generate([[5, 6]], max_new_tokens=7, eos_token_id=None).shape[1] == 9
+    np.testing.assert_array_equal(lm.generate([[5, 6]]), lm.generate([[5, 6]], num_beams=2, max_new_tokens=3))
+    (folder / "generation_config.json").write_text("[1")
+    with pytest.raises(plm.FormatError, match="no JSON"):
+        lm.generate([[5, 6]])
+
+
+# ---- scores ----
+
+
+def test_score():
+    lm = model("gpt2")
+    rows = [[5, 6, 7, 8], [9, 3], [4, 11, 6]]
+    found = lm.score(rows)
+    for row, scores in zip(rows, found):
+        with plm.no_grad():
+            logits = lm([row]).logits.numpy()[0].astype(np.float64)
+        expected = logits - np.log(np.exp(logits).sum(-1, keepdims=True))
+        np.testing.assert_allclose(scores, [expected[i, t] for i, t in enumerate(row[1:])], atol=1e-5)
+    made = lm.generate([[5, 6]], max_new_tokens=5, output_scores=True)
+    np.testing.assert_allclose(lm.score(made.sequences)[0][1:], made.token_scores[0], atol=1e-5)
+
+
+def test_score_of_targets():
+    lm = model("t5")
+    sources, targets = [[5, 6, 7], [9, 3]], [[4, 8, 1], [7, 1]]
+    for source, target, scores in zip(sources, targets, lm.score(sources, targets)):
+        with plm.no_grad():
+            logits = lm(input_ids=[source], labels=[target]).logits.numpy()[0].astype(np.float64)
+        expected = logits - np.log(np.exp(logits).sum(-1, keepdims=True))
+        np.testing.assert_allclose(scores, [expected[i, t] for i, t in enumerate(target)], atol=1e-5)
+    with pytest.raises(ValueError, match="takes targets"):
+        lm.score(sources)
+    with pytest.raises(ValueError, match="takes no targets"):
+        model("gpt2").score(sources, targets)
+
+
+# ---- the command ----
+
+
+def command(capsys, *args):
+    from plmcore.cli import main
+
+    code = main(["generate", *map(str, args)])
+    out = capsys.readouterr()
+    return code, out.out, out.err
+
+
+def test_command(folder, tmp_path, capsys):
+    lm = plm.load(folder)
+    code, out, _ = command(capsys, folder, "--prompt", "once upon", "--max-new-tokens", 5)
+    assert code == 0 and out == lm.generate("once upon", max_new_tokens=5) + "\n"
+    code, out, _ = command(capsys, folder, "--prompt", "once upon", "--max-new-tokens", 5, "--beams", 3, "--returns", 2)
+    assert code == 0 and out.splitlines() == lm.generate(
+        "once upon", max_new_tokens=5, num_beams=3, num_return_sequences=2
+    )
+
+    lines = tmp_path / "prompts.txt"
+    texts = ["once upon", "the cat", "the dog sat", "it was dark", "long ago"]
+    lines.write_text("\n".join(texts))
+    result = tmp_path / "out.jsonl"
+    asked = ("--max-new-tokens", 5, "--sample", "--seed", 4, "--batch", 2)
+    code, out, _ = command(capsys, folder, "--prompts", lines, *asked, "--out", result)
+    assert code == 0 and not out
+    records = [json.loads(line) for line in result.read_text().splitlines()]
+    assert [r["prompt"] for r in records] == texts
+    for i, r in enumerate(records):
+        assert r["text"] == lm.generate(texts[i], max_new_tokens=5, do_sample=True, seed=4 + i)
+        assert r["score"] < 0 and 1 <= r["tokens"] <= 5
+
+    lines.write_text("the cat\n\n")
+    code, _, err = command(capsys, folder, "--prompts", lines)
+    assert code == 1 and "lines 1 to 2: prompt 1 is empty" in err
+    code, _, err = command(capsys, tmp_path / "nowhere", "--prompt", "x")
+    assert code == 1 and "nowhere" in err
