@@ -186,7 +186,7 @@ def defaults(family: str, size: str = "tiny", steps: int | None = None) -> Setti
         "model": {"head": known.head, **known.model(s)},
         "data": {
             "text": [], "target": None, "held_out": 0.05, "tokenizer": known.tokenizer, "vocab": s.vocab or known.vocab, **known.data,
-            "length": s.length, "batch": s.batch, "accumulate": s.accumulate,
+            "length": s.length, "batch": s.batch, "accumulate": s.accumulate, "ramp": None,
         },
         "objective": objective,
         "optim": {
