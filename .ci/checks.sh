@@ -44,8 +44,7 @@ build_into() {
 }
 build_asan() { build_into asan PLM_ISAS=v3 PLM_TEST_HOOKS=ON PLM_TESTS=ON PLM_SANITIZE=address,undefined CMAKE_BUILD_TYPE=RelWithDebInfo; }
 
-# Many small tests in two processes of one thread each: threads bring nothing at such sizes.
-small_tests() { OMP_NUM_THREADS=1 PLMCORE_NUM_THREADS=1 python -m pytest -q -n 2 "$@"; }
+small_tests() { python -m pytest -q -n auto "$@"; }
 v2_tests() { PLMCORE_ISA=v2 small_tests tests/ops; }
 
 # Python is not built with the sanitizer, so its runtime is loaded first. Leaks of the interpreter are not ours.
@@ -83,7 +82,7 @@ wheel_test() {
   local bin=$CI_DIR/wheel-venv/bin
   mapfile -t list < <(requirements test)
   env -i HOME="$HOME" PIP_DISABLE_PIP_VERSION_CHECK=1 $(pip_settings) PATH="$bin" "$bin/python" -m pip install --only-binary :all: "$CI_DIR"/repaired/plmcore-*.whl "${list[@]}"
-  env -i HOME="$HOME" PATH="$bin" OMP_NUM_THREADS=1 PLMCORE_NUM_THREADS=1 "$bin/python" -m pytest -q -n 2 -p no:cacheprovider tests --ignore tests/ops
+  env -i HOME="$HOME" PATH="$bin" "$bin/python" -m pytest -q -n auto -p no:cacheprovider tests --ignore tests/ops
 }
 # What tells pip where to find packages.
 pip_settings() { env | grep -E '^(PIP_|HTTPS?_PROXY|https?_proxy|SSL_CERT|REQUESTS_CA|no_proxy|NO_PROXY)' || true; }

@@ -515,6 +515,10 @@ def step_all(
     weight_decay: float = 0.0,
     momentum: float = 0.0,
     nesterov: bool = False,
+    power: float = 0.8,
+    floor: float = 0.001,
+    threshold: float = 1.0,
+    relative: bool = True,
     lazy: bool = False,
     scale: Tensor | None | None = None,
 ) -> None:

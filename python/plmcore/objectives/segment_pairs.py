@@ -43,7 +43,7 @@ class SegmentPairs(Objective):
             raise ValueError(f"masking=False, but settings of masks: {', '.join(masks)}")
         self.masking = Masking(tokenizer, **masks) if masking else None
         self.short, self.copies = check_share("short", short, zero=True), copies
-        self.corpus, self.special = corpus, special_table(corpus, tokenizer)
+        self.corpus, self.special = corpus, special_table(tokenizer)
         self.first, self.last = chunks(corpus.sentences, corpus.document_sentences, self.room)
         if not len(self.first):
             raise ValueError("the corpus has no document of two sentences, and segments are made of whole ones")
@@ -90,11 +90,9 @@ class SegmentPairs(Objective):
             return inputs
         ids = inputs["input_ids"]
         able = (layout.masks[0] | layout.masks[1]) & ~self.special[ids]
-        chosen = self.masking.choose(ids, able, layout.lengths, layout.put(*numbers, fill=-1), chance)
-        return inputs | {
-            "input_ids": self.masking.hide(ids, chosen, chance),
-            "labels": np.where(chosen, ids, IGNORED),
-        }
+        tokens = layout.put(*numbers, fill=-1)
+        hidden, chosen = self.masking.apply(ids, able, layout.lengths, tokens, chance)
+        return inputs | {"input_ids": hidden, "labels": np.where(chosen, ids, IGNORED)}
 
 
 class NextSentence(SegmentPairs):

@@ -43,7 +43,8 @@ def load_tokenizer(
         settings=settings,
     )  # fmt: skip
     if "tokenizer.json" in files and isinstance(backend, library.Library):
-        return Tokenizer(backend, known, roles, format=format.of_processor(backend.native.post_processor), **options)
+        own = None if known.languages else format.of_processor(backend.native.post_processor)  # languages change it
+        return Tokenizer(backend, known, roles, format=own, **options)
     return dressed(backend, known, roles, folder, **options)
 
 
