@@ -111,6 +111,15 @@ def test_batches_over_an_objective_resume_and_shard():
     assert rows == {tuple(fakes.text_of(row, objective.tokenizer)) for row in whole[9]["input_ids"]}
 
 
+@pytest.mark.parametrize("case", ["masked-lm ngrams", "next-sentence", "denoising", "blank-infilling"])
+def test_any_number_of_workers_makes_the_same_batches(case):
+    steps = [Batches(made(case), 8, seed=7)[s] for s in range(3, 10)]
+    for workers in (0, 1, 3):
+        stream = Batches(made(case), 8, seed=7).stream(3, workers=workers)
+        assert all(same(next(stream), expected) for expected in steps)
+        stream.close()
+
+
 def test_wrong_indices():
     objective = made("masked-lm")
     n = len(objective)

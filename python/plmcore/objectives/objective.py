@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from plmcore.objectives import packing
+from plmcore.objectives import packing, rows
 from plmcore.objectives.chance import Chance
 from plmcore.objectives.layout import Format
 
@@ -88,7 +88,8 @@ class TextObjective(Objective):
         starts, lengths = self.packing.runs(examples)
         ids = self.packing.text.take(starts, lengths, self.format.pad)
         able = ~self.special[ids]
-        able &= np.arange(ids.shape[1]) < lengths[:, None]
+        if not self.special[self.format.pad]:
+            able &= rows.inside(lengths)
         return ids, lengths, able
 
 

@@ -90,11 +90,9 @@ class SegmentPairs(Objective):
             return inputs
         ids = inputs["input_ids"]
         able = (layout.masks[0] | layout.masks[1]) & ~self.special[ids]
-        chosen = self.masking.choose(ids, able, layout.lengths, layout.put(*numbers, fill=-1), chance)
-        return inputs | {
-            "input_ids": self.masking.hide(ids, chosen, chance),
-            "labels": np.where(chosen, ids, IGNORED),
-        }
+        tokens = layout.put(*numbers, fill=-1)
+        hidden, chosen = self.masking.apply(ids, able, layout.lengths, tokens, chance)
+        return inputs | {"input_ids": hidden, "labels": np.where(chosen, ids, IGNORED)}
 
 
 class NextSentence(SegmentPairs):
