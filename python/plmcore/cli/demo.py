@@ -65,7 +65,7 @@ def demo(out: pathlib.Path, steps: int, seed: int) -> plmcore.LanguageModel:
     with atomic_write(out / TEXT) as f:
         f.write(text.encode())
     print(f"{len(text):,} characters of the Python manual")
-    changes = [*SETTINGS, f"train.evaluate_every={max(1, steps // 8)}"]
+    changes = [*SETTINGS, f"train.evaluate_every={-(-steps // 8)}"]
     lm = pretrain("gpt2", text=[out / TEXT], out=out, size="tiny", steps=steps, seed=seed, changes=changes, resume=True)
     lines = run_directory.read_metrics(out / run_directory.METRICS)
     perplexities = [m["eval_perplexity"] for m in lines if "eval_perplexity" in m]
