@@ -1,0 +1,44 @@
+"""A model's predictions on examples, with its loss and scores."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from plmcore import nn
+from plmcore._core import Tensor
+from plmcore.autograd import no_grad
+from plmcore.data.readers import Record
+from plmcore.tasks.examples import Examples
+
+
+class Scoring:
+    """model -> loss and scores; `predictions` are those of the last call. Examples of like lengths run together."""
+
+    def __init__(self, examples: Examples, batch: int):
+        self.examples, self.batch = examples, batch
+        self.predictions: list[Record] = []
+
+    def __call__(self, model: nn.Module) -> dict[str, float]:
+        examples, loss = self.examples, self.examples.loss(model)
+        n = examples.examples(0)
+        order = np.argsort(-examples.lengths(0), kind="stable")
+        collected: list[Any] = [None] * n
+        total, count = 0.0, 0
+        was_training = model.training
+        model.eval()
+        with no_grad():
+            for at in range(0, n, self.batch):
+                chosen = order[at : at + self.batch]
+                batch = examples.batch(chosen, seed=0, epoch=0)
+                out, mean = loss.plain({name: Tensor(a) for name, a in batch.items()})
+                for i, found in zip(chosen, examples.collect(out), strict=True):
+                    collected[i] = found
+                if examples.known and (labels := loss.count(batch)):
+                    total, count = total + mean.item() * labels, count + labels
+        model.train(was_training)
+        self.predictions = examples.predictions(collected)
+        if not examples.known:
+            return {}
+        return {"loss": total / max(1, count), **examples.scores(self.predictions)}

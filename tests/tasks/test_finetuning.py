@@ -1,0 +1,140 @@
+import json
+
+import numpy as np
+import plmcore as plm
+import pytest
+import samples
+
+FAST = ["data.length=32", "data.batch=16", "optim.lr=3e-3", "schedule.kind=constant", "train.warmup_share=0.05"]
+
+
+def tune(directory, task, out, *, changes=(), epochs=2, **options):
+    return plm.finetune(directory, task, out=out, epochs=epochs, quiet=True, changes=[*FAST, *changes], **options)
+
+
+def scores(out, split="dev"):
+    return json.loads((out / "scores.json").read_text())[split]
+
+
+def predictions(out, split="dev"):
+    return [json.loads(line) for line in (out / f"{split}-predictions.jsonl").read_text().splitlines()]
+
+
+def test_a_table_of_texts_makes_a_classifier(directory, table, tmp_path):
+    out = tmp_path / "run"
+    tune(
+        directory("bert"), "classification", out, train=table("train.tsv", samples.reviews(160)),
+        dev=table("dev.tsv", samples.reviews(40, 160)), test=table("test.tsv", [[t] for t, _ in samples.reviews(20, 200)]), epochs=4,
+    )  # fmt: skip
+    assert scores(out)["accuracy"] >= 0.95
+    assert [p["label"] for p in predictions(out, "test")] == [label for _, label in samples.reviews(20, 200)]
+    assert scores(out, "test") == {}  # it had no labels
+    config = json.loads((out / "final" / "config.json").read_text())
+    assert config["id2label"] == {"0": "bad", "1": "good"} and config["architectures"] == [
+        "BertForSequenceClassification"
+    ]
+    lines = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
+    assert any("eval_accuracy" in line for line in lines) and "dev_accuracy" in lines[-1]
+
+    lm = plm.load(out / "final")
+    found = lm.classify(["the lovely cat is in the house", "the sad cow is in the town"])
+    assert [f["label"] for f in found] == ["good", "bad"]
+
+
+@pytest.mark.parametrize("family", ["roberta", "albert", "distilbert", "xlnet", "gpt2", "openai-gpt", "bart", "t5"])
+def test_every_family_learns_to_classify(directory, table, tmp_path, family):
+    out = tmp_path / "run"
+    train = table("train.tsv", samples.reviews(160))
+    dev = table("dev.tsv", samples.reviews(32, 160))
+    tune(directory(family), "classification", out, train=train, dev=dev, epochs=6)
+    assert scores(out)["accuracy"] >= 0.9
+    lm = plm.load(out / "final")
+    found = lm.classify([text for text, _ in samples.reviews(32, 160)])
+    assert [f["label"] for f in found] == [p["label"] for p in predictions(out)]
+
+
+@pytest.mark.parametrize("family", ["bert", "gpt2"])
+def test_pairs(directory, table, tmp_path, family):
+    rows = [(label, a, b) for a, b, label in samples.pairs(200)]
+    out = tmp_path / "run"
+    lm = tune(
+        directory(family), "pair", out, train=table("train.tsv", rows), dev=table("dev.tsv", rows[:40]),
+        columns=["label", "text", "pair"], epochs=1,
+    )  # fmt: skip
+    probabilities = [p["probabilities"] for p in predictions(out)]
+    assert all(abs(sum(p.values()) - 1) < 1e-4 and set(p) == {"no", "yes"} for p in probabilities)
+    swapped = lm.classify([b for _, _, b in rows[:4]], [a for _, a, _ in rows[:4]])
+    straight = lm.classify([a for _, a, _ in rows[:4]], [b for _, _, b in rows[:4]])
+    assert [s["probability"] for s in swapped] != [s["probability"] for s in straight]
+
+
+def test_regression(directory, table, tmp_path):
+    out = tmp_path / "run"
+    rows = samples.weights()
+    tune(
+        directory("bert"), "regression", out, train=table("train.tsv", rows), dev=table("dev.tsv", rows[:20]), epochs=8
+    )
+    assert scores(out)["pearson"] > 0.95 and scores(out)["loss"] < 0.2
+    values = [p["value"] for p in predictions(out)]
+    np.testing.assert_allclose(values, [v for _, v in rows[:20]], atol=0.9)
+    assert plm.load(out / "final").config.num_labels == 1
+
+
+@pytest.mark.parametrize("family", ["bert", "openai-gpt"])
+def test_multiple_choice(directory, table, tmp_path, family):
+    header = [("context", "choice0", "choice1", "label")]
+    out = tmp_path / "run"
+    tune(
+        directory(family), "multiple-choice", out, train=table("train.tsv", header + samples.choices(96)),
+        dev=table("dev.tsv", header + samples.choices(24, 96)), epochs=4,
+    )  # fmt: skip
+    assert scores(out)["accuracy"] >= 0.9 and len(predictions(out)[0]["probabilities"]) == 2
+    assert plm.load(out / "final").head == {"bert": "multiple-choice", "openai-gpt": "double-heads"}[family]
+
+
+def test_tagging(directory, tmp_path):
+    for name, first in (("train", 0), ("dev", 100)):
+        (tmp_path / f"{name}.txt").write_text(samples.tagged(100 if name == "train" else 20, first))
+    out = tmp_path / "run"
+    tune(
+        directory("bert"),
+        "tagging",
+        out,
+        train=tmp_path / "train.txt",
+        dev=tmp_path / "dev.txt",
+        epochs=4,
+        changes=["data.batch=8"],
+    )
+    assert scores(out)["token_accuracy"] > 0.95
+    assert predictions(out)[0]["tags"] == ["O", "B-BEAST", "I-BEAST", "O", "O", "O", "B-PLACE"]
+
+
+def test_bioes_tags_and_entities(directory, tmp_path):
+    pytest.importorskip("seqeval")
+    (tmp_path / "train.txt").write_text(samples.tagged(100))
+    out = tmp_path / "run"
+    changes = ["task.scheme=bioes", 'task.metrics=["entities"]', "data.batch=8"]
+    tune(
+        directory("bert"),
+        "tagging",
+        out,
+        train=tmp_path / "train.txt",
+        dev=tmp_path / "train.txt",
+        epochs=4,
+        changes=changes,
+    )
+    assert scores(out)["f1"] > 0.9 and predictions(out)[0]["tags"][6] == "S-PLACE"
+
+
+@pytest.mark.parametrize("family", ["bert", "xlnet"])
+def test_questions_and_answers(directory, tmp_path, family):
+    for name, n in (("train", 160), ("dev", 32)):
+        (tmp_path / f"{name}.json").write_text(json.dumps(samples.questions(n)))
+    out = tmp_path / "run"
+    tune(
+        directory(family), "qa", out, train=tmp_path / "train.json", dev=tmp_path / "dev.json", epochs=6,
+        changes=["task.stride=4", "task.question_length=8"],
+    )  # fmt: skip
+    assert scores(out)["f1"] > 0.8
+    first = predictions(out)[0]
+    assert first["id"] == "q0" and first["answer"] == first["n_best"][0]["answer"] and len(first["n_best"]) == 5
