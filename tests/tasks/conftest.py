@@ -18,6 +18,15 @@ def text(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
+def prose(text):
+    """Documents of four sentences."""
+    lines = [f"The{s[3:]}." + "\n" * (i % 4 == 3) for i, s in enumerate(samples.sentences(200))]
+    path = text.with_name("prose.txt")
+    path.write_text("\n".join(lines))
+    return path
+
+
+@pytest.fixture(scope="session")
 def directory(text, tmp_path_factory):
     """family -> a directory with fresh weights and a tokenizer trained on the samples."""
     made = {}

@@ -138,3 +138,36 @@ def test_questions_and_answers(directory, tmp_path, family):
     assert scores(out)["f1"] > 0.8
     first = predictions(out)[0]
     assert first["id"] == "q0" and first["answer"] == first["n_best"][0]["answer"] and len(first["n_best"]) == 5
+
+
+@pytest.mark.parametrize("family", ["t5", "bart"])
+def test_texts_from_texts(directory, table, tmp_path, family):
+    pytest.importorskip("sacrebleu")
+    rows = [(sentence, f"the {samples.scene(i)[0]}") for i, sentence in enumerate(samples.sentences(64))]
+    out = tmp_path / "run"
+    changes = ["task.prefix=shorten: ", "task.target_length=8", "optim.kind=adamw"]
+    tune(
+        directory(family),
+        "seq2seq",
+        out,
+        train=table("train.tsv", rows),
+        dev=table("dev.tsv", rows[:16]),
+        epochs=12,
+        changes=changes,
+    )
+    assert scores(out)["perplexity"] < 8 and "bleu" in scores(out)
+    texts = [p["text"] for p in predictions(out)]
+    assert len(texts) == 16 and sum(t.startswith("the") for t in texts) >= 12
+    lm = plm.load(out / "final")
+    assert lm.generate("shorten: " + rows[0][0], max_new_tokens=8).strip() == texts[0]
+
+
+@pytest.mark.parametrize("family", ["gpt2", "bert", "t5"])
+def test_going_on_with_pre_training(directory, prose, tmp_path, family):
+    out = tmp_path / "run"
+    tune(directory(family), "lm", out, train=prose, dev=prose, epochs=2, changes=["data.batch=4", "optim.kind=adamw"])
+    lines = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
+    losses = [line["eval_loss"] for line in lines if "eval_loss" in line]
+    assert len(losses) >= 2 and losses[-1] < losses[0]
+    assert scores(out)["loss"] == losses[-1]
+    assert plm.load(out / "final").head == plm.load(directory(family)).head

@@ -23,6 +23,8 @@ class Examples(Objective):
 
     head: str
     targets: Sequence[Any]
+    cut: int  # texts with more tokens than there is room for
+    generates = False  # whether predictions are texts that the model writes
 
     def __init__(self, tokenizer: Tokenizer, model: nn.Module, length: int, settings: Mapping[str, Any]):
         self.tokenizer, self.model, self.length, self.settings = tokenizer, model, length, settings
@@ -48,8 +50,8 @@ class Examples(Objective):
     def loss(self, model: nn.Module) -> task_losses.TaskLoss:
         return task_losses.TaskLoss(model)
 
-    def collect(self, out: Output) -> list[Any]:
-        """What predictions need of a batch's outputs, example by example."""
+    def collect(self, out: Output, n: int) -> list[Any]:
+        """What predictions need of the outputs for n examples, one by one."""
         return list(out.logits.numpy().astype(np.float64))
 
     def predictions(self, collected: Sequence[Any]) -> list[Record]:
@@ -62,6 +64,10 @@ class Examples(Objective):
     def right(self) -> list[Record]:
         """The predictions of a model that is always right."""
         raise NotImplementedError
+
+    def of_loss(self, loss: float) -> dict[str, float]:
+        """What is told of the mean loss."""
+        return {"loss": loss}
 
     def count_cut(self, texts: Sequence[Sequence[str]]) -> int:
         """How many of the rows that fill the length had more tokens. texts: of each row, one or two."""
@@ -157,7 +163,7 @@ class MultipleChoice(Examples):
     def loss(self, model: nn.Module) -> task_losses.TaskLoss:
         return task_losses.ChoiceLoss(model, self.settings["lm_weight"]) if self.decoder else super().loss(model)
 
-    def collect(self, out: Output) -> list[np.ndarray]:
+    def collect(self, out: Output, n: int) -> list[np.ndarray]:
         return list((out.mc_logits if self.decoder else out.logits).numpy().astype(np.float64))
 
     def predictions(self, collected: Sequence[np.ndarray]) -> list[Record]:

@@ -6,17 +6,16 @@ import functools
 import json
 import os
 import pathlib
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import plmcore as plm
-from plmcore import data, language_model, models, nn, optim
-from plmcore._core import ArgumentError
+from plmcore import data, language_model, models, optim
 from plmcore.files import atomic_directory, atomic_write
-from plmcore.tasks import adapting, decoder_format, task_settings
+from plmcore.tasks import adapting, task_model, task_settings
+from plmcore.tasks.language_modelling import TextExamples
 from plmcore.tasks.scoring import Scoring
-from plmcore.tasks.task_data import TaskData
+from plmcore.tasks.task_data import SPLITS, TaskData
 from plmcore.train import batching, checkpoint, making, run_directory, settings, tensorboard
 from plmcore.train.loop import Trainer
 from plmcore.train.recomputing import recompute_blocks
@@ -69,8 +68,7 @@ def finetune(
             raise FileExistsError(f"'{out}' is not empty; --resume goes on with the run in it")
         chosen = task_settings.new(given, config, changes)
     task_data = TaskData(chosen)
-    task_data.check_files()
-    task_data.records, task_data.names  # what is wrong with the files shows before anything is written
+    task_data.check()
     with RunDirectory(out, quiet=quiet) as run:
         return _Finetuning(run, chosen, task_data, callbacks)()
 
@@ -82,7 +80,9 @@ class _Finetuning:
         self.run, self.settings, self.data, self.callbacks = run, chosen, task_data, callbacks
 
     def __call__(self) -> language_model.LanguageModel:
-        lm = self.loaded()
+        run = self.settings["run"]
+        lm = task_model.load(pathlib.Path(run["model"]), self.data, run["seed"], self.run.say)
+        adapting.prepare(lm.model, self.settings["adapt"], run["seed"])
         trainer = self.trainer(lm)
         self.record_settings()
         self.run.say(
@@ -101,66 +101,35 @@ class _Finetuning:
         self.run.say(f"model: {self.run.final}  curves: {self.run.path / run_directory.REPORT}")
         return lm
 
-    # ---- the model ----
-
-    def loaded(self) -> language_model.LanguageModel:
-        """The model of the directory with the head that the task needs, before anything is learnt."""
-        folder = pathlib.Path(self.settings["run"]["model"])
-        plm.seed(self.settings["run"]["seed"])
-        config = plm.directory.read_config(folder)
-        with warnings.catch_warnings(record=True) as said:
-            warnings.simplefilter("always")
-            lm = language_model.load(folder, self.head(config), **self.changes(), dtype="float32")
-        for warning in said:
-            self.run.say(str(warning.message))
-        if lm.tokenizer is None:
-            raise ArgumentError(f"'{folder}' has no tokenizer files, and texts must become ids")
-        if not decoder_format.has_format(lm.tokenizer):
-            decoder_format.give_format(lm.tokenizer)
-            lm.model = decoder_format.grown(lm.model, lm.tokenizer)
-        if self.data.names:
-            names = dict(enumerate(self.data.names))
-            extra = {"id2label": {str(i): n for i, n in names.items()}, "label2id": {n: i for i, n in names.items()}}
-            set_config(lm.model, lm.config.replace(extra={**lm.config.extra, **extra}))
-        adapting.prepare(lm.model, self.settings["adapt"], self.settings["run"]["seed"])
-        return lm
-
-    def head(self, config: models.config.Config) -> str:
-        kind = self.data.kind
-        heads = models.family(config).HEADS
-        wanted = {
-            "tagging": "token-classification",
-            "qa": "question-answering",
-            "multiple-choice": "multiple-choice",
-        }.get(kind, "sequence-classification")
-        if kind == "multiple-choice" and wanted not in heads:
-            wanted = "double-heads"
-        if wanted not in heads:
-            raise ArgumentError(f"{config.model_type} has no head for {kind}: it has {', '.join(heads)}")
-        return wanted
-
-    def changes(self) -> dict[str, Any]:
-        """What the task asks of the config."""
-        if self.data.kind in ("qa", "multiple-choice"):
-            return {}
-        problem = {"regression": "regression", "tagging": None}.get(self.data.kind, "single_label_classification")
-        return {"num_labels": self.data.labels_needed, "problem_type": problem}
-
     # ---- training ----
 
     def examples(self, split: str) -> Any:
         return self._examples[split]
 
-    def trainer(self, lm: language_model.LanguageModel) -> Trainer:
-        seed, options, table = self.settings["run"]["seed"], self.settings["train"], self.settings["data"]
+    def make_examples(self, lm: language_model.LanguageModel) -> dict[str, Any]:
+        table = self.settings["data"]
+        if self.data.kind == "lm":
+            head, splits = models.head_name(lm.model), [s for s in SPLITS if table[s]]
+            return {
+                s: TextExamples(self.run.path / f"corpus-{s}", table[s], lm.tokenizer, lm.config, head, table["length"]) for s in splits
+            }  # fmt: skip
         if self.data.kind == "qa":
             self.settings["task"]["unanswerable"] |= any(r["impossible"] for r in self.data.records["train"])
-        self._examples = {split: self.data.examples(split, lm.tokenizer, lm.model) for split in self.data.records}
-        for split, examples in self._examples.items():
+        made = {split: self.data.examples(split, lm.tokenizer, lm.model) for split in self.data.records}
+        for split, examples in made.items():
             if examples.known:
                 examples.scores(examples.right())  # a library that is missing is missed now
             if examples.cut:
                 self.run.say(f"{split}: {examples.cut} texts have more than {table['length']} tokens")
+        return made
+
+    def scoring(self, split: str, *, final: bool = False) -> Any:
+        examples, batch = self._examples[split], self.settings["data"]["batch"]
+        return examples.scoring(batch) if self.data.kind == "lm" else Scoring(examples, batch, final=final)
+
+    def trainer(self, lm: language_model.LanguageModel) -> Trainer:
+        seed, options, table = self.settings["run"]["seed"], self.settings["train"], self.settings["data"]
+        self._examples = self.make_examples(lm)
         batches: Any = data.Batches(self.examples("train"), table["batch"], seed=seed, drop_last=False)
         per_epoch = batches.steps_per_epoch(0)
         if table["accumulate"] > 1:
@@ -169,7 +138,7 @@ class _Finetuning:
                 max(1, per_epoch // table["accumulate"]),
             )
         steps = options["steps"] or options["epochs"] * per_epoch
-        evaluate = Scoring(self.examples("dev"), table["batch"]) if "dev" in self._examples else None
+        evaluate = self.scoring("dev") if "dev" in self._examples else None
         schedule = dict(self.settings["schedule"])
         if schedule["warmup"] is None:
             schedule["warmup"] = round(options["warmup_share"] * steps)
@@ -238,23 +207,17 @@ class _Finetuning:
     def score(self, trainer: Trainer) -> None:
         """scores.json, metrics, and a file of predictions, for what was not learnt from."""
         scores = {}
-        for split, examples in self._examples.items():
+        for split in self._examples:
             if split == "train":
                 continue
-            scoring = Scoring(examples, self.settings["data"]["batch"])
+            scoring = self.scoring(split, final=True)
             scores[split] = scoring(trainer.model)
-            with atomic_write(self.run.path / f"{split}-predictions.jsonl") as f:
-                f.write("".join(json.dumps(p, ensure_ascii=False) + "\n" for p in scoring.predictions).encode())
+            if self.data.kind != "lm":
+                with atomic_write(self.run.path / f"{split}-predictions.jsonl") as f:
+                    f.write("".join(json.dumps(p, ensure_ascii=False) + "\n" for p in scoring.predictions).encode())
             if scores[split]:
                 self.run.record({"step": trainer.step, **{f"{split}_{k}": v for k, v in scores[split].items()}})
-                self.run.say(f"{split}: " + ", ".join(f"{k} {v:.4g}" for k, v in scores[split].items()))
+                numbers = {k: v for k, v in scores[split].items() if not isinstance(v, str)}  # BLEU has a signature
+                self.run.say(f"{split}: " + ", ".join(f"{k} {v:.4g}" for k, v in numbers.items()))
         with atomic_write(self.run.path / SCORES) as f:
             f.write((json.dumps(scores, indent=2) + "\n").encode())
-
-
-def set_config(model: nn.Module, config: models.config.Config) -> None:
-    """A config for the model and all of its parts that had the old one."""
-    old = model.config
-    for module in model.modules():
-        if getattr(module, "config", None) is old:
-            module.config = config

@@ -64,14 +64,26 @@ def choices(records: Sequence[Record], path: str | os.PathLike[str], *, needed: 
     return result
 
 
-def tags(records: Sequence[Record], labels: Sequence[str], path: str | os.PathLike[str]) -> list[list[int] | None]:
+def tags(
+    records: Sequence[Record], labels: Sequence[str], path: str | os.PathLike[str], *, needed: bool = True
+) -> list[list[int] | None]:
     """The same for lists of tags."""
     numbers = {label: i for i, label in enumerate(labels)}
     for record in records:
+        if record["tags"] is None and needed:
+            raise at(record, path, "the words have no tags")
         for tag in record["tags"] or ():
             if tag not in numbers:
                 raise at(record, path, f"the tag {tag!r} is not one of {_shown(labels)}")
     return [None if r["tags"] is None else [numbers[t] for t in r["tags"]] for r in records]
+
+
+def texts(records: Sequence[Record], path: str | os.PathLike[str], *, needed: bool = True) -> list[str | None]:
+    """Targets that are texts themselves."""
+    for record in records:
+        if not (record["target"] or "").strip() and needed:
+            raise at(record, path, "there is no target")
+    return [r["target"] for r in records]
 
 
 def values(records: Sequence[Record], path: str | os.PathLike[str], *, needed: bool = True) -> list[float | None]:

@@ -14,10 +14,11 @@ from plmcore.tasks.examples import Examples
 
 
 class Scoring:
-    """model -> loss and scores; `predictions` are those of the last call. Examples of like lengths run together."""
+    """model -> loss and scores; `predictions` are those of the last call. Examples of like lengths run together. Without `final` no texts are
+    written, which takes long."""
 
-    def __init__(self, examples: Examples, batch: int):
-        self.examples, self.batch = examples, batch
+    def __init__(self, examples: Examples, batch: int, *, final: bool = False):
+        self.examples, self.batch, self.final = examples, batch, final
         self.predictions: list[Record] = []
 
     def __call__(self, model: nn.Module) -> dict[str, float]:
@@ -33,12 +34,14 @@ class Scoring:
                 chosen = order[at : at + self.batch]
                 batch = examples.batch(chosen, seed=0, epoch=0)
                 out, mean = loss.plain({name: Tensor(a) for name, a in batch.items()})
-                for i, found in zip(chosen, examples.collect(out), strict=True):
+                for i, found in zip(chosen, examples.collect(out, len(chosen)), strict=True):
                     collected[i] = found
                 if examples.known and (labels := loss.count(batch)):
                     total, count = total + mean.item() * labels, count + labels
+            self.predictions = examples.predictions(collected)
+            if examples.generates and self.final:
+                self.predictions = examples.generated(model, self.batch)
         model.train(was_training)
-        self.predictions = examples.predictions(collected)
         if not examples.known:
             return {}
-        return {"loss": total / max(1, count), **examples.scores(self.predictions)}
+        return {**examples.of_loss(total / max(1, count)), **examples.scores(self.predictions)}

@@ -28,18 +28,11 @@ class Spans(Examples):
 
     head = "question-answering"
 
-    def __init__(self, records: Sequence[Record], path: Any, training: bool, *common: Any):
+    def __init__(self, records: Sequence[Record], *common: Any):
         super().__init__(*common)
         self.records = records
         self.targets = [r["answers"] if r["answers"] or r["impossible"] else None for r in records]
         questions = [self._question(r["question"]) for r in records]
-        if training:
-            for r in records:
-                for answer in r["answers"]:
-                    if r["context"][answer["start"] :][: len(answer["text"])] != answer["text"]:
-                        raise labels.at(
-                            r, path, f"the answer {answer['text']!r} does not stand at character {answer['start']}"
-                        )
         self.rows.add(
             questions, [r["context"] for r in records], max_length=self.length, truncation="only_second",
             stride=self.settings["stride"], detail=("offsets", "sequence_ids"),
@@ -48,8 +41,6 @@ class Spans(Examples):
         cls = self.tokenizer.cls_token_id
         self.null = [int(np.flatnonzero(ids == cls)[0]) if cls in ids else 0 for ids in self.rows.ids]
         self.places = [self._place(row) for row in range(len(self.rows))] if self.known else []
-        if training and not any(p != (n, n) for p, n in zip(self.places, self.null)):
-            raise labels.at(records[0], path, "no question has an answer: there is nothing to learn")
 
     def _question(self, text: str) -> str:
         """Cut to question_length tokens."""
@@ -85,7 +76,7 @@ class Spans(Examples):
     def loss(self, model: nn.Module) -> task_losses.TaskLoss:
         return task_losses.SpanLoss(model)
 
-    def collect(self, out: Output) -> list[np.ndarray]:
+    def collect(self, out: Output, n: int) -> list[np.ndarray]:
         both = np.stack([out.start_logits.numpy(), out.end_logits.numpy()], 1)
         return list(both.astype(np.float64))  # [2, T] each
 
@@ -137,6 +128,17 @@ class Spans(Examples):
 
     def right(self) -> list[Record]:
         return [{"answer": answers[0]["text"] if answers else ""} for answers in self.targets]
+
+
+def check_answers(records: Sequence[Record], path: Any) -> None:
+    """Every answer must stand where it is said to, and there must be some."""
+    for r in records:
+        for answer in r["answers"]:
+            start, text = answer["start"], answer["text"]
+            if not isinstance(start, int) or start < 0 or r["context"][start : start + len(text)] != text:
+                raise labels.at(r, path, f"the answer {text!r} does not stand at character {start}")
+    if not any(r["answers"] for r in records):
+        raise labels.at(records[0], path, "no question has an answer: there is nothing to learn")
 
 
 def check_stride(stride: int, length: int, added: int, question: int) -> None:

@@ -62,7 +62,7 @@ class Tagging(Examples):
         tags = np.append(np.array(self.targets[self.rows.record[row]], np.int64), IGNORED)  # -1 is the last
         return tags[words]
 
-    def collect(self, out: Output) -> list[np.ndarray]:
+    def collect(self, out: Output, n: int) -> list[np.ndarray]:
         return list(out.logits.numpy().argmax(-1))
 
     def predictions(self, collected: Sequence[np.ndarray]) -> list[Record]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import hashlib
 import pathlib
-from collections.abc import Sequence
 from typing import Any
 
 from plmcore import data, nn
@@ -14,6 +13,7 @@ from plmcore.data.readers import Record
 from plmcore.tasks import labels, records, spans
 from plmcore.tasks.examples import Classification, Examples, MultipleChoice, Regression
 from plmcore.tasks.rows import check_length
+from plmcore.tasks.seq2seq import Seq2Seq
 from plmcore.tasks.tagging import Tagging
 from plmcore.tasks.task_settings import kind_of
 from plmcore.tokenizers import Tokenizer
@@ -128,28 +128,48 @@ class TaskData:
 
     def examples(self, split: str, tokenizer: Tokenizer, model: nn.Module) -> Examples:
         """The records of a split for a model. Where texts are longer than data.length and data.overlong says so, an error."""
-        rs, path, needed = self.records[split], self.path(split), split != "test"
         length = self.table["length"]
         check_length(length, model.config.longest, tokenizer.format.added(True))
         common = (tokenizer, model, length, self.settings["task"])
-        made = self._examples(rs, path, needed, split == "train", common)
+        made = self._examples(split, common)
         if made.cut and self.table["overlong"] == "error":
-            raise ArgumentError(f"'{path}': {made.cut} texts have more than data.length = {length} tokens")
+            raise ArgumentError(f"'{self.path(split)}': {made.cut} texts have more than data.length = {length} tokens")
         return made
 
-    def _examples(
-        self, rs: Sequence[Record], path: pathlib.Path, needed: bool, training: bool, common: tuple[Any, ...]
-    ) -> Examples:
+    def targets(self, split: str) -> list[Any]:
+        """The numbers of the labels. A file to learn from, or to watch, must have them all."""
+        rs, path, needed = self.records[split], self.path(split), split != "test"
         if self.kind == "regression":
-            return Regression(rs, labels.values(rs, path, needed=needed), (), *common)
+            return labels.values(rs, path, needed=needed)
         if self.kind == "multiple-choice":
-            return MultipleChoice(rs, labels.choices(rs, path, needed=needed), *common)
+            return labels.choices(rs, path, needed=needed)
         if self.kind == "tagging":
-            if needed and any(r["tags"] is None for r in rs):
-                raise FormatError(f"'{path}' has words without tags")
-            return Tagging(rs, labels.tags(rs, self.names, path), self.names, *common)
+            return labels.tags(rs, self.names, path, needed=needed)
+        if self.kind == "seq2seq":
+            return labels.texts(rs, path, needed=needed)
+        return labels.number(rs, self.names, path, needed=needed)
+
+    def check(self) -> None:
+        """Finds what is wrong with the files before anything is written."""
+        self.check_files()
+        if self.kind == "lm":
+            return
+        for split in self.records:
+            if self.kind == "qa":
+                spans.check_answers(self.records[split], self.path(split))
+            else:
+                self.targets(split)
+
+    def _examples(self, split: str, common: tuple[Any, ...]) -> Examples:
+        rs = self.records[split]
         if self.kind == "qa":
             table, (tokenizer, _, length, _) = self.settings["task"], common
             spans.check_stride(table["stride"], length, tokenizer.format.added(True), table["question_length"])
-            return spans.Spans(rs, path, training, *common)
-        return Classification(rs, labels.number(rs, self.names, path, needed=needed), self.names, *common)
+            return spans.Spans(rs, *common)
+        targets = self.targets(split)
+        if self.kind == "seq2seq":
+            return Seq2Seq(rs, *common)
+        if self.kind == "multiple-choice":
+            return MultipleChoice(rs, targets, *common)
+        kinds = {"regression": Regression, "tagging": Tagging}
+        return kinds.get(self.kind, Classification)(rs, targets, self.names, *common)

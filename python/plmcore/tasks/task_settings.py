@@ -75,8 +75,8 @@ def defaults(task: str, folder: str | os.PathLike[str]) -> Settings:
         "task": {
             "metrics": list(metrics.TASKS.get(task.replace("-", "_"), METRICS[kind])), "label_smoothing": 0.1 if family == "bart" and kind == "seq2seq" else 0.0,
             "lm_weight": 0.5 if family == "openai-gpt" and kind != "regression" else 0.0, "scheme": "none",
-            "stride": min(128 if kind == "qa" else 16, length // 4), "question_length": min(64, length // 4), "answer_length": 30,
-            "n_best": 5, "null_threshold": 0.0, "unanswerable": False, "prefix": "", "target_length": length, "beams": 1,
+            "stride": None, "question_length": None, "answer_length": 30,
+            "n_best": 5, "null_threshold": 0.0, "unanswerable": False, "prefix": "", "target_length": None, "beams": 1,
         },
         "adapt": {
             "freeze": "none", "unfreeze_every": None, "reinit": 0, "noise": 0.0, "lora_rank": 0, "lora_alpha": 16.0, "lora_targets": ["attn.qkv"],
@@ -127,6 +127,13 @@ def new(given: Settings, config: str | os.PathLike[str] | None, changes: Sequenc
             raise SettingError(f"{section}.{key} must be {' or '.join(known)}, got {result[section][key]!r}")
     for name in result["task"]["metrics"]:
         metrics.metric(name)
+    length = table["length"]
+    lengths = {
+        "stride": min(128 if kind_of(run["task"]) == "qa" else 16, length // 4),
+        "question_length": min(64, length // 4),
+        "target_length": length,
+    }
+    result["task"] |= {key: value for key, value in lengths.items() if result["task"][key] is None}
     return result
 
 
