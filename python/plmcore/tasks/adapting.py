@@ -10,23 +10,32 @@ import numpy as np
 
 from plmcore import draws, nn
 from plmcore._core import ArgumentError, assign
+from plmcore.tasks import lora
 from plmcore.train import groups
 from plmcore.train.loop import Trainer
 
+ADAPTER = "adapter"
 NOISE = 0x6E6F697365  # keeps these draws apart
 
 
 def prepare(model: nn.Module, table: Mapping[str, Any], seed: int) -> None:
-    """In this order: noise on the weights, fresh top layers, frozen parts."""
+    """In this order: noise on the weights, fresh top layers, frozen parts, updates of low rank."""
     if table["noise"]:
         add_noise(model, table["noise"], seed)
     if table["reinit"]:
         reinitialise(model, table["reinit"])
     freeze(model, table["freeze"])
+    if table["lora_rank"]:
+        if table["freeze"] is not None or table["unfreeze_every"] is not None:
+            raise ArgumentError("adapt.lora_rank freezes the body itself: leave adapt.freeze and adapt.unfreeze_every")
+        lora.attach(model, table["lora_rank"], table["lora_alpha"], table["lora_targets"])
 
 
 def finish(model: nn.Module, table: Mapping[str, Any], folder: pathlib.Path, source: str) -> None:
-    """Before the result is saved."""
+    """Before the result is saved: the updates go into a directory of their own, and into the weights."""
+    if table["lora_rank"]:
+        lora.save(model, folder / ADAPTER, source)
+        lora.merge(model)
 
 
 def add_noise(model: nn.Module, strength: float, seed: int) -> None:
@@ -51,10 +60,10 @@ def reinitialise(model: nn.Module, layers: int) -> None:
             assign(p, fresh[name])
 
 
-def freeze(model: nn.Module, what: str | int) -> None:
-    """none; body: all but the head; embeddings; or a number: the embeddings and so many of the lowest layers."""
+def freeze(model: nn.Module, what: str | int | None) -> None:
+    """None; body: all but the head; embeddings; or a number: the embeddings and so many of the lowest layers."""
     top = highest(model)
-    if what == "none":
+    if what is None:
         return
     if what not in ("body", "embeddings") and not (str(what).isdigit() and int(what) <= top):
         raise ArgumentError(
@@ -77,8 +86,8 @@ def unfreezing(
     every = table["unfreeze_every"]
     if every is None:
         return None
-    if not every > 0 or table["freeze"] != "none":
-        raise ArgumentError("adapt.unfreeze_every must be above 0, and adapt.freeze none")
+    if not every > 0 or table["freeze"] is not None:
+        raise ArgumentError("adapt.unfreeze_every must be above 0, and adapt.freeze not set")
     top = highest(model)
 
     def thaw(trainer: Trainer, metrics: Mapping[str, float]) -> None:

@@ -79,7 +79,7 @@ def defaults(task: str, folder: str | os.PathLike[str]) -> Settings:
             "n_best": 5, "null_threshold": 0.0, "unanswerable": False, "prefix": "", "target_length": None, "beams": 1,
         },
         "adapt": {
-            "freeze": "none", "unfreeze_every": None, "reinit": 0, "noise": 0.0, "lora_rank": 0, "lora_alpha": 16.0, "lora_targets": ["attn.qkv"],
+            "freeze": None, "unfreeze_every": None, "reinit": 0, "noise": 0.0, "lora_rank": 0, "lora_alpha": 16.0, "lora_targets": ["attn.qkv"],
         },
         "optim": {
             "kind": "adafactor" if t5 else "adamw", "lr": rate, "betas": [0.9, 0.999], "eps": 1e-8, "weight_decay": 0.0 if t5 else 0.01,
