@@ -85,13 +85,30 @@ class Classification(Examples):
     def __init__(self, records: Sequence[Record], targets: Sequence[int | None], names: Sequence[str], *common: Any):
         super().__init__(*common)
         self.targets, self.names = targets, names
+        texts = [r["text"] for r in records]
         pairs = [r["pair"] for r in records] if "pair" in records[0] else None
-        self.rows.add([r["text"] for r in records], pairs, max_length=self.length)
-        self.cut = self.count_cut([[r["text"], *([r["pair"]] if pairs else [])] for r in records])
+        self.both = bool(self.settings["both_orders"] and pairs)
+        if self.both:  # rows 2 i and 2 i + 1 are one example
+            texts, pairs = ([t for ab in zip(*order) for t in ab] for order in ((texts, pairs), (pairs, texts)))
+        self.rows.add(texts, pairs, max_length=self.length)
+        self.cut = self.count_cut(list(zip(texts, pairs)) if pairs else [[t] for t in texts])
+
+    def examples(self, epoch: int) -> int:
+        return len(self.targets)
+
+    def lengths(self, epoch: int) -> np.ndarray:
+        return self.rows.lengths.reshape(len(self.targets), -1).max(1)
+
+    def build(self, examples: np.ndarray, chance: Chance) -> dict[str, np.ndarray]:
+        if not self.both:
+            return super().build(examples, chance)
+        rows = self.rows.batch((2 * np.asarray(examples)[:, None] + [0, 1]).ravel())
+        batch = {name: a.reshape(len(examples), 2, -1) for name, a in rows.items()}
+        return batch | ({"labels": self.labels(examples)} if self.known else {})
 
     def loss(self, model: nn.Module) -> task_losses.TaskLoss:
-        if self.settings["lm_weight"]:
-            return task_losses.AuxiliaryLoss(model, self.settings["lm_weight"])
+        if self.settings["lm_weight"] or self.both:
+            return task_losses.DecoderLoss(model, self.settings["lm_weight"], self.both)
         if self.settings["label_smoothing"]:
             return task_losses.SmoothedLoss(model, self.settings["label_smoothing"])
         return super().loss(model)

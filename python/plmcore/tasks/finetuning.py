@@ -12,7 +12,7 @@ from typing import Any
 import plmcore as plm
 from plmcore import data, language_model, models, optim
 from plmcore.files import atomic_directory, atomic_write
-from plmcore.tasks import adapting, task_model, task_settings
+from plmcore.tasks import adapting, features, task_model, task_settings
 from plmcore.tasks.language_modelling import TextExamples
 from plmcore.tasks.scoring import Scoring
 from plmcore.tasks.task_data import SPLITS, TaskData
@@ -81,7 +81,7 @@ class _Finetuning:
 
     def __call__(self) -> language_model.LanguageModel:
         run = self.settings["run"]
-        lm = task_model.load(pathlib.Path(run["model"]), self.data, run["seed"], self.run.say)
+        lm = task_model.load(pathlib.Path(run["model"]), self.data, self.run.say)
         adapting.prepare(lm.model, self.settings["adapt"], run["seed"])
         trainer = self.trainer(lm)
         self.record_settings()
@@ -201,7 +201,7 @@ class _Finetuning:
         lm.model.eval()
         adapting.finish(lm.model, self.settings["adapt"], self.run.path, self.settings["run"]["model"])
         with atomic_directory(self.run.final) as folder:
-            lm.save(folder)
+            features.save(lm.model, folder) if isinstance(lm.model, features.Features) else lm.save(folder)
             lm.tokenizer.save(folder)
 
     def score(self, trainer: Trainer) -> None:

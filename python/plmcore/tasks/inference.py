@@ -10,6 +10,7 @@ import numpy as np
 from plmcore._core import ArgumentError, Tensor
 from plmcore.autograd import no_grad
 from plmcore.tasks.examples import softmax
+from plmcore.tasks.features import Features
 from plmcore.tasks.rows import Rows, takes_types
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ def classify(
 ) -> Found | list[Found]:
     """See LanguageModel.classify."""
     tokenizer = needed_tokenizer(lm, "classify")
-    if lm.head != "sequence-classification":
+    if not isinstance(lm.model, Features) and lm.head != "sequence-classification":
         raise ArgumentError(
             f"classify: this model has the head {lm.head}; fine-tune it, or load it with head='sequence-classification'"
         )

@@ -78,31 +78,38 @@ class ChoiceLoss(TaskLoss):
         return out, ops.add(loss, ops.affine(out.loss, self.weight, 0.0)) if self.weight else loss
 
 
-class AuxiliaryLoss(TaskLoss):
-    """Of decoders that classify from the last token: the class, and with a weight the next token of the text (GPT-1's L2 + lambda L1)."""
+class DecoderLoss(TaskLoss):
+    """Of decoders that classify from the last token. GPT-1's: with a weight also the next token of the text, L2 + lambda L1; `both`: input_ids
+    [B, 2, T] have a pair in either order, whose last states are added."""
 
-    def __init__(self, model: nn.Module, weight: float):
+    def __init__(self, model: nn.Module, weight: float = 0.0, both: bool = False):
         super().__init__(model)
         if not isinstance(model, causal.LastTokenClassification):
             raise ArgumentError(
-                f"task.lm_weight is for decoders that classify, and this is a {model.config.model_type}; set it to 0"
+                f"task.lm_weight and task.both_orders are for decoders that classify, and this is {model.config.model_type}; leave them"
             )
-        self.weight = weight
+        self.weight, self.both = weight, both
 
     def plain(self, inputs: dict[str, Tensor]) -> tuple[Output, Tensor | None]:
-        inputs = dict(inputs)
-        labels = inputs.pop("labels", None)
-        if labels is None:
-            return self.model(**inputs), None
-        model, ids = self.model, inputs["input_ids"]
+        model, T = self.model, inputs["input_ids"].shape[-1]
+        labels = inputs.get("labels")
+        flat = {k: ops.reshape(t, (t.size // T, T)) for k, t in inputs.items() if k != "labels"}  # [B, T] or [2 B, T]
+        ids = flat["input_ids"]
         last = causal.last_token(ids, model.config.pad_token_id)
-        following = heads.next_token_labels(next_tokens(inputs))
-        encoded = model.body.encode(**inputs, reads=(causal.marks(last, ids.shape[1]), following))
-        logits = model.score(causal.rows_at(encoded, last))  # [B, L]
-        tokens = model.body.embeddings.tokens.weight
-        text = heads.labelled_loss(encoded, following, lambda rows: ops.linear(rows, tokens))
-        loss = heads.classification_loss(model.config, logits, labels)
-        return encoded.output(logits=logits, loss=loss), ops.add(loss, ops.affine(text, self.weight, 0.0))
+        following = heads.next_token_labels(next_tokens(flat)) if self.weight and labels is not None else None
+        encoded = model.body.encode(**flat, reads=(causal.marks(last, T), following))
+        states = causal.rows_at(encoded, last)  # [B, C]
+        if self.both:
+            states = ops.sum(ops.reshape(states, (ids.shape[0] // 2, 2, states.shape[1])), 1)
+        logits = model.score(states)  # [B, L]
+        if labels is None:
+            return Output(logits=logits), None
+        loss = total = heads.classification_loss(model.config, logits, labels)
+        if following is not None:
+            tokens = model.body.embeddings.tokens.weight
+            text = heads.labelled_loss(encoded, following, lambda rows: ops.linear(rows, tokens))
+            total = ops.add(loss, ops.affine(text, self.weight, 0.0))
+        return Output(logits=logits, loss=loss), total
 
 
 def next_tokens(inputs: dict[str, Tensor]) -> Tensor:

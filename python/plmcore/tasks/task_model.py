@@ -12,6 +12,7 @@ from plmcore import directory, language_model, models, nn
 from plmcore._core import ArgumentError
 from plmcore.models.config import Config
 from plmcore.tasks import decoder_format, language_modelling
+from plmcore.tasks.features import Features
 from plmcore.tasks.task_data import TaskData
 
 HEADS = {
@@ -19,12 +20,12 @@ HEADS = {
 }  # fmt: skip
 
 
-def load(
-    folder: pathlib.Path, task_data: TaskData, seed: int, say: Callable[[str], None]
-) -> language_model.LanguageModel:
-    """What is new, the head and rows for new tokens, is drawn with the seed. Decoders get GPT-1's special tokens."""
-    plm.seed(seed)
-    head = head_for(task_data.kind, directory.read_config(folder))
+def load(folder: pathlib.Path, task_data: TaskData, say: Callable[[str], None]) -> language_model.LanguageModel:
+    """What is new, the head and rows for new tokens, is drawn with the run's seed. Decoders get GPT-1's special tokens."""
+    adapt = task_data.settings["adapt"]
+    reads = adapt["layers"] is not None or adapt["pooling"] is not None
+    plm.seed(task_data.settings["run"]["seed"])
+    head = "base" if reads else head_for(task_data.kind, directory.read_config(folder))
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         lm = language_model.load(folder, head, **changes_for(task_data), dtype="float32")
@@ -35,6 +36,14 @@ def load(
     if task_data.kind != "lm" and not decoder_format.has_format(lm.tokenizer):
         decoder_format.give_format(lm.tokenizer)
         lm.model = decoder_format.grown(lm.model, lm.tokenizer)
+    if reads:
+        if task_data.kind not in ("classification", "pair", "regression", "tagging"):
+            raise ArgumentError(
+                f"adapt.layers and adapt.pooling are for classes, numbers and tags, not for {task_data.kind}"
+            )
+        pooling = None if task_data.kind == "tagging" else adapt["pooling"] or "mean"
+        layers = "last" if adapt["layers"] is None else adapt["layers"]
+        lm.model = Features(lm.config, lm.model, layers, pooling)
     if task_data.names:
         names = dict(enumerate(task_data.names))
         extra = {"id2label": {str(i): n for i, n in names.items()}, "label2id": {n: i for i, n in names.items()}}

@@ -74,12 +74,12 @@ def defaults(task: str, folder: str | os.PathLike[str]) -> Settings:
         },
         "task": {
             "metrics": list(metrics.TASKS.get(task.replace("-", "_"), METRICS[kind])), "label_smoothing": 0.1 if family == "bart" and kind == "seq2seq" else 0.0,
-            "lm_weight": 0.5 if family == "openai-gpt" and kind != "regression" else 0.0, "scheme": "none",
+            "lm_weight": 0.5 if family == "openai-gpt" and kind != "regression" else 0.0, "both_orders": False, "scheme": "none",
             "stride": None, "question_length": None, "answer_length": 30,
             "n_best": 5, "null_threshold": 0.0, "unanswerable": False, "prefix": "", "target_length": None, "beams": 1,
         },
         "adapt": {
-            "freeze": None, "unfreeze_every": None, "reinit": 0, "noise": 0.0, "lora_rank": 0, "lora_alpha": 16.0, "lora_targets": ["attn.qkv"],
+            "layers": None, "pooling": None, "freeze": None, "unfreeze_every": None, "reinit": 0, "noise": 0.0, "lora_rank": 0, "lora_alpha": 16.0, "lora_targets": ["attn.qkv"],
         },
         "optim": {
             "kind": "adafactor" if t5 else "adamw", "lr": rate, "betas": [0.9, 0.999], "eps": 1e-8, "weight_decay": 0.0 if t5 else 0.01,
