@@ -111,7 +111,7 @@ class Spans(Examples):
     def _answer(self, record: Record, candidates: list[Candidate], nothing: float) -> Record:
         best: dict[str, float] = {}
         for c in sorted(candidates, key=lambda c: -c.score):
-            best.setdefault(record["context"][c.begin : c.end], c.score)
+            best.setdefault(record["context"][c.begin : c.end].strip(), c.score)  # byte-level tokens begin with a space
         names = list(best)[: self.settings["n_best"]]
         chances = softmax(np.array([best[t] for t in names])) if names else []
         text = names[0] if names else ""
