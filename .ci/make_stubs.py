@@ -8,6 +8,7 @@ import tempfile
 
 # Names that the bindings' type casters write into signatures.
 IMPORTS = {
+    "Callable": "from collections.abc import Callable",
     "Sequence": "from collections.abc import Sequence",
     "DTypeLike": "from numpy.typing import DTypeLike",
     "ArrayLike": "from numpy.typing import ArrayLike",

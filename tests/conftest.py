@@ -1,7 +1,12 @@
 """Puts this folder on the path: tests import the op harness as `optest`."""
 
+import os
 import pathlib
 import sys
+
+if "PYTEST_XDIST_WORKER" in os.environ:  # a process per core: threads bring nothing at the sizes of most tests
+    for name in ("OMP_NUM_THREADS", "PLMCORE_NUM_THREADS"):
+        os.environ.setdefault(name, "1")
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 

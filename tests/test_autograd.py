@@ -276,6 +276,14 @@ def test_recompute_gives_the_same_gradients_with_less_memory():
             np.testing.assert_allclose(a, b, rtol=1e-12)
 
 
+def test_recompute_of_a_body_that_returns_nothing_in_a_place():
+    x = plm.Tensor(np.ones(3, np.float32), requires_grad=True)
+    y, nothing = plm.recompute(lambda t: (ops.mul(t, t), None), x)
+    assert nothing is None
+    ops.sum(y).backward()
+    assert x.grad.numpy().tolist() == [2, 2, 2]
+
+
 def test_recompute_replays_random_numbers():
     x = Tensor(np.ones((50, 50)), requires_grad=True)
     plm.seed(3)

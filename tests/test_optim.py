@@ -11,9 +11,13 @@ KINDS = {
     "bert_adam": lambda p, **k: optim.BertAdam(p, lr=0.1, **k),
     "lamb": lambda p, **k: optim.LAMB(p, lr=0.1, **k),
     "adafactor": lambda p, **k: optim.Adafactor(p, lr=0.1, **k),
-    "adagrad": lambda p, **k: optim.Adagrad(p, lr=0.1, start=0.1, **k),
+    "adagrad": lambda p, **k: optim.Adagrad(p, lr=0.5, start=0.1, **k),
 }
 each = pytest.mark.parametrize("make", KINDS.values(), ids=KINDS)
+WHOLE = ("lamb", "adafactor")  # their steps look at whole tensors
+each_by_rows = pytest.mark.parametrize(
+    "make", [f for k, f in KINDS.items() if k not in WHOLE], ids=[k for k in KINDS if k not in WHOLE]
+)
 
 
 def params(*shapes, dtype="float32"):
@@ -41,8 +45,9 @@ def test_finds_a_minimum(make, dtype):
     """|p - 1|^2 from a random start."""
     (p,) = params((5, 3), dtype=dtype)
     opt = make([p], weight_decay=0.0)
+    peak = opt.lr
     for step in range(300):
-        opt.lr = 0.1 * (1 - step / 300)
+        opt.lr = peak * (1 - step / 300)
         p.grad = Tensor(2 * (p.numpy().astype(np.float64) - 1), dtype=dtype)
         opt.step()
     assert np.abs(p.numpy().astype(np.float64) - 1).max() < 0.05
@@ -147,7 +152,46 @@ def test_norm_below_the_limit_changes_nothing():
     assert same(values(a), values(b))
 
 
-@each
+@pytest.mark.parametrize("kind", WHOLE)
+def test_row_sparse_gradient_of_a_whole_tensor(kind):
+    rows, grad, results = np.array([1, 6]), np.ones((2, 5), np.float32), []
+    full = np.zeros((9, 5), np.float32)
+    full[rows] = grad
+    for g in (Tensor(full), Tensor.row_sparse(Tensor(rows), Tensor(grad), 9)):
+        (p,) = params((9, 5))
+        opt = KINDS[kind]([p])
+        for _ in range(3):
+            p.grad = g
+            opt.step(clip_norm=0.3)
+        results.append(values([p]))
+    assert same(*results)
+
+
+def test_adafactor_keeps_a_number_per_row_and_column():
+    p, q = params((6, 4, 3), (5,))
+    opt = optim.Adafactor([p, q])
+    set_grads([p, q])
+    opt.step()
+    assert [tuple(opt.states[0].m.shape), tuple(opt.states[0].v.shape)] == [(6, 4), (3,)]
+    assert opt.states[1].m is None and tuple(opt.states[1].v.shape) == (5,)
+    other = optim.Adafactor(params((6, 4, 3), (5,)))
+    other.load_state_dict(opt.state_dict())
+    with pytest.raises(ValueError, match=r"0.m is \[6, 4\], its parameter \[6, 3, 4\]"):
+        optim.Adafactor(params((6, 3, 4), (5,))).load_state_dict(opt.state_dict())
+
+
+def test_adagrad_starts_from_its_sum():
+    (p,) = params((3,))
+    opt = optim.Adagrad([p], lr=1.0, start=4.0)
+    before = values([p])[0]
+    p.grad = Tensor(np.zeros(3, np.float32) + 3)
+    opt.step()
+    np.testing.assert_allclose(before - values([p])[0], 3 / np.sqrt(13), rtol=1e-6)
+    with pytest.raises(ValueError, match="start must not be negative"):
+        optim.Adagrad([p], start=-1)
+
+
+@each_by_rows
 def test_row_sparse_gradient(make):
     """The default gives the bits of the dense step; lazy leaves the other rows alone."""
     rng = np.random.default_rng(3)

@@ -3,8 +3,8 @@
     python benchmarks/corpus --text wiki.txt --tokenizer bert=vocab-bert gpt2=vocab-gpt2 t5=vocab-t5 --megabytes 50
     python benchmarks/corpus --batches 1000
 
-The library has its texts in memory and throws its results away; plmcore reads the file, finds documents and sentences, encodes in as many
-processes, and writes ids, boundaries and checksums. Both must count the same tokens. The rate is theirs / ours.
+The library has documents or sentences in memory and throws its results away; plmcore reads the file, cuts it into the same documents and
+sentences, encodes in as many processes, and writes ids, boundaries and checksums. Both must count the same tokens. The ratio is that of rates.
 """
 
 from __future__ import annotations
@@ -33,21 +33,29 @@ def repeated(source: Path, megabytes: int, out: Path) -> Path:
     return out
 
 
-def run(text: Path, family: str, tokenizer: str, cores: int, rounds: int) -> dict:
-    with contest.field(WORKER, ("library", "plmcore"), cores) as sides:
+def run(text: Path, family: str, tokenizer: str, cut: str, cores: int, rounds: int) -> dict:
+    names = ("library", "plmcore")
+    with contest.field(WORKER, names, cores) as sides:
         for side in sides.values():
-            side.ask("load", str(text), tokenizer, family)
-        times = contest.alternate(("library", "plmcore"), rounds, 0.5, lambda name: sides[name].ask("time"))
+            side.ask("load", str(text), tokenizer, family, cut)
+        taken = contest.alternate(names, rounds, 0.5, lambda name: sides[name].ask("time"))
         memory = sides["plmcore"].ask("memory")
         counts = {name: side.ask("tokens") for name, side in sides.items()}
     if len(set(counts.values())) > 1:
         raise contest.ContestError(f"{family}: different numbers of tokens: {counts}")
-    return {
-        "tokens": counts["plmcore"],
-        "memory": memory,
-        **times,
-        **contest.ratios(times["plmcore"], times["library"]),
-    }
+    times = {name: [seconds for seconds, _ in taken[name]] for name in names}
+    computed = {name: statistics.median(cpu for _, cpu in taken[name]) for name in names}
+    ratios = contest.ratios(times["plmcore"], times["library"])
+    return {"memory": memory, "times": times, "cpu": computed, **ratios}
+
+
+def line(name: str, size: float, found: dict) -> str:
+    ours, theirs = (size / statistics.median(found["times"][side]) for side in ("plmcore", "library"))
+    return (
+        f"{name:16} {size:4.0f} MB: plmcore {ours:5.2f} MB/s, library {theirs:5.2f} MB/s, ratio {found['ratio']:.2f} ({found['low']:.2f}-{found['high']:.2f}, "
+        f"target {TARGET}); processor seconds {found['cpu']['plmcore']:.1f} and {found['cpu']['library']:.1f}; "
+        f"memory: parent {found['memory']['parent']:.0f} MB, worker {found['memory']['worker']:.0f} MB"
+    )
 
 
 def main() -> None:
@@ -57,6 +65,7 @@ def main() -> None:
     parser.add_argument("--text", type=Path, help="a text file, repeated up to the size")
     parser.add_argument("--tokenizer", nargs="+", default=[], metavar="FAMILY=DIR")
     parser.add_argument("--megabytes", type=int, nargs="+", default=[50])
+    parser.add_argument("--sentences", nargs="+", default=["document", "rule"], help="how documents are cut, for both")
     parser.add_argument("--cores", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--batches", type=int, metavar="MEGABYTES", help="random batches from a corpus of this size")
@@ -67,13 +76,9 @@ def main() -> None:
             text = repeated(args.text, megabytes, Path(folder) / "text.txt")
             size = text.stat().st_size / 1e6
             for family, _, tokenizer in (pair.partition("=") for pair in args.tokenizer):
-                found = run(text, family, tokenizer, args.cores, args.rounds)
-                ours, theirs = (size / statistics.median(found[name]) for name in ("plmcore", "library"))
-                print(
-                    f"{family:8} {size:5.0f} MB, {args.cores} cores: plmcore {ours:6.2f} MB/s, library {theirs:6.2f} MB/s, ratio {found['ratio']:.2f} "
-                    f"({found['low']:.2f}-{found['high']:.2f}, target {TARGET}); memory: parent {found['memory']['parent']:.0f} MB, worker {found['memory']['worker']:.0f} MB",
-                    flush=True,
-                )
+                for cut in args.sentences:
+                    found = run(text, family, tokenizer, cut, args.cores, args.rounds)
+                    print(line(f"{family}, {cut}", size, found), flush=True)
     if args.batches:
         subprocess.run([sys.executable, str(BATCHES), str(args.batches), "2000", "1"], check=True)
 

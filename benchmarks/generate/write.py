@@ -5,6 +5,7 @@ python benchmarks/generate/write.py SIZE FOLDER LAYERS PEER...
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 
@@ -33,7 +34,6 @@ class Words:
 
 
 def directory(folder: Path, name: str, layers: int) -> None:
-    """Random weights scaled up: logits far apart, so that rounding does not decide what the beams take."""
     import torch
     import transformers
 
@@ -47,9 +47,12 @@ def ctranslate2(folder: Path, source: Path) -> None:
     from ctranslate2.converters import TransformersConverter
 
     class Converter(TransformersConverter):
-        def load_tokenizer(self, kind, path, **options):
-            import json
+        def load_model(self, kind, path, **options):
+            model = super().load_model(kind, path, **options)
+            model.config.normalize_before = False  # a key that transformers no longer has, of BART
+            return model
 
+        def load_tokenizer(self, kind, path, **options):
             return Words(json.loads((source / "config.json").read_text())["vocab_size"])
 
     Converter(str(source)).convert(str(folder / "model"))

@@ -29,7 +29,7 @@ bool Beam::ends(const std::vector<int64_t>& ids, int64_t length) const {
 
 void Beam::finish(Hypothesis&& h, int64_t length) {
   const double score = static_cast<float>(h.score / penalty(length));
-  const auto at = std::ranges::find_if(finished_, [&](const Sequence& s) { return s.score < score; });
+  const auto at = std::ranges::find_if(finished_, [&](const Completion& s) { return s.score < score; });
   if (at - finished_.begin() >= k_) return;
   const auto first = h.ids.begin() + static_cast<int64_t>(prompt_length_);
   finished_.insert(at, {{first, h.ids.end()}, score, std::move(h.token_scores)});

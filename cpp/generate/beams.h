@@ -33,7 +33,7 @@ class Beam {
   void advance(const Continuations& best, int64_t length);
   bool over() const { return over_; }
   const std::vector<Hypothesis>& alive() const { return alive_; }
-  const std::vector<Sequence>& finished() const { return finished_; }
+  const std::vector<Completion>& finished() const { return finished_; }
 
  private:
   double penalty(int64_t length) const;
@@ -45,7 +45,7 @@ class Beam {
   size_t prompt_length_;
   bool over_ = false;
   std::vector<Hypothesis> alive_;
-  std::vector<Sequence> finished_;  // the best k, descending
+  std::vector<Completion> finished_;  // the best k, descending
 };
 
 // The best n of the scores, each plus `base`, in descending order; of equals the smaller token first. What cannot happen is left out.

@@ -39,7 +39,7 @@ struct Search::State {
   SearchOptions options;
   std::vector<size_t> prompt_lengths;
   std::vector<Entry> entries;   // live
-  std::vector<std::vector<Sequence>> results;
+  std::vector<std::vector<Completion>> results;
   int64_t steps = 0, width = 1;  // sequences of each prompt in the run that is asked for
   Tensor live, parents, tokens;
 
@@ -117,7 +117,7 @@ std::vector<int64_t> Search::prompts() const {
   return numbers;
 }
 void Search::accept(const Tensor& logits) { state_->accept(logits); }
-const std::vector<Sequence>& Search::result(int64_t prompt) const {
+const std::vector<Completion>& Search::result(int64_t prompt) const {
   check<IndexError>(prompt >= 0 && prompt < static_cast<int64_t>(state_->results.size()), "there are ", state_->results.size(),
                     " prompts, got number ", prompt);
   return state_->results[static_cast<size_t>(prompt)];
@@ -289,7 +289,7 @@ void Search::State::close() {
     if (!over(e)) continue;
     auto& out = results[static_cast<size_t>(e.prompt)];
     for (const Beam& beam : e.groups) out.insert(out.end(), beam.finished().begin(), beam.finished().end());
-    std::ranges::stable_sort(out, std::ranges::greater{}, &Sequence::score);
+    std::ranges::stable_sort(out, std::ranges::greater{}, &Completion::score);
     if (static_cast<int64_t>(out.size()) > options.returns) out.resize(static_cast<size_t>(options.returns));
     const size_t prompt = prompt_lengths[static_cast<size_t>(e.prompt)];
     for (Hypothesis& h : e.own) {

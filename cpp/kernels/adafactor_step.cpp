@@ -116,8 +116,9 @@ void step_matrix(const KernelArgs& args, const Options& o, A scale) {
 
 PLM_KERNEL(adafactor_step) {
   if (args.in[0].numel == 0) return;
-  const Options o{args.f("lr"),    args.f("eps"),       args.f("weight_decay"), 1 - std::pow(static_cast<double>(args.i("step")), -args.f("power")),
-                  args.f("floor"), args.f("threshold"), args.i("relative") != 0};
+  const Options o{
+      args.f("lr"),    args.f("eps"),       args.f("weight_decay"), 1 - std::pow(static_cast<double>(args.i("step")), -args.f("power")),
+      args.f("floor"), args.f("threshold"), args.i("relative") != 0};
   for_float("adafactor_step", args.in[0].dtype, [&](auto type) {
     using T = typename decltype(type)::type;
     using A = typename Lane<T>::Scalar;

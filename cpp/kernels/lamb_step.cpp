@@ -60,8 +60,8 @@ PLM_KERNEL(lamb_step) {
   for_float("lamb_step", args.in[0].dtype, [&](auto type) {
     using T = typename decltype(type)::type;
     using A = typename Lane<T>::Scalar;
-    const LambRule<A> rule{A(args.f("weight_decay")), A(1 - beta1),         A(beta2),        A(1 - beta2),
-                           A(1 / c1),                 A(1 / std::sqrt(c2)), A(args.f("eps"))};
+    const LambRule<A> rule{A(args.f("weight_decay")), A(1 - beta1),    A(beta2), A(1 - beta2), A(1 / c1),
+                           A(1 / std::sqrt(c2)),      A(args.f("eps"))};
     run_lamb<T>(args, rule, args.f("lr"));
   });
 }

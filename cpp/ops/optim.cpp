@@ -15,8 +15,7 @@ void step_all(Optimiser optimiser, std::span<ParamState* const> states, const St
     const Tensor grad = s->param.grad();
     if (!grad.defined()) continue;
     const auto moment = [&](Tensor& t, const Shape& shape) {
-      if (!t.defined())
-        t = Tensor::zeros(shape, s->param.dtype() == DType::float64 ? DType::float64 : DType::float32, s->param.device());
+      if (!t.defined()) t = Tensor::zeros(shape, s->param.dtype() == DType::float64 ? DType::float64 : DType::float32, s->param.device());
     };
     const Shape& shape = s->param.shape();
     const bool factored = optimiser == Optimiser::adafactor && shape.rank() >= 2;

@@ -1,6 +1,8 @@
 // Grad mode, gradients of chosen tensors, recomputation.
 #include "autograd/tape.h"
 
+#include <cxxabi.h>
+
 #include <memory>
 
 #include "bindings/bindings.h"
@@ -13,9 +15,12 @@ namespace {
 std::function<Tensors(const Tensors&)> native(nb::object function) {
   const std::shared_ptr<PyObject> held(function.release().ptr(), [](PyObject* p) { with_gil_unless_gone([p] { Py_DECREF(p); }); });
   return [held](const Tensors& inputs) {
-    while (exiting()) pause();
-    nb::gil_scoped_acquire gil;
-    return to_tensors(nb::borrow(held.get())(from_tensors(inputs)));
+    const HoldGil gil;
+    try {
+      return to_tensors(nb::borrow(held.get())(from_tensors(inputs)));
+    } catch (const abi::__forced_unwind&) {  // pthread_exit: see take_gil
+      for (;;) pause();
+    }
   };
 }
 

@@ -74,17 +74,27 @@ inline bool exiting() {
 #endif
 }
 
-// Gives up the GIL for its lifetime. A daemon thread that comes back while the interpreter shuts down would be unwound
-// by pthread_exit through C++ frames, which ends the process with an abort: it waits here for the exit instead.
+// Takes the GIL by `take`. The interpreter ends a daemon thread that asks for it during shutdown by pthread_exit, which would unwind
+// C++ frames and end the process with an abort: such a thread waits here for the exit instead, also when the shutdown began
+// while it was waiting for the GIL.
+template <class F>
+auto take_gil(F take) {
+  while (exiting()) pause();
+  try {
+    return take();
+  } catch (...) {
+    for (;;) pause();
+  }
+}
+
+// Gives up the GIL for its lifetime.
 class ReleaseGil {
  public:
   ReleaseGil() : state_(PyEval_SaveThread()) {}
   // Around work on a small tensor it stays: the release would cost more than the work.
   explicit ReleaseGil(const Tensor& t) : state_(is_large(t) ? PyEval_SaveThread() : nullptr) {}
   ~ReleaseGil() {
-    if (!state_) return;
-    while (exiting()) pause();
-    PyEval_RestoreThread(state_);
+    if (state_) take_gil([this] { PyEval_RestoreThread(state_); });
   }
   ReleaseGil(const ReleaseGil&) = delete;
 
@@ -101,11 +111,22 @@ class ReleaseGil {
   PyThreadState* state_;
 };
 
+// Holds the GIL for its lifetime, from any thread.
+class HoldGil {
+ public:
+  HoldGil() : state_(take_gil(PyGILState_Ensure)) {}
+  ~HoldGil() { PyGILState_Release(state_); }
+  HoldGil(const HoldGil&) = delete;
+
+ private:
+  PyGILState_STATE state_;
+};
+
 // Runs f with the GIL from any thread, to give up what Python owns. At exit nothing needs to be given up any more.
 template <class F>
 void with_gil_unless_gone(F f) {
   if (!Py_IsInitialized() || (exiting() && !PyGILState_Check())) return;
-  nb::gil_scoped_acquire gil;
+  const HoldGil gil;
   f();
 }
 

@@ -61,10 +61,10 @@ void bind_generate(nb::module_& m) {
             o.stop = [f](int64_t prompt, Ids ids) { return nb::cast<bool>(f(prompt, to_list(ids))); };
           },
           "stop"_a, "stop(prompt, ids) -> whether the sequence is complete.");
-  nb::class_<Sequence>(m, "Sequence", "Tokens after a prompt, with their score.")
-      .def_ro("tokens", &Sequence::tokens)
-      .def_ro("score", &Sequence::score)
-      .def_ro("token_scores", &Sequence::token_scores);
+  nb::class_<Completion>(m, "Completion", "Tokens after a prompt, with their score.")
+      .def_ro("tokens", &Completion::tokens)
+      .def_ro("score", &Completion::score)
+      .def_ro("token_scores", &Completion::token_scores);
   nb::class_<Search>(m, "Search", "Says which tokens a model runs next, and takes the logits.")
       .def(nb::init<std::vector<std::vector<int64_t>>, SearchOptions>(), "prompts"_a, "options"_a)
       .def_prop_ro("done", &Search::done)

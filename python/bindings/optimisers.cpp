@@ -55,8 +55,9 @@ void bind_optimisers(nb::module_& m) {
   bind_adam<adamw_step>(m, "adamw_step", 1e-8, 0.01, "In place: Adam with decoupled weight decay; m, v [shape of param], float32.");
   bind_adam<bert_adam_step>(m, "bert_adam_step", 1e-6, 0.01,
                             "In place: AdamW without bias correction, as BERT was trained; m, v [shape of param], float32.");
-  bind_adam<lamb_step>(m, "lamb_step", 1e-6, 0.01,
-                       "In place: LAMB, AdamW with steps as long as the tensor; without weight decay plain Adam; m, v [shape of param], float32.");
+  bind_adam<lamb_step>(
+      m, "lamb_step", 1e-6, 0.01,
+      "In place: LAMB, AdamW with steps as long as the tensor; without weight decay plain Adam; m, v [shape of param], float32.");
   m.def(
       "adafactor_step",
       [](const Tensor& param, const Tensor& grad, const Tensor& v, const Optional& m, double lr, double eps, double weight_decay,

@@ -19,8 +19,7 @@ void poll_python() {
   }
   static thread_local int calls = 0;
   if (++calls % 16) return;
-  while (exiting()) pause();  // see ReleaseGil
-  nb::gil_scoped_acquire gil;
+  const HoldGil gil;
   if (PyErr_CheckSignals() != 0) throw nb::python_error();
 }
 }  // namespace

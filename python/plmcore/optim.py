@@ -110,13 +110,19 @@ class Optimizer:
 
     def state_dict(self) -> dict[str, Any]:
         """lr, and per parameter, by number, the count of its steps and its moments as arrays. It restores the optimiser exactly."""
-        state: dict[str, Any] = {"lr": self.lr}
+        return {k: np.array(v.numpy()) if isinstance(v, Tensor) else v for k, v in self._state()}
+
+    def snapshot(self) -> dict[str, Any]:
+        """The same with tensors: copied by all threads, into memory that the next snapshot finds again."""
+        return {k: ops.copy(v) if isinstance(v, Tensor) else v for k, v in self._state()}
+
+    def _state(self) -> Iterator[tuple[str, Any]]:
+        yield "lr", self.lr
         for i, s in enumerate(self.states):
-            state[f"{i}.step"] = s.step
+            yield f"{i}.step", s.step
             for name in self.moments:
                 if (moment := getattr(s, name)) is not None:
-                    state[f"{i}.{name}"] = np.array(moment.numpy())
-        return state
+                    yield f"{i}.{name}", moment
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Nothing is changed when an error is raised."""
@@ -339,6 +345,9 @@ class EMA:
 
     def state_dict(self) -> dict[str, Any]:
         return {str(i): np.array(a.numpy()) for i, a in enumerate(self.averages)}
+
+    def snapshot(self) -> dict[str, Tensor]:
+        return {str(i): ops.copy(a) for i, a in enumerate(self.averages)}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         if set(state) != {str(i) for i in range(len(self.averages))}:

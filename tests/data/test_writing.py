@@ -265,6 +265,7 @@ def test_invalid_utf8(tmp_path, small_blocks, count):
         ("a.jsonl", '\n{"body": "x"}\n', "line 2 has no 'text', only body"),
         ("a.jsonl", '{"text": "x"}\n{"text": \n', "a.jsonl', line 2: not valid JSON"),
         ("a.jsonl", '["text"]\n', "line 1: one JSON object to a line, got a list"),
+        ("a.jsonl", '{"text": "x\\ud800y"}\n', r"line 1: half of a surrogate pair .U\+D800. at character 1"),
         ("a.csv", "n,body\n1,x\n", "record 0 has no 'text', only n, body"),
         ("a.txt.gz", b"\x1f\x8b\x08\x00damaged damaged damaged", "cannot be unpacked"),
     ],
@@ -318,6 +319,18 @@ def test_no_input(tmp_path):
     (tmp_path / "in").mkdir()
     with pytest.raises(FileNotFoundError, match="no files in"):
         write_corpus(tmp_path / "out", tmp_path / "in", WordTokenizer())
+
+
+def test_a_full_disk(folder, small_blocks):
+    whole = write_corpus(folder / "whole", folder / "in", WordTokenizer(), workers=1)
+    limited = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (9000, 9000))\n" + WRITE.replace(
+        "0.02", "0.0"
+    )
+    env = dict(os.environ, PYTHONPATH=os.pathsep.join(sys.path))
+    command = [sys.executable, "-c", limited, str(folder / "out"), str(folder / "in")]
+    assert "File too large" in subprocess.run(command, env=env, capture_output=True, text=True).stderr
+    assert not (folder / "out").exists() and (folder / ".out.partial").exists()
+    assert write_corpus(folder / "out", folder / "in", WordTokenizer(), workers=1).fingerprint == whole.fingerprint
 
 
 def test_progress(folder, small_blocks):

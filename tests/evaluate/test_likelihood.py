@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import plmcore as plm
 import pytest
+from plmcore.data import Corpus
 from plmcore.evaluate.likelihood import Perplexity, perplexity, windows
 from small_models import CAUSAL, GPT2, MASKED, SEQ2SEQ, TEXT, log_softmax, sharp
 
@@ -90,13 +91,7 @@ def test_several_texts_do_not_see_each_other(characters):
     apart = [lm.perplexity(t) for t in texts]
     got = lm.perplexity(texts)
     assert got.nll == pytest.approx(sum(p.nll for p in apart), rel=1e-5) and got.words == 11
-    ids = characters.encode_ids(texts)
-
-    class Corpus:
-        documents = np.cumsum([0, *map(len, ids)])
-
-    corpus = Corpus()
-    corpus.ids = np.concatenate(ids).astype(np.uint16)
+    corpus = Corpus.from_ids(characters.encode_ids(texts), vocab_size=characters.vocab_size)
     assert lm.perplexity(corpus).nll == pytest.approx(got.nll, rel=1e-5)
 
 

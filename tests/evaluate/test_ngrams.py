@@ -2,6 +2,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
+from plmcore.data import Corpus
 from plmcore.evaluate import contamination, ngrams
 
 WORDS = np.array([f"w{i}" for i in range(1000)])
@@ -61,10 +62,8 @@ def test_ids(monkeypatch):
     tests = [training[100:120].astype(np.int64), rng.integers(0, 5000, 20), training[60:72]]
     assert contamination(training, tests, n=13).found.tolist() == [True, False, False]
 
-    class Corpus:
-        ids, documents = training, np.array([0, 500, 1000])
-
-    assert contamination(Corpus(), tests, n=13).found.tolist() == [True, False, False]
+    corpus = Corpus.from_ids([training[:500], training[500:]], vocab_size=5000)
+    assert contamination(corpus, tests, n=13).found.tolist() == [True, False, False]
     assert contamination([training[:500], training[500:]], tests, n=13).found.tolist() == [True, False, False]
 
 

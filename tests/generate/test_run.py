@@ -1,5 +1,7 @@
 import gc
 import json
+import signal
+import threading
 
 import numpy as np
 import plmcore as plm
@@ -171,6 +173,18 @@ def test_memory_stays_flat():
     for _ in range(50):
         run()
     assert plm.memory_stats()["in_use"] == before["in_use"]
+
+
+def test_it_can_be_interrupted():
+    """Within a step, and the model works afterwards."""
+    lm = plm.from_config(gpt2.GPT2Config(vocab_size=V, n_positions=4000, n_embd=12, n_layer=2, n_head=3), "causal-lm")
+    timer = threading.Timer(0.2, signal.raise_signal, (signal.SIGINT,))
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        for _ in range(50):
+            lm.generate([[3, 4]], max_new_tokens=3990)
+    timer.join()
+    assert lm.generate([[3, 4]], max_new_tokens=3).shape == (1, 5)
 
 
 # ---- texts ----

@@ -111,6 +111,15 @@ def test_batches_over_an_objective_resume_and_shard():
     assert rows == {tuple(fakes.text_of(row, objective.tokenizer)) for row in whole[9]["input_ids"]}
 
 
+@pytest.mark.parametrize("case", ["masked-lm ngrams", "next-sentence", "denoising", "blank-infilling"])
+def test_any_number_of_workers_makes_the_same_batches(case):
+    steps = [Batches(made(case), 8, seed=7)[s] for s in range(3, 10)]
+    for workers in (0, 1, 3):
+        stream = Batches(made(case), 8, seed=7).stream(3, workers=workers)
+        assert all(same(next(stream), expected) for expected in steps)
+        stream.close()
+
+
 def test_wrong_indices():
     objective = made("masked-lm")
     n = len(objective)
@@ -130,6 +139,8 @@ def test_wrong_data():
     with pytest.raises(ValueError, match=r"another tokenizer: its fingerprint is abcdefabcdef\.\.\."):
         written = Corpus.from_ids([[20]], 1000, tokenizer={"fingerprint": "abcdef" * 10})
         objectives.MaskedLM(written, tokenizer)
+    with pytest.raises(ValueError, match="the corpus has ids up to 5000, and the tokenizer 1011 tokens"):
+        objectives.MaskedLM(Corpus.from_ids([[20]], 5000), tokenizer)
     with pytest.raises(ValueError, match="length leaves 0 tokens"):
         objectives.MaskedLM(fakes.corpus(tokenizer), tokenizer, length=2)
     with pytest.raises(ValueError, match="packing must be one of .*'full-sentences', got 'pages'"):

@@ -72,8 +72,8 @@ def test_short_texts():
 
 
 def test_settings_are_checked():
-    corpus = fakes.corpus(T5)
     few = fakes.Numbers("t5", plain=20_000, sentinels=5)
+    corpus = fakes.corpus(fakes.Numbers("t5"))
     for tokenizer, settings, message in (
         (T5, {"rate": 1.0}, "rate must be between 0 and 1, got 1.0"),
         (T5, {"mean": 0.5}, "mean must be at least 1, got 0.5"),

@@ -1,4 +1,6 @@
+import functools
 import json
+import random
 
 import plmcore as plm
 import pytest
@@ -79,6 +81,20 @@ def test_added_tokens_files(folder):
     assert tokenizer("<c>").input_ids.tolist() == [2, 12, 3] and 12 in tokenizer.special_ids and not tokenizer.changed
     (folder / "added_tokens.json").write_text(json.dumps({"<b>": 11}))
     with pytest.raises(plm.FormatError, match="'<b>' should have the id 11, but 10 comes next"):
+        plm.load_tokenizer(folder)
+    (folder / "added_tokens.json").write_text(json.dumps({"<b>": "x"}))
+    with pytest.raises(plm.FormatError, match="added_tokens.json' cannot be read: the id of '<b>' is 'x'"):
+        plm.load_tokenizer(folder)
+    (folder / "added_tokens.json").write_text(json.dumps({"<b>": 10}))
+    settings(folder, pad_token="<b>", additional_special_tokens=["cat", "absent"])
+    tokenizer = plm.load_tokenizer(folder)
+    assert (
+        tokenizer.pad_token_id == 10
+        and tokenizer.id_of("cat") in tokenizer.special_ids
+        and tokenizer.id_of("absent") is None
+    )
+    settings(folder, added_tokens_decoder={"x": 3})
+    with pytest.raises(plm.FormatError, match="tokenizer_config.json' cannot be read"):
         plm.load_tokenizer(folder)
 
 
@@ -190,6 +206,69 @@ def test_files_that_fail_on_text(tmp_path, changes, message):
     tokenizer = plm.load_tokenizer(tmp_path)
     with pytest.raises(TokenizerError, match=message):
         tokenizer(["x é " + "a" * 40 + "!"])
+
+
+JUNK = [
+    None,
+    -1,
+    0,
+    2**31,
+    2**32,
+    2**63,
+    1e308,
+    "",
+    "x",
+    "\ud800",
+    "[UNK]",
+    [],
+    {},
+    True,
+    [[]],
+    {"type": "x"},
+    "ByteLevel",
+    "Sequence",
+]
+
+
+def places(value, path=()):
+    """Every place in a JSON value, the first few of long lists."""
+    yield path
+    items = (
+        list(value.items())[:20] if isinstance(value, dict) else enumerate(value[:5]) if isinstance(value, list) else ()
+    )
+    for key, inner in items:
+        yield from places(inner, (*path, key))
+
+
+@pytest.mark.parametrize(
+    "kind, family", [("wordpiece", "bert"), ("byte-bpe", "roberta"), ("words", None), ("characters", None)]
+)
+def test_mutilated_files_work_or_are_refused(trained, tmp_path, kind, family):
+    trained(kind, family).save(tmp_path)
+    whole, outcomes = (
+        {name: (tmp_path / name).read_text() for name in ("tokenizer.json", "tokenizer_config.json")},
+        set(),
+    )
+    for seed in range(60):
+        r = random.Random(seed)
+        for name in whole:
+            values = json.loads(whole[name])
+            *path, last = r.choice([p for p in places(values) if p])
+            inner = functools.reduce(lambda v, key: v[key], path, values)
+            if r.random() < 0.3:
+                del inner[last]
+            else:
+                inner[last] = r.choice(JUNK)
+            (tmp_path / name).write_text(json.dumps(values))
+            try:
+                tokenizer = plm.load_tokenizer(tmp_path)
+                batch = tokenizer(["Hello 東京 <unk>[MASK]", ""], ["x y", "é"], max_length=20)
+                batch.offsets, tokenizer.decode(batch.input_ids, skip_special_tokens=False), tokenizer.special_ids
+                outcomes.add("works")
+            except (plm.FormatError, plm.ArgumentError, TokenizerError):
+                outcomes.add("refused")
+            (tmp_path / name).write_text(whole[name])
+    assert outcomes == {"works", "refused"}
 
 
 def test_padding_and_truncation_of_a_file_do_not_matter(tmp_path):

@@ -92,6 +92,14 @@ def test_sentinels(trained):
     assert tokenizer.decode(ids, skip_special_tokens=False) == "a <extra_id_0> b</s>".replace("</s>", " </s>")
 
 
+def test_the_number_of_sentinels_is_a_setting(tmp_path, trained):
+    made = trained("unigram", "t5")
+    made.save(tmp_path)
+    few = plm.load_tokenizer(tmp_path, extra_ids=2)
+    assert few.vocab_size == made.vocab_size - 98 and few.token_of(few.vocab_size - 1) == "<extra_id_0>"
+    assert few.id_of("<extra_id_2>") is None
+
+
 def test_xlnet_puts_cls_last_and_pads_left(trained):
     tokenizer = trained("unigram", "xlnet")
     batch = tokenizer(["an if", "a"], ["x", "y"])

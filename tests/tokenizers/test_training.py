@@ -1,3 +1,4 @@
+import os
 import subprocess
 import sys
 
@@ -14,19 +15,16 @@ for kind in ("wordpiece", "bpe", "byte-bpe", "words", "characters", "unigram"):
 
 def test_the_same_text_gives_the_same_tokenizer(corpus):
     """In other processes, with other seeds of hash tables and other numbers of threads."""
-    runs = [
-        subprocess.run(
-            [sys.executable, "-c", SCRIPT, corpus],
-            capture_output=True,
-            text=True,
-            env={**__import__("os").environ, **env},
-        )
-        for env in (
-            {"RAYON_NUM_THREADS": "1", "PYTHONHASHSEED": "1"},
-            {"RAYON_NUM_THREADS": "3", "PYTHONHASHSEED": "2"},
-        )
-    ]
-    assert runs[0].stdout == runs[1].stdout and len(set(runs[0].stdout.split())) == 6, runs[0].stderr
+    found = []
+    for environment in (
+        {"RAYON_NUM_THREADS": "1", "PYTHONHASHSEED": "1"},
+        {"RAYON_NUM_THREADS": "3", "PYTHONHASHSEED": "2"},
+    ):
+        command = [sys.executable, "-c", SCRIPT, corpus]
+        run = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **environment})
+        assert run.returncode == 0, run.stderr
+        found.append(run.stdout.split())
+    assert found[0] == found[1] and len(set(found[0])) == 6
 
 
 def test_sizes_and_special_tokens(corpus):

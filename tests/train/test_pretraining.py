@@ -156,6 +156,17 @@ def test_a_damaged_corpus_does_not_resume(finished, tmp_path):
         plm.pretrain(out=tmp_path / "copy", resume=True, quiet=True)
 
 
+def test_a_ramp_of_batches(text, tmp_path):
+    tokens = []
+    run(
+        text,
+        tmp_path / "a",
+        changes=["data.accumulate=3", "data.ramp=4"],
+        callbacks=[lambda t, m: tokens.append(m["tokens"])],
+    )
+    assert [n // (12 * 32) for n in tokens] == [1, 1, 2, 2, 3, 3]
+
+
 def test_the_average_of_the_weights_is_the_result(text, tmp_path, finished):
     run(text, tmp_path / "a", changes=["train.average=0.5"])
     assert bits(tmp_path / "a") != bits(finished)

@@ -42,7 +42,7 @@ struct SearchOptions {
   void check(int64_t prompts) const;  // ValueError that names the option
 };
 
-struct Sequence {
+struct Completion {
   std::vector<int64_t> tokens;  // those after the prompt, with the one that ended it
   double score = 0;  // of beams: with the length penalty; else the sum of token_scores, if they are kept
   std::vector<float> token_scores;
@@ -65,7 +65,7 @@ class Search {
   std::vector<int64_t> prompts() const;  // the numbers of the live prompts
   void accept(const Tensor& logits);  // [L, n, V] or [L * n, V]; a ValueError leaves the search where it was
 
-  const std::vector<Sequence>& result(int64_t prompt) const;  // the best first; complete when done
+  const std::vector<Completion>& result(int64_t prompt) const;  // the best first; complete when done
 
  private:
   struct State;

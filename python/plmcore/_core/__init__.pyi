@@ -1,5 +1,5 @@
 import enum
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from numpy.typing import ArrayLike as TensorLike
 from numpy.typing import DTypeLike
@@ -335,7 +335,7 @@ class Model:
     @staticmethod
     def load(path: str) -> Model: ...
     @staticmethod
-    def save(path: str, programs: _Sequence[tuple[str, Program]]) -> None: ...
+    def save(path: str, programs: Sequence[tuple[str, Program]]) -> None: ...
     @property
     def names(self) -> list[str]: ...
     def program(self, name: str) -> Program: ...
@@ -347,7 +347,7 @@ class Tracer:
     def stop(self) -> None:
         """Ends the trace without a program."""
 
-    def finish(self, names: _Sequence[str], outputs: Sequence[Tensor | None]) -> Program: ...
+    def finish(self, names: Sequence[str], outputs: Sequence[Tensor | None]) -> Program: ...
 
 class EarlyStopping(enum.Enum):
     no = 0
@@ -371,7 +371,7 @@ class SearchOptions:
     @property
     def eos(self) -> list[int]: ...
     @eos.setter
-    def eos(self, arg: _Sequence[int], /) -> None: ...
+    def eos(self, arg: Sequence[int], /) -> None: ...
     @property
     def returns(self) -> int: ...
     @returns.setter
@@ -423,7 +423,7 @@ class SearchOptions:
     @property
     def seeds(self) -> list[int]: ...
     @seeds.setter
-    def seeds(self, arg: _Sequence[int], /) -> None: ...
+    def seeds(self, arg: Sequence[int], /) -> None: ...
     @property
     def repetition_penalty(self) -> float: ...
     @repetition_penalty.setter
@@ -435,15 +435,15 @@ class SearchOptions:
     @property
     def bad_words(self) -> list[list[int]]: ...
     @bad_words.setter
-    def bad_words(self, arg: _Sequence[_Sequence[int]], /) -> None: ...
+    def bad_words(self, arg: Sequence[Sequence[int]], /) -> None: ...
     @property
     def forced_first(self) -> list[int]: ...
     @forced_first.setter
-    def forced_first(self, arg: _Sequence[int], /) -> None: ...
+    def forced_first(self, arg: Sequence[int], /) -> None: ...
     @property
     def forced_last(self) -> list[int]: ...
     @forced_last.setter
-    def forced_last(self, arg: _Sequence[int], /) -> None: ...
+    def forced_last(self, arg: Sequence[int], /) -> None: ...
     @property
     def token_scores(self) -> bool: ...
     @token_scores.setter
@@ -454,7 +454,7 @@ class SearchOptions:
     def set_stop(self, stop: Callable) -> None:
         """stop(prompt, ids) -> whether the sequence is complete."""
 
-class Sequence:
+class Completion:
     """Tokens after a prompt, with their score."""
 
     @property
@@ -467,7 +467,7 @@ class Sequence:
 class Search:
     """Says which tokens a model runs next, and takes the logits."""
 
-    def __init__(self, prompts: _Sequence[_Sequence[int]], options: SearchOptions) -> None: ...
+    def __init__(self, prompts: Sequence[Sequence[int]], options: SearchOptions) -> None: ...
     @property
     def done(self) -> bool: ...
     @property
@@ -483,7 +483,7 @@ class Search:
     def accept(self, logits: Tensor) -> None:
         """The logits of the run that was asked for, [L, n, V] or [L * n, V]."""
 
-    def result(self, prompt: int) -> list[Sequence]:
+    def result(self, prompt: int) -> list[Completion]:
         """The sequences of a prompt, the best first."""
 
 class ParamState:
@@ -515,6 +515,10 @@ def step_all(
     weight_decay: float = 0.0,
     momentum: float = 0.0,
     nesterov: bool = False,
+    power: float = 0.8,
+    floor: float = 0.001,
+    threshold: float = 1.0,
+    relative: bool = True,
     lazy: bool = False,
     scale: Tensor | None | None = None,
 ) -> None:

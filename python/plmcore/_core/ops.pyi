@@ -395,6 +395,59 @@ def bert_adam_step(
     In place: AdamW without bias correction, as BERT was trained; m, v [shape of param], float32.
     """
 
+def lamb_step(
+    param: Tensor,
+    grad: Tensor,
+    m: Tensor,
+    v: Tensor,
+    lr: float,
+    beta1: float = 0.9,
+    beta2: float = 0.999,
+    eps: float = 1e-06,
+    weight_decay: float = 0.01,
+    step: int = 1,
+    lazy: bool = False,
+    scale: Tensor | None | None = None,
+) -> None:
+    """
+    In place: LAMB, AdamW with steps as long as the tensor; without weight decay plain Adam; m, v [shape of param], float32.
+    """
+
+def adafactor_step(
+    param: Tensor,
+    grad: Tensor,
+    v: Tensor,
+    m: Tensor | None | None = None,
+    *,
+    lr: float,
+    eps: float = 1e-30,
+    weight_decay: float = 0.0,
+    power: float = 0.8,
+    floor: float = 0.001,
+    threshold: float = 1.0,
+    relative: bool = True,
+    step: int = 1,
+    scale: Tensor | None | None = None,
+) -> None:
+    """
+    In place: Adafactor; of a matrix [..., C] the means m [...] and v [C], of a vector v alone, float32.
+    """
+
+def adagrad_step(
+    param: Tensor,
+    grad: Tensor,
+    v: Tensor,
+    *,
+    lr: float,
+    eps: float = 1e-10,
+    weight_decay: float = 0.0,
+    lazy: bool = False,
+    scale: Tensor | None | None = None,
+) -> None:
+    """
+    In place: Adagrad with weight decay inside the gradient; v, the sum of squares [shape of param], float32.
+    """
+
 def ema_step(average: Tensor, param: Tensor, decay: float) -> None:
     """In place: average += (1 - decay) * (param - average)."""
 

@@ -82,7 +82,7 @@ def run(args: argparse.Namespace) -> int:
     except KeyboardInterrupt:
         print(f"\nstopped at once. To go on from the last checkpoint: {resume_command(args.out)}", file=sys.stderr)
         return 130
-    except (plmcore.FormatError, ValueError, OSError, NonFiniteError) as e:
+    except (plmcore.FormatError, ValueError, OSError, ImportError, NonFiniteError) as e:
         print(f"plmcore pretrain: {e}", file=sys.stderr)
         return 1
     return 0

@@ -31,6 +31,7 @@ class Block(NamedTuple):
 
 def files_in(inputs: Iterable[Path]) -> list[pathlib.Path]:
     """The files of a list of files and folders; those of a folder by name, hidden ones left out."""
+    inputs = list(inputs)
     found: list[pathlib.Path] = []
     for given in map(pathlib.Path, inputs):
         if given.is_dir():

@@ -12,7 +12,7 @@ import numpy as np
 from plmcore.data import readers, sentences
 from plmcore.data.blocks import Block
 from plmcore.data.manifest import id_dtype
-from plmcore.data.text import decode, is_blank
+from plmcore.data.text import decode, is_blank, whole
 
 CHARACTERS = 1 << 18  # of one call of the tokenizer, whose results take a hundred times the space of the ids
 
@@ -74,7 +74,8 @@ class Encoder:
             for number, line in enumerate(text.split("\n"), block.line):
                 if not is_blank(line):
                     record = readers.json_object(line, block.path, number)
-                    yield readers.text_field(record, self.field, block.path, f"line {number}")
+                    found = readers.text_field(record, self.field, block.path, f"line {number}")
+                    yield whole(found, self.errors, block.path, f"line {number}")
         elif self.documents == "line":
             yield from (line for line in text.split("\n") if not is_blank(line))
         elif self.documents == "file":

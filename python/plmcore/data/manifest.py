@@ -133,8 +133,9 @@ def _verify_documents(folder: pathlib.Path) -> None:
     ends, documents, last = (
         mapped.array(folder / name, OFFSETS) for name in (SENTENCES, DOCUMENTS, DOCUMENT_SENTENCES)
     )
-    for at in range(0, len(documents), BLOCK):
-        differing = np.flatnonzero(ends[last[at : at + BLOCK]] != documents[at : at + BLOCK])
+    some = 1024  # each may bring 64 KiB of sentences into memory
+    for at in range(0, len(documents), some):
+        differing = np.flatnonzero(ends[last[at : at + some]] != documents[at : at + some])
         if len(differing):
             k = at + int(differing[0])
             raise FormatError(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import gzip
 import os
+import re
 import zlib
 from collections.abc import Iterator
 from typing import BinaryIO
@@ -13,6 +14,7 @@ from plmcore._core import FormatError
 
 BOM = b"\xef\xbb\xbf"
 GZIP = b"\x1f\x8b"
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 Path = str | os.PathLike[str]
 
@@ -52,6 +54,19 @@ def lines(path: Path, errors: str = "strict") -> Iterator[tuple[int, str]]:
         for number, raw in enumerate(f, 1):
             yield number, decode(raw, errors, path, number, at).removesuffix("\n").removesuffix("\r")
             at += len(raw)
+
+
+def whole(text: str, errors: str, path: Path, where: str) -> str:
+    """A text from JSON escapes, which may hold one half of a surrogate pair: no UTF-8 has that, and no tokenizer takes it."""
+    half = None if text.isascii() else _SURROGATE.search(text)
+    if half is None:
+        return text
+    if errors == "replace":
+        return _SURROGATE.sub("\ufffd", text)
+    raise FormatError(
+        f"'{os.fspath(path)}', {where}: half of a surrogate pair (U+{ord(half[0]):04X}) at character {half.start()}. "
+        'errors="replace" reads it as U+FFFD'
+    )
 
 
 def is_blank(line: str) -> bool:

@@ -31,7 +31,10 @@ def started(function: Callable[[T], R], count: int) -> Iterator[Callable[[Iterab
     environment = dict(os.environ, PYTHONPATH=os.pathsep.join(p or os.getcwd() for p in sys.path))
     environment.update(TOKENIZERS_PARALLELISM="false", OMP_NUM_THREADS="1", PLMCORE_NUM_THREADS="1")
     command = [sys.executable, "-c", "from plmcore.data.workers import serve; serve()"]
-    packed = pickle.dumps(function)
+    try:
+        packed = pickle.dumps(function)
+    except (pickle.PicklingError, TypeError, AttributeError) as e:
+        raise TypeError(f"it cannot be sent to worker processes: {e}. One worker needs no sending") from None
     idle: queue.SimpleQueue[subprocess.Popen] = queue.SimpleQueue()
     processes = []
 
@@ -87,7 +90,7 @@ def serve() -> None:
     source, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     with contextlib.suppress(EOFError, BrokenPipeError):
-        function = pickle.loads(_receive(source))
+        function = _loaded(_receive(source))
         while True:
             item = pickle.loads(_receive(source))
             try:
@@ -95,6 +98,18 @@ def serve() -> None:
             except BaseException as e:  # a panic of a library is no Exception
                 answer = _failure(e)
             _send(answers, answer)
+
+
+def _loaded(packed: bytes) -> Callable[[Any], Any]:
+    try:
+        return pickle.loads(packed)
+    except Exception as e:
+        message = f"a worker process cannot load what it was sent: {type(e).__name__}: {e}. One worker needs no sending"
+
+    def fail(item: Any) -> None:
+        raise RuntimeError(message)
+
+    return fail
 
 
 def _failure(e: BaseException) -> bytes:

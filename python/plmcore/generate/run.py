@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from plmcore import nn
-from plmcore._core import ArgumentError, Search, Sequence
+from plmcore._core import ArgumentError, Completion, Search
 from plmcore.autograd import no_grad
 from plmcore.generate.inputs import Prompts, prompts_of
 from plmcore.generate.settings import Settings, as_list
@@ -47,7 +47,7 @@ class Run:
             self.advance()
         return self.result()
 
-    def found(self) -> list[Sequence]:
+    def found(self) -> list[Completion]:
         return [s for i in range(len(self.prompts)) for s in self.search.result(i)]
 
     def result(self) -> Generated:
@@ -60,17 +60,23 @@ class Run:
         new = np.full((len(found), width), self.settings.fill, np.int64)
         for row, s in zip(new, found):
             row[: len(s.tokens)] = s.tokens
+        read = self.lm.tokenizer is not None and (self.given.text or self.settings.output_scores)
         return Generated(
             np.concatenate([np.repeat(before, R, 0), new], 1),
             np.array([s.score for s in found]),
             [np.array(s.token_scores, np.float32) for s in found],
-            None if self.lm.tokenizer is None else [self.text(i // R, s.tokens) for i, s in enumerate(found)],
+            [self.text(i // R, s.tokens) for i, s in enumerate(found)] if read else None,
         )
 
     def text(self, prompt: int, new: list[int]) -> str:
         """With the prompt where there is no encoder."""
         before = [] if has_encoder(self.lm.model) else list(self.prompts[prompt])
-        return self.lm.tokenizer.decode([*before, *new])
+        return decode(self.lm.tokenizer, [*before, *new])
+
+
+def decode(tokenizer, ids: list[int]) -> str:
+    """Vocabularies of models are often rounded up: ids that the tokenizer does not have say nothing."""
+    return tokenizer.decode([t for t in ids if t < tokenizer.vocab_size])
 
 
 class evaluating:
@@ -105,7 +111,7 @@ def begin(lm, inputs: Any, attention_mask: Any = None, decoder_input_ids: Any = 
     if stops := [settings.stop_strings] if isinstance(settings.stop_strings, str) else list(settings.stop_strings):
         if lm.tokenizer is None:
             raise ArgumentError("stop_strings need a tokenizer; this model has none")
-        rules.set_stop(lambda i, ids: any(s in lm.tokenizer.decode(ids[len(prompts[i]) :]) for s in stops))
+        rules.set_stop(lambda i, ids: any(s in decode(lm.tokenizer, ids[len(prompts[i]) :]) for s in stops))
     search = Search([p.tolist() for p in prompts], rules)
     with no_grad(), evaluating(model):
         return Run(lm, settings, given, prompts, search, steps_of(model, prompts, sources))

@@ -24,18 +24,11 @@ class CausalLM(TextObjective):
         stride: int | None = None,
         streams: int | None = None,
     ):
-        self.streams = streams
+        self.streams, self.windows = streams, packing == "windows"
         super().__init__(
             corpus, tokenizer, length, packing,
-            separator=tokenizer.eos_token_id, stride=stride, streams=streams, body=length if packing == "windows" else None,
+            separator=tokenizer.eos_token_id, stride=stride, streams=streams, body=length if self.windows else None,
         )  # fmt: skip
-
-    def lengths(self, epoch: int) -> np.ndarray | None:
-        return None if self.windows else super().lengths(epoch)
-
-    @property
-    def windows(self) -> bool:
-        return self.packing.lengths() is None
 
     def build(self, examples: np.ndarray, chance: Chance) -> dict[str, np.ndarray]:
         starts, lengths = self.packing.runs(examples)
@@ -44,7 +37,7 @@ class CausalLM(TextObjective):
             ids = text.take(starts, lengths + 1, self.format.pad)
             return {"input_ids": ids[:, :-1].copy(), "labels": ids[:, 1:].copy()}
         ids = text.take(starts, lengths, self.format.pad)
-        if self.windows:
+        if self.windows:  # nothing around them, no padding
             return {"input_ids": ids, "labels": ids}
         layout = self.format(lengths)
         return layout.inputs(ids) | {"labels": layout.labels(ids)}

@@ -11,11 +11,6 @@ from plmcore.objectives import rows
 from plmcore.objectives.chance import Chance
 
 
-def tokens(able: np.ndarray, rate: float, chance: Chance) -> np.ndarray:
-    """Each with probability `rate`."""
-    return (chance.uniform("choose", able.shape[1]) < rate) & able
-
-
 def exact_tokens(able: np.ndarray, counts: np.ndarray, chance: Chance) -> np.ndarray:
     """counts[b] of row b, every set equally likely; all of them where there are fewer."""
     keys = np.where(able, chance.uniform("choose", able.shape[1]), np.inf)

@@ -43,7 +43,8 @@ class Fragment(TextObjective):
         ids, lengths, able = self.take(examples)
         chosen = self.fragments(lengths, ids.shape[1], chance) & able
         layout = self.format(lengths)
-        inputs = layout.inputs(self.masking.hide(ids, chosen, chance))
+        hidden = self.masking.hide(ids, chosen, chance.at("hide", *np.nonzero(chosen)))
+        inputs = layout.inputs(hidden)
         whole, chosen = layout.ids(ids), layout.put(chosen, fill=0) == 1
         before = np.pad(whole[:, :-1], ((0, 0), (1, 0)), constant_values=self.start)
         labels, counts = rows.compact(whole, chosen, IGNORED)

@@ -45,12 +45,21 @@ class Masking:
         self.rate, self.shares, self.unit, self.exact = check_share("rate", rate), tuple(shares), unit, exact
         self.most, self.longest, self.spans = most, longest, checked_spans(spans)
 
-    def choose(
+    def apply(
         self, ids: np.ndarray, able: np.ndarray, lengths: np.ndarray, tokens: np.ndarray | None, chance: Chance
-    ) -> np.ndarray:
-        """bool [B, T]. lengths: of the whole examples, which `rate` is a share of; tokens: their numbers in the corpus."""
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The ids with some hidden, and which: bool [B, T].
+
+        lengths: of the whole examples, which `rate` is a share of; tokens: their numbers in the corpus, for spans.
+        """
         if self.unit == "token" and not self.exact:
-            return choosing.tokens(able, self.rate, chance)
+            u = chance.uniform("choose", ids.shape[1])
+            chosen = (u < self.rate) & able
+            return self.hide(ids, chosen, u[chosen] / self.rate), chosen  # below the rate a draw is uniform again
+        chosen = self.choose(ids, able, lengths, tokens, chance)
+        return self.hide(ids, chosen, chance.at("hide", *np.nonzero(chosen))), chosen
+
+    def choose(self, ids, able, lengths, tokens, chance: Chance) -> np.ndarray:
         counts = np.maximum(1, np.rint(self.rate * lengths)).astype(np.int64)
         counts = counts if self.most is None else np.minimum(counts, self.most)
         if self.unit == "token":
@@ -64,17 +73,16 @@ class Masking:
             return choosing.exact_units(starts, able, counts, chance)
         return choosing.units(starts, able, self.rate, chance)
 
-    def hide(self, ids: np.ndarray, chosen: np.ndarray, chance: Chance) -> np.ndarray:
-        """One draw decides what becomes of a token and, if that is random, which."""
-        out = ids.copy()
-        flat = np.flatnonzero(chosen)
-        row = flat // ids.shape[1]
-        u = chance.at("hide", row, flat - row * ids.shape[1])
+    def hide(self, ids: np.ndarray, chosen: np.ndarray, u: np.ndarray) -> np.ndarray:
+        """A draw for each chosen token decides what becomes of it and, if that is random, which."""
         mask, random, _ = self.shares
-        values = out.reshape(-1)
-        values[flat[u < mask]] = self.mask
-        other = (u >= mask) & (u < mask + random)
-        values[flat[other]] = (u[other] - mask) * (self.vocab_size / random if random else 0.0)
+        put = ids[chosen]
+        put[u < mask] = self.mask
+        if random:
+            other = (u >= mask) & (u < mask + random)
+            put[other] = np.minimum((u[other] - mask) * (self.vocab_size / random), self.vocab_size - 1)
+        out = ids.copy()
+        out[chosen] = put
         return out
 
 
@@ -102,9 +110,8 @@ class MaskedLM(TextObjective):
         ids, lengths, able = self.take(examples)
         tokens = self.packing.text.tokens(*self.packing.runs(examples))[0] if self.masking.unit == "span" else None
         layout = self.format(lengths)
-        chosen = self.masking.choose(ids, able, layout.lengths, tokens, chance)
-        labels = np.where(chosen, ids, IGNORED)
-        return layout.inputs(self.masking.hide(ids, chosen, chance)) | {"labels": layout.put(labels, fill=IGNORED)}
+        hidden, chosen = self.masking.apply(ids, able, layout.lengths, tokens, chance)
+        return layout.inputs(hidden) | {"labels": layout.put(np.where(chosen, ids, IGNORED), fill=IGNORED)}
 
 
 def checked_spans(spans: np.ndarray | None) -> np.ndarray | None:

@@ -31,6 +31,6 @@ class MaskedSeq2Seq(TextObjective):
         ids, lengths, able = self.take(examples)
         tokens = self.packing.text.tokens(*self.packing.runs(examples))[0]
         layout = self.format(lengths)
-        chosen = self.masking.choose(ids, able, layout.lengths, tokens, chance)
-        hidden, counts = rows.compact(ids, chosen, self.format.pad)
-        return layout.inputs(self.masking.hide(ids, chosen, chance)) | {"labels": self.format(counts).labels(hidden)}
+        hidden, chosen = self.masking.apply(ids, able, layout.lengths, tokens, chance)
+        answer, counts = rows.compact(ids, chosen, self.format.pad)
+        return layout.inputs(hidden) | {"labels": self.format(counts).labels(answer)}

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from plmcore.objectives import packing
+from plmcore.objectives import packing, rows
 from plmcore.objectives.chance import Chance
 from plmcore.objectives.layout import Format
 
@@ -72,7 +72,7 @@ class TextObjective(Objective):
         self.format = Format(tokenizer)
         body = length - self.format.specials if body is None else body
         self.packing = packing.pack(corpus, packing_kind, body, separator, stride, streams)
-        self.special = special_table(corpus, tokenizer)
+        self.special = special_table(tokenizer)
         if not self.packing.count:
             raise ValueError("the corpus has no text")
 
@@ -88,19 +88,24 @@ class TextObjective(Objective):
         starts, lengths = self.packing.runs(examples)
         ids = self.packing.text.take(starts, lengths, self.format.pad)
         able = ~self.special[ids]
-        able &= np.arange(ids.shape[1]) < lengths[:, None]
+        if not self.special[self.format.pad]:
+            able &= rows.inside(lengths)
         return ids, lengths, able
 
 
-def special_table(corpus, tokenizer) -> np.ndarray:
+def special_table(tokenizer) -> np.ndarray:
     """bool by id."""
     ids = np.asarray(tokenizer.special_ids, np.int64)
-    table = np.zeros(max(tokenizer.vocab_size, corpus.vocab_size, int(ids.max(initial=0)) + 1), bool)
+    table = np.zeros(max(tokenizer.vocab_size, int(ids.max(initial=0)) + 1), bool)
     table[ids] = True
     return table
 
 
 def check_same_tokenizer(corpus, tokenizer) -> None:
+    if corpus.vocab_size > tokenizer.vocab_size:
+        raise ValueError(
+            f"the corpus has ids up to {corpus.vocab_size}, and the tokenizer {tokenizer.vocab_size} tokens"
+        )
     written = (corpus.tokenizer or {}).get("fingerprint")
     if written and written != tokenizer.fingerprint:
         raise ValueError(

@@ -77,39 +77,37 @@ class Sentences:
     """
 
     def __init__(self, text: Text, length: int, across: bool):
-        self.text = text
-        self.starts, self.ends = greedy(text, length, across)
+        self.text, self.ends = text, greedy(text, length, across)
         self.count = len(self.ends)
-        if text.separator is not None:
-            self.ends -= np.isin(self.ends, text.ends)
 
     def runs(self, examples: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        return self.starts[examples], self.ends[examples] - self.starts[examples]
+        starts, ends = np.where(examples > 0, self.ends[examples - 1], 0), self.ends[examples]
+        lengths = ends - starts
+        if self.text.separator is not None:
+            lengths -= self.text.ends[np.searchsorted(self.text.ends, ends)] == ends
+        return starts, lengths
 
     def lengths(self) -> np.ndarray:
-        return self.ends - self.starts
+        return self.runs(np.arange(self.count))[1]
 
 
-def greedy(text: Text, length: int, across: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Starts and ends of runs of whole sentences, each as long as it can be, over the whole text."""
-    starts, ends = array.array("q"), array.array("q")
+def greedy(text: Text, length: int, across: bool) -> np.ndarray:
+    """The ends of runs of whole sentences, each as long as it can be; together they are the whole text."""
+    found = array.array("q")
     separators = 0 if text.separator is None else 1
     start = end = 0
     for cuts, closed in cut_points(text, length):
         for cut, close in zip(cuts, closed):
             if cut - start - (close and separators) > length and end > start:
-                starts.append(start)
-                ends.append(end)
+                found.append(end)
                 start = end
             end = cut
             if close and not across and end > start:
-                starts.append(start)
-                ends.append(end)
+                found.append(end)
                 start = end
     if end > start:
-        starts.append(start)
-        ends.append(end)
-    return np.array(starts, np.int64), np.array(ends, np.int64)
+        found.append(end)
+    return np.frombuffer(found, np.int64) if found else np.zeros(0, np.int64)
 
 
 def cut_points(text: Text, length: int) -> Iterator[tuple[list[int], list[bool]]]:

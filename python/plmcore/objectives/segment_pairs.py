@@ -43,7 +43,7 @@ class SegmentPairs(Objective):
             raise ValueError(f"masking=False, but settings of masks: {', '.join(masks)}")
         self.masking = Masking(tokenizer, **masks) if masking else None
         self.short, self.copies = check_share("short", short, zero=True), copies
-        self.corpus, self.special = corpus, special_table(corpus, tokenizer)
+        self.corpus, self.special = corpus, special_table(tokenizer)
         self.first, self.last = chunks(corpus.sentences, corpus.document_sentences, self.room)
         if not len(self.first):
             raise ValueError("the corpus has no document of two sentences, and segments are made of whole ones")
@@ -57,7 +57,7 @@ class SegmentPairs(Objective):
 
     def chunk(self, examples: np.ndarray, chance: Chance) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """Sentences first, middle (where B begins) and last (not in it), and the tokens aimed at.  each [B]"""
-        first, last = self.first[examples], self.last[examples]
+        first, last = (x[examples].astype(np.int64) for x in (self.first, self.last))
         small = chance.uniform("short") < self.short
         target = np.where(small, 2 + chance.below(self.room - 1, "target"), self.room)
         enough = np.searchsorted(
@@ -90,11 +90,9 @@ class SegmentPairs(Objective):
             return inputs
         ids = inputs["input_ids"]
         able = (layout.masks[0] | layout.masks[1]) & ~self.special[ids]
-        chosen = self.masking.choose(ids, able, layout.lengths, layout.put(*numbers, fill=-1), chance)
-        return inputs | {
-            "input_ids": self.masking.hide(ids, chosen, chance),
-            "labels": np.where(chosen, ids, IGNORED),
-        }
+        tokens = layout.put(*numbers, fill=-1)
+        hidden, chosen = self.masking.apply(ids, able, layout.lengths, tokens, chance)
+        return inputs | {"input_ids": hidden, "labels": np.where(chosen, ids, IGNORED)}
 
 
 class NextSentence(SegmentPairs):
@@ -140,8 +138,9 @@ def chunks(sentences: np.ndarray, documents: np.ndarray, room: int) -> tuple[np.
 
     A single sentence that is left at the end of a document joins the chunk before it.
     """
-    firsts, lasts = array.array("q"), array.array("q")
-    ends = iter(documents[1:].tolist())
+    kind = "I" if len(sentences) < 1 << 32 else "Q"  # there may be millions
+    firsts, lasts = array.array(kind), array.array(kind)
+    ends = (int(end) for end in documents[1:])
     first, end = 0, next(ends, 0)
     for block in range(0, len(sentences) - 1, BLOCK):
         here = np.arange(block, min(block + BLOCK, len(sentences) - 1))
@@ -155,4 +154,4 @@ def chunks(sentences: np.ndarray, documents: np.ndarray, room: int) -> tuple[np.
                 firsts.append(first)
                 lasts.append(last)
             first = last
-    return np.array(firsts, np.int64), np.array(lasts, np.int64)
+    return tuple(np.frombuffer(x, x.typecode) if x else np.zeros(0, kind) for x in (firsts, lasts))

@@ -20,9 +20,9 @@ class Text:
         tokens, between = self.tokens(starts, lengths)
         out = self.corpus.ids.take(tokens, mode="clip").astype(np.int64)
         if between is not None:
-            out[between] = self.separator
+            np.putmask(out, between, self.separator)
         if lengths.min() < out.shape[1]:
-            out[~rows.inside(lengths)] = fill
+            np.putmask(out, ~rows.inside(lengths), fill)
         return out
 
     def tokens(self, starts: np.ndarray, lengths: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
@@ -31,11 +31,14 @@ class Text:
         if self.separator is None:
             return starts[:, None] + columns, None
         first, last = (np.searchsorted(self.ends, x, side="right") for x in (starts, starts + lengths))
-        row, document = np.repeat(np.arange(len(starts)), last - first), rows.ranges(first, last - first)
-        between = np.zeros((len(starts), len(columns)), bool)
+        tokens, inner = (starts - first)[:, None] + columns, last - first
+        mixed = np.flatnonzero(inner)
+        if not len(mixed):
+            return tokens, None
+        row, document = np.repeat(np.arange(len(starts)), inner), rows.ranges(first, inner)
+        between = np.zeros(tokens.shape, bool)
         between[row, self.ends[document] - 1 - starts[row]] = True
-        tokens = (starts - first)[:, None] + columns
-        tokens[:, 1:] -= np.cumsum(between[:, :-1], 1)
+        tokens[mixed, 1:] -= np.cumsum(between[mixed, :-1], 1)
         return tokens, between
 
     def sentence_starts(self, starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:

@@ -15,13 +15,6 @@ class AddedTokens:
 
     def __init__(self, ids: Mapping[str, int] = {}):
         self.ids = dict(ids)
-        self._compile()
-
-    def add(self, token: str, id: int) -> None:
-        self.ids[token] = id
-        self._compile()
-
-    def _compile(self) -> None:
         longest_first = sorted(self.ids, key=len, reverse=True)
         self.pattern = re.compile("|".join(map(re.escape, longest_first))) if longest_first else None
 
@@ -56,26 +49,17 @@ class AddedTokens:
         """The same with offsets and words."""
         if not self.inside(texts):
             return encode(list(texts))
-        rows = []
-        for text in texts:
-            ids, offsets, words, word = (
-                [np.zeros(0, np.int32)],
-                [np.zeros((0, 2), np.int64)],
-                [np.zeros(0, np.int64)],
-                0,
-            )
-            for start, part, id in self.cut(text):
-                if id is not None:
-                    part_ids, part_offsets, part_words = (
-                        np.array([id], np.int32),
-                        np.array([[0, len(part)]]),
-                        np.zeros(1, np.int64),
-                    )
-                else:
-                    part_ids, part_offsets, part_words = encode([part])[0]
-                ids.append(part_ids)
-                offsets.append(part_offsets + start)
-                words.append(part_words + word)
-                word = int(words[-1][-1]) + 1 if len(part_words) else word
-            rows.append((np.concatenate(ids), np.concatenate(offsets), np.concatenate(words)))
-        return rows
+        return [self._joined(text, encode) for text in texts]
+
+    def _joined(self, text: str, encode: Callable[[list[str]], list[Row]]) -> Row:
+        parts: list[Row] = [(np.zeros(0, np.int32), np.zeros((0, 2), np.int64), np.zeros(0, np.int64))]
+        word = 0
+        for start, part, id in self.cut(text):
+            if id is None:
+                ids, offsets, words = encode([part])[0]
+            else:
+                ids, offsets, words = np.array([id], np.int32), np.array([[0, len(part)]]), np.zeros(1, np.int64)
+            parts.append((ids, offsets + start, words + word))
+            word = int(parts[-1][2][-1]) + 1 if len(words) else word
+        ids, offsets, words = zip(*parts)
+        return np.concatenate(ids), np.concatenate(offsets), np.concatenate(words)

@@ -22,12 +22,12 @@ class Characters:
             raise FormatError(f"the vocabulary of characters has no {unknown!r}")
         self.vocabulary, self.unknown = dict(vocabulary), unknown
         self.size = max(vocabulary.values()) + 1
+        self._tokens = {id: token for token, id in vocabulary.items()}
         self.added = AddedTokens({token: id for token, id in vocabulary.items() if len(token) != 1})
         self.special = set(self.added.ids.values())
         single = {ord(token): id for token, id in vocabulary.items() if len(token) == 1}
-        self._ids_of_code = np.full(
-            max(single, default=0) + 2, vocabulary[unknown], np.int32
-        )  # the last is for all above
+        top = max(single, default=0) + 1  # for all above
+        self._ids_of_code = np.full(top + 1, vocabulary[unknown], np.int32)
         self._ids_of_code[list(single)] = list(single.values())
 
     def ids(self, texts: Sequence[str]) -> list[np.ndarray]:
@@ -48,8 +48,7 @@ class Characters:
         return self._ids([text])[0], np.stack([places, places + 1], 1), words
 
     def decode(self, rows: Sequence[np.ndarray]) -> list[str]:
-        tokens = {id: token for token, id in self.vocabulary.items()}
-        return ["".join(tokens[int(i)] for i in row) for row in rows]
+        return ["".join(self._tokens.get(i, "") for i in row.tolist()) for row in rows]
 
     def starts_word(self, token: str) -> bool:
         return token.isspace()

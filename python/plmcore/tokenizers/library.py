@@ -133,7 +133,7 @@ def read_wordpiece(text: bytes, source: object, settings: Mapping[str, Any], fam
         lower=bool(settings.get("do_lower_case", family.lower)),
         accents=settings.get("strip_accents"),
         chinese=bool(settings.get("tokenize_chinese_chars", True)),
-        unknown=token_text(settings.get("unk_token")) or family.roles["unk"],
+        unknown=token_text(settings.get("unk_token")) or family.roles.get("unk", "[UNK]"),
     )
 
 

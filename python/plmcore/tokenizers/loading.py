@@ -36,19 +36,16 @@ def load_tokenizer(
     files = {file.name: file for file in folder.iterdir() if file.is_file()} if folder.is_dir() else {}
 
     backend, known = _backend(folder, files, settings, known)
+    _add_tokens(backend, folder, settings)
     roles = _roles(settings, known, backend.vocabulary)
     options = dict(
         max_length=_limit(settings), padding_side=settings.get("padding_side"), language=language or settings.get("src_lang"),
         settings=settings,
     )  # fmt: skip
     if "tokenizer.json" in files and isinstance(backend, library.Library):
-        own = format.of_processor(backend.native.post_processor)
-        tokenizer = Tokenizer(backend, known, roles, format=own, **options)
-    else:
-        tokenizer = dressed(backend, known, roles, folder, **options)
-    _add_tokens(tokenizer, folder, settings)
-    tokenizer.changed = False
-    return tokenizer
+        own = None if known.languages else format.of_processor(backend.native.post_processor)  # languages change it
+        return Tokenizer(backend, known, roles, format=own, **options)
+    return dressed(backend, known, roles, folder, **options)
 
 
 def dressed(backend, known: Family, roles: Mapping[str, str], source: object, **options: Any) -> Tokenizer:
@@ -82,8 +79,9 @@ def _backend(
     file = next((files[name] for name in PIECE_FILES if name in files), None)
     if file is not None and ("tokenizer.json" not in files or (known is not None and known.name in PIECE_FAMILIES)):
         known = known or _family_of_pieces(file)
-        lower = settings.get("do_lower_case")
-        return pieces.read(file.read_bytes(), file, known, None if lower is None else bool(lower)), known
+        return pieces.read(
+            file.read_bytes(), file, known, settings.get("do_lower_case"), settings.get("extra_ids", 100)
+        ), known
     if file := files.get("tokenizer.json"):
         if known is FAMILIES["characters"]:
             unknown = library.token_text(settings.get("unk_token")) or known.roles["unk"]
@@ -124,20 +122,25 @@ def _make_special(backend, known: Family, roles: Mapping[str, str]) -> None:
         backend.add(tokens, special=True)
 
 
-def _add_tokens(tokenizer: Tokenizer, folder: pathlib.Path, settings: Mapping[str, Any]) -> None:
-    """Tokens of added_tokens.json and added_tokens_decoder that the vocabulary lacks, in the order of their ids."""
-    added = {id: (token, False) for token, id in _optional(folder / "added_tokens.json").items()}
-    for id, token in (settings.get("added_tokens_decoder") or {}).items():
-        if isinstance(token, Mapping) and str(id).isdigit():
+def _add_tokens(backend, folder: pathlib.Path, settings: Mapping[str, Any]) -> None:
+    """Tokens of added_tokens.json and tokenizer_config.json that the vocabulary lacks, in the order of their ids."""
+    with guard.reading(folder / "added_tokens.json"):
+        added = {
+            id: (token, False) for token, id in library.checked_ids(_optional(folder / "added_tokens.json")).items()
+        }
+    with guard.reading(folder / "tokenizer_config.json"):
+        for id, token in (settings.get("added_tokens_decoder") or {}).items():
             added[int(id)] = library.token_text(token), bool(token.get("special"))
-    for id, (token, special) in sorted(added.items()):
-        if not isinstance(token, str) or tokenizer.id_of(token) is not None:
-            continue
-        tokenizer.add_tokens([token], special=special)
-        if tokenizer.id_of(token) != id:
-            raise FormatError(
-                f"'{folder}': the added token {token!r} should have the id {id}, but {tokenizer.id_of(token)} comes next"
-            )
+        special = [library.token_text(token) for token in settings.get("additional_special_tokens") or ()]
+    for id, (token, is_special) in sorted(added.items()):
+        if token and token not in backend.vocabulary:
+            backend.add([token], is_special)
+            if backend.vocabulary[token] != id:
+                raise FormatError(
+                    f"'{folder}': the added token {token!r} should have the id {id}, but {backend.vocabulary[token]} comes next"
+                )
+    if known := [token for token in special if token in backend.vocabulary]:
+        backend.add(known, special=True)
 
 
 def _set_processor(tokenizer: Tokenizer) -> None:
@@ -174,4 +177,4 @@ def _roles(settings: Mapping[str, Any], known: Family, vocabulary: Mapping[str, 
 
 def _limit(settings: Mapping[str, Any]) -> int | None:
     limit = settings.get("model_max_length")
-    return limit if isinstance(limit, int) and 0 < limit < VERY_LONG else None
+    return limit if type(limit) is int and 0 < limit < VERY_LONG else None

@@ -27,6 +27,8 @@ class Pieces:
     off a piece that ends in a digit and one.
     """
 
+    kind = "unigram"
+
     def __init__(
         self,
         processor,
@@ -46,10 +48,6 @@ class Pieces:
         self.added, self.special = AddedTokens({**control, **extra}), {*control.values(), *extra.values()}
         self._commas = np.array([len(p) > 1 and p[-1] == "," and p[-2].isdigit() for p in self.pieces], bool)
         self._starts = np.array([p.startswith(SPACE) for p in self.pieces], bool)
-
-    @property
-    def kind(self) -> str:
-        return "unigram"
 
     # ---- text to ids ----
 
@@ -74,9 +72,8 @@ class Pieces:
         ids, offsets = np.array(found["ids"], np.int32), np.array(found["offsets"], np.int64).reshape(-1, 2)
         if self.tidy and self._commas[ids].any():
             ids, offsets = self._split_commas(ids, offsets)
-        for span in (
-            offsets
-        ):  # a piece carries the white space before it, its token does not; a bare ▁ is its word's first character
+        # A piece carries the white space before it, its token does not; a bare ▁ is its word's first character.
+        for span in offsets:
             while span[0] < span[1] and tidied[span[0]].isspace():
                 span[0] += 1
             if span[0] == span[1] < len(tidied):
@@ -122,10 +119,13 @@ class Pieces:
     # ---- ids to text ----
 
     def decode(self, rows: Sequence[np.ndarray]) -> list[str]:
-        tokens, reserved = {id: token for token, id in self.vocabulary.items()}, set(self.added.ids.values())
-        return [
-            self._decode([(tokens[i], i in reserved) for i in np.asarray(row).tolist() if i in tokens]) for row in rows
-        ]
+        return [self._decode([self._texts[i] for i in row.tolist() if i in self._texts]) for row in rows]
+
+    @functools.cached_property
+    def _texts(self) -> dict[int, tuple[str, bool]]:
+        """Of each id its token, and whether that is an added one."""
+        reserved = set(self.added.ids.values())
+        return {id: (token, id in reserved) for token, id in self.vocabulary.items()}
 
     def _decode(self, tokens: Sequence[tuple[str, bool]]) -> str:
         """Runs of pieces as the library joins them, added tokens as they are, a space before each where one was."""
@@ -148,6 +148,7 @@ class Pieces:
         for token in map(str, tokens):
             new[token] = self.vocabulary.setdefault(token, top + len([t for t in new.values() if t >= top]))
         self.added = AddedTokens({**self.added.ids, **new})
+        self.__dict__.pop("_texts", None)
         if special:
             self.special |= set(new.values())
 
@@ -177,12 +178,12 @@ def open_model(model: bytes, source: object):
         return processor
 
 
-def read(model: bytes, source: object, family: Family, lower: bool | None = None) -> Pieces:
+def read(model: bytes, source: object, family: Family, lower: bool | None = None, sentinels: int = 100) -> Pieces:
     """A family's published model: sentinels, language codes and <mask> follow the pieces; fairseq families put their own four first."""
     processor = open_model(model, source)
     n, options = len(processor), dict(family.pieces)
     if lower is not None and "lower" in options:
-        options["lower"] = lower
+        options["lower"] = bool(lower)
     if options.pop("fairseq", False):
         numbers = np.arange(1, n + 1, dtype=np.int32)
         for piece, id in FAIRSEQ.items():
@@ -192,8 +193,8 @@ def read(model: bytes, source: object, family: Family, lower: bool | None = None
         numbers[processor.unk_id()] = FAIRSEQ["<unk>"]
         after = [*family.languages, "<mask>"]
         return Pieces(processor, model, numbers, FAIRSEQ | {t: n + 1 + i for i, t in enumerate(after)}, **options)
-    sentinels = family.extra if family.name == "t5" else ()
-    new = [token for token in sentinels if processor.piece_to_id(token) == processor.unk_id()]
+    marks = family.extra[len(family.extra) - sentinels :] if family.name == "t5" else ()
+    new = [token for token in marks if processor.piece_to_id(token) == processor.unk_id()]
     return Pieces(processor, model, None, {token: n + i for i, token in enumerate(new)}, **options)
 
 

@@ -29,7 +29,7 @@ NAME = re.compile(r"step-(\d{8,})")
 UNFINISHED = re.compile(r"\.step-\d{8,}\.\d+\.tmp")
 FORMAT = 1
 
-Arrays = Mapping[str, np.ndarray]
+Arrays = Mapping[str, Tensor | np.ndarray]
 
 
 @dataclass

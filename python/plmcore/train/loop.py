@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from plmcore import _core, draws, nn, optim
-from plmcore._core import ArgumentError
+from plmcore._core import ArgumentError, Tensor, ops
 from plmcore.train import batching, checkpoint, nonfinite, schedules
 from plmcore.train.interrupts import Interrupted, Interrupts
 from plmcore.train.run_directory import RunDirectory
@@ -217,10 +217,12 @@ class Trainer:
             return
         parts = {
             "weights": _copies(self.model.state_dict()),
-            "optimizer": {k: np.asarray(v) for k, v in self.optimizer.state_dict().items()},
+            "optimizer": {
+                k: v if isinstance(v, Tensor) else np.asarray(v) for k, v in self.optimizer.snapshot().items()
+            },
         }
         if self.average is not None:
-            parts["average"] = self.average.state_dict()
+            parts["average"] = self.average.snapshot()
         self.directory.save(self.step, parts, self.state(), self.keep)
         self._saved = self.step
 
@@ -264,8 +266,8 @@ class Trainer:
                 self.directory.finish()
 
 
-def _copies(state: Mapping[str, Any]) -> dict[str, np.ndarray]:
-    return {name: np.array(t.numpy()) for name, t in state.items()}
+def _copies(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    return {name: ops.copy(t) for name, t in state.items()}
 
 
 def _scalar(key: str) -> bool:

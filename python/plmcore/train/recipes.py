@@ -55,7 +55,7 @@ class Recipe:
     schedule: dict[str, Any] = field(default_factory=dict)
     data: dict[str, Any] = field(default_factory=dict)
     train: dict[str, Any] = field(default_factory=dict)
-    scaled: bool = True  # small sizes have rates of their own
+    small_lr: float | None = None  # of sizes below base; None: that of the size
     sizes: dict[str, Size] = field(default_factory=dict)  # where the published base differs
 
 
@@ -132,7 +132,7 @@ RECIPES = {
     ),
     "albert": Recipe(
         _albert, "pretraining", dict(name="sentence-order", exact=True, unit="ngram"), "unigram", 30_000, 1.76e-3, 125_000, 0.025,
-        optim=dict(kind="lamb", weight_decay=0.01, eps=1e-6, clip_norm=1.0), schedule=dict(kind="linear"), data=SENTENCES, scaled=False,
+        optim=dict(kind="lamb", weight_decay=0.01, eps=1e-6, clip_norm=1.0), schedule=dict(kind="linear"), data=SENTENCES, small_lr=1e-2,
         sizes={"base": Size(12, 768, 12, 512, 8, 512, None, None), "large": Size(24, 1024, 16, 512, 4, 1024, None, None)},
     ),
     "xlnet": Recipe(
@@ -148,12 +148,12 @@ RECIPES = {
     "transformer": Recipe(
         _stacks, "seq2seq-lm", dict(name="translation"), "byte-bpe", 37_000, 1.0, 100_000, 0.04,
         optim=dict(kind="adam", betas=[0.9, 0.98], eps=1e-9, weight_decay=0.0, clip_norm=None), schedule=dict(kind="noam"),
-        data=dict(documents="line", sentences="document", unwrap=False), train=dict(label_smoothing=0.1), scaled=False,
+        data=dict(documents="line", sentences="document", unwrap=False), train=dict(label_smoothing=0.1), small_lr=1.0,
         sizes={"base": Size(12, 512, 8, 128, 64, 12, None, None), "large": Size(12, 1024, 16, 128, 32, 24, None, None)},
     ),
     "t5": Recipe(
         _t5, "seq2seq-lm", dict(name="span-corruption"), "unigram", 32_100, 1.0, 524_288, 0.0,
-        optim=dict(kind="adafactor", weight_decay=0.0, clip_norm=None), schedule=dict(kind="inverse_sqrt"), data=SENTENCES, scaled=False,
+        optim=dict(kind="adafactor", weight_decay=0.0, clip_norm=None), schedule=dict(kind="inverse_sqrt"), data=SENTENCES, small_lr=1.0,
         sizes={"base": Size(12, 768, 12, 512, 8, 16, None, None), "large": Size(24, 1024, 16, 512, 4, 32, None, None)},
     ),
 }  # fmt: skip
@@ -177,6 +177,7 @@ def defaults(family: str, size: str = "tiny", steps: int | None = None) -> Setti
     objective = dict(known.objective)
     if objective.get("most"):
         objective["most"] = max(1, round(objective["most"] * s.length / 512))
+    rate = (known.small_lr or s.lr) if s.vocab else (s.lr or known.lr)
     schedule = {"kind": "linear", "warmup": round(known.warmup * steps), "floor": 0.0, **known.schedule}
     if schedule["kind"] == "noam":
         schedule |= {"width": s.width, "warmup": max(1, schedule["warmup"])}
@@ -185,11 +186,11 @@ def defaults(family: str, size: str = "tiny", steps: int | None = None) -> Setti
         "model": {"head": known.head, **known.model(s)},
         "data": {
             "text": [], "target": None, "held_out": 0.05, "tokenizer": known.tokenizer, "vocab": s.vocab or known.vocab, **known.data,
-            "length": s.length, "batch": s.batch, "accumulate": s.accumulate,
+            "length": s.length, "batch": s.batch, "accumulate": s.accumulate, "ramp": None,
         },
         "objective": objective,
         "optim": {
-            "kind": "adamw", "lr": s.lr if s.lr and known.scaled else known.lr, "betas": [0.9, 0.999], "eps": 1e-8,
+            "kind": "adamw", "lr": rate, "betas": [0.9, 0.999], "eps": 1e-8,
             "layer_decay": 1.0, **known.optim,
         },
         "schedule": schedule,

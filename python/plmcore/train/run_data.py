@@ -112,7 +112,10 @@ class RunData:
         batches = data.Batches(
             self.objective(self.parts[0]), self.table["batch"], seed=seed, bucket=len(self.corpora) > 1
         )
-        return batches if self.table["accumulate"] == 1 else batching.Accumulated(batches, self.table["accumulate"])
+        times, steps = self.table["accumulate"], self.table["ramp"]
+        if steps:
+            return batching.Accumulated(batches, batching.ramp(1, times, steps))
+        return batches if times == 1 else batching.Accumulated(batches, times)
 
     def evaluation(self, seed: int, most: int) -> held_out.HeldOutLoss | None:
         if self.parts[1] is None:
