@@ -21,6 +21,7 @@ from plmcore.train import checkpoint, run_data
 from plmcore.train.settings import Settings
 
 SPLITS = ("train", "dev", "test")
+ONE_TEXT = ("cola", "sst2", "imdb")  # of the declared tasks; the others with classes have two
 
 
 class TaskData:
@@ -91,10 +92,9 @@ class TaskData:
 
     @property
     def kind_in_file(self) -> str:
-        """A declared task has two texts where its columns say so."""
-        if self.kind == "classification" and self.declared is not None:
-            single = ("cola", "sst2", "imdb")
-            return "classification" if self.declared.name in single else "pair"
+        """What a file of a declared task has in a line."""
+        if self.kind == "classification" and self.declared is not None and self.declared.name not in ONE_TEXT:
+            return "pair"
         return self.kind
 
     def _named(self, record: Record) -> Record:
