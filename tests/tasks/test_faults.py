@@ -58,6 +58,9 @@ def test_texts_that_do_not_fit(directory, table, tmp_path):
     with pytest.raises(ValueError, match="leave no room for a text"):
         tune(directory("bert"), "classification", tmp_path / "c", train=train, changes=["data.length=3"])
     tune(directory("bert"), "classification", tmp_path / "d", train=train, steps=1)
+    tune(
+        directory("bert"), "classification", tmp_path / "c", train=train, steps=1
+    )  # the place of a run that could not begin
     assert "train: 1 texts have more than 32 tokens" in (tmp_path / "d" / "log.txt").read_text()
 
 

@@ -9,6 +9,9 @@ from plmcore.tasks import features
 FAST = ["data.length=32", "data.batch=16", "optim.lr=2e-2"]
 
 
+pytestmark = pytest.mark.filterwarnings("ignore:.*drawn at random")
+
+
 def body(directory, family="bert"):
     return plm.load(directory(family), head="base").model
 

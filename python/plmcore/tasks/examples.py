@@ -109,7 +109,7 @@ class Classification(Examples):
     def loss(self, model: nn.Module) -> task_losses.TaskLoss:
         if self.settings["lm_weight"] or self.both:
             return task_losses.DecoderLoss(model, self.settings["lm_weight"], self.both)
-        if self.settings["label_smoothing"]:
+        if self.settings["label_smoothing"] and self.names:
             return task_losses.SmoothedLoss(model, self.settings["label_smoothing"])
         return super().loss(model)
 

@@ -29,7 +29,7 @@ class Rows:
         self, texts: Sequence, pairs: Sequence | None = None, *, detail: Sequence[str] = (), **options: Any
     ) -> None:
         """Encodes texts, or pairs of them, behind those that are there. `detail`: names of Batch's further arrays to keep."""
-        first = len(set(self.record)) and self.record[-1] + 1
+        first = self.record[-1] + 1 if self.record else 0
         for start in range(0, len(texts), CHUNK):
             chosen = slice(start, start + CHUNK)
             batch = self.tokenizer(texts[chosen], None if pairs is None else pairs[chosen], **options)

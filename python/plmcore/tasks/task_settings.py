@@ -113,6 +113,9 @@ def new(given: Settings, config: str | os.PathLike[str] | None, changes: Sequenc
         if not run.get(key):
             raise ArgumentError(f"finetune needs {what}: {EXAMPLE}")
     result = settings.merged(defaults(run["task"], run["model"]), *layers)
+    reads = result["adapt"]["layers"] is not None or result["adapt"]["pooling"] is not None
+    if reads and not any("lm_weight" in layer.get("task", {}) for layer in layers):
+        result["task"]["lm_weight"] = 0.0  # a language model has no such head
     table = result["data"]
     if not table["train"] and not table["folder"]:
         raise ArgumentError(f"finetune needs a file to learn from: {EXAMPLE}")
