@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import plmcore as plm
-from plmcore import data, language_model, models, optim
+from plmcore import data, language_model, optim
 from plmcore.files import atomic_directory, atomic_write
-from plmcore.tasks import adapting, features, task_model, task_settings
+from plmcore.tasks import adapting, features, language_modelling, task_model, task_settings
 from plmcore.tasks.language_modelling import TextExamples
 from plmcore.tasks.scoring import Scoring
 from plmcore.tasks.task_data import SPLITS, TaskData
@@ -114,12 +114,12 @@ class _Finetuning:
     def make_examples(self, lm: language_model.LanguageModel) -> dict[str, Any]:
         table = self.settings["data"]
         if self.data.kind == "lm":
-            head, splits = models.head_name(lm.model), [s for s in SPLITS if table[s]]
-            return {
-                s: TextExamples(self.run.path / f"corpus-{s}", table[s], lm.tokenizer, lm.config, head, table["length"]) for s in splits
-            }  # fmt: skip
-        if self.data.kind == "qa":
-            self.settings["task"]["unanswerable"] |= any(r["impossible"] for r in self.data.records["train"])
+            begun = (self.run.path / run_directory.CONFIG).exists()
+            corpora = {s: self.run.path / f"corpus-{s}" for s in SPLITS if table[s]}
+            for split, folder in corpora.items():
+                if not (begun and folder.exists()):
+                    language_modelling.write_corpus(folder, table[split], lm)
+            return {s: TextExamples(folder, lm, table["length"]) for s, folder in corpora.items()}
         made = {split: self.data.examples(split, lm.tokenizer, lm.model) for split in self.data.records}
         for split, examples in made.items():
             if examples.known:

@@ -7,8 +7,8 @@ from typing import Any
 
 from plmcore import data, models, objectives
 from plmcore._core import ArgumentError
+from plmcore.language_model import LanguageModel
 from plmcore.models.config import Config
-from plmcore.tokenizers import Tokenizer
 from plmcore.train import held_out, recipes
 from plmcore.train.batching import MeanLoss
 
@@ -36,19 +36,22 @@ def objective_of(config: Config, head: str) -> dict[str, Any]:
     return {k: v for k, v in recipe.objective.items() if k != "most"}
 
 
+def write_corpus(folder: pathlib.Path, source: str, lm: LanguageModel) -> None:
+    """The text of a file or folder, as the family has its documents."""
+    recipe = recipes.RECIPES.get(lm.config.model_type)
+    layout = recipes.TEXT if recipe is None else recipe.data
+    data.write_corpus(folder, [source], lm.tokenizer, **layout, overwrite=True)
+
+
 class TextExamples:
-    """Text of a file or folder as the objective has it: what Batches and the loop ask for."""
+    """A corpus as the objective has it: what Batches and the loop ask for."""
 
     known, generates, cut = True, False, 0
 
-    def __init__(self, folder: pathlib.Path, source: str, tokenizer: Tokenizer, config: Config, head: str, length: int):
-        recipe = recipes.RECIPES.get(config.model_type)
-        layout = recipes.TEXT if recipe is None else recipe.data
-        self.corpus = (
-            data.Corpus.open(folder) if folder.exists() else data.write_corpus(folder, [source], tokenizer, **layout)
-        )
-        table = objective_of(config, head)
-        self.objective = objectives.make(table.pop("name"), self.corpus, tokenizer, length=length, **table)
+    def __init__(self, folder: pathlib.Path, lm: LanguageModel, length: int):
+        table = objective_of(lm.config, lm.head)
+        corpus = data.Corpus.open(folder)
+        self.objective = objectives.make(table.pop("name"), corpus, lm.tokenizer, length=length, **table)
         self.batch, self.lengths = self.objective.batch, self.objective.lengths
 
     def __len__(self) -> int:

@@ -154,6 +154,8 @@ class TaskData:
         self.check_files()
         if self.kind == "lm":
             return
+        if self.kind == "qa":
+            self.settings["task"]["unanswerable"] |= any(r["impossible"] for r in self.records["train"])
         for split in self.records:
             if self.kind == "qa":
                 spans.check_answers(self.records[split], self.path(split))
