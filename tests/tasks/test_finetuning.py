@@ -162,6 +162,42 @@ def test_texts_from_texts(directory, table, tmp_path, family):
     assert lm.generate("shorten: " + rows[0][0], max_new_tokens=8).strip() == texts[0]
 
 
+def test_classes_as_text(directory, table, tmp_path):
+    rows = [(text, {"good": "fine"}.get(label, label)) for text, label in samples.reviews(96)]
+    out = tmp_path / "run"
+    changes = ["task.as_text=true", "optim.kind=adamw", "task.target_length=6"]
+    tune(
+        directory("t5"),
+        "classification",
+        out,
+        train=table("train.tsv", rows),
+        dev=table("dev.tsv", rows[:24]),
+        epochs=12,
+        changes=changes,
+    )
+    texts = [p["text"] for p in predictions(out)]
+    right = sum(text == label for text, (_, label) in zip(texts, rows, strict=False))
+    assert scores(out)["accuracy"] == pytest.approx(right / 24)
+    assert sum(text in ("fine", "bad") for text in texts) >= 20
+
+
+def test_published_casts(directory):
+    pytest.importorskip("sklearn")
+    from plmcore.tasks.seq2seq import TextLabels
+
+    lm = plm.load(directory("t5"))
+    settings = {"metrics": ["accuracy", "f1"], "prefix": "", "target_length": 16, "label_smoothing": 0.0}
+    records = [{"text": "the cat", "pair": "the dog"}] * 2
+    names = ["not_equivalent", "equivalent"]
+    made = TextLabels(records, [1, 0], names, "mrpc", lm.tokenizer, lm.model, 64, settings)
+    assert made.targets == ["equivalent", "not_equivalent"]
+    source = lm.tokenizer("mrpc sentence1: the cat sentence2: the dog").input_ids
+    assert made.rows.ids[0].tolist() == source.tolist()
+    assert made.scores([{"text": "equivalent"}, {"text": "?"}]) == {"accuracy": 0.5, "f1": pytest.approx(2 / 3)}
+    similar = TextLabels(records, [2.13, 5.0], (), "stsb", lm.tokenizer, lm.model, 64, settings)
+    assert similar.targets == ["2.2", "5.0"] and similar.number("3.4", 5.0) == 3.4 and similar.number("nan", 5.0) == 0.0
+
+
 @pytest.mark.parametrize("family", ["gpt2", "bert", "t5"])
 def test_going_on_with_pre_training(directory, prose, tmp_path, family):
     out = tmp_path / "run"

@@ -14,6 +14,7 @@ from plmcore.language_model import LanguageModel
 from plmcore.models.outputs import Output
 from plmcore.objectives.chance import Chance
 from plmcore.objectives.objective import IGNORED
+from plmcore.objectives.text_to_text import TASKS, Task
 from plmcore.tasks import task_losses
 from plmcore.tasks.examples import Examples
 from plmcore.tasks.rows import Rows
@@ -76,3 +77,39 @@ class Seq2Seq(Examples):
 
     def of_loss(self, loss: float) -> dict[str, float]:
         return {"loss": loss, "perplexity": math.exp(min(loss, 700.0))}
+
+
+class TextLabels(Seq2Seq):
+    """Classes and numbers as text, as T5 has them: the input behind the task's prefixes, the name of the class as the target. A text that names no
+    class is wrong, and no number counts as 0."""
+
+    def __init__(
+        self,
+        records: Sequence[Record],
+        targets: Sequence[int | float | None],
+        names: Sequence[str],
+        task: str,
+        *common: Any,
+    ):
+        cast = TASKS.get(task) or Task("{text} {pair}" if "pair" in records[0] else "{text}")
+        rows = []
+        for record, target in zip(records, targets, strict=True):
+            label = 0 if target is None else names[target] if names else target
+            source, text = cast({**record, "label": label})
+            rows.append({"source": source, "target": None if target is None else text})
+        super().__init__(rows, *common)
+        self.numbers, self.names = targets, [cast({**records[0], "label": n})[1] for n in names]
+
+    def scores(self, predictions: Sequence[Record]) -> dict[str, float]:
+        if not predictions:
+            return {}
+        found = [self.number(p["text"], right) for p, right in zip(predictions, self.numbers, strict=True)]
+        return evaluate.compute(self.settings["metrics"], found, list(self.numbers))
+
+    def number(self, text: str, right: int | float) -> int | float:
+        if self.names:
+            return self.names.index(text) if text in self.names else (right + 1) % len(self.names)
+        try:
+            return float(text) if math.isfinite(float(text)) else 0.0
+        except ValueError:
+            return 0.0

@@ -13,7 +13,7 @@ from plmcore.data.readers import Record
 from plmcore.tasks import labels, records, spans
 from plmcore.tasks.examples import Classification, Examples, MultipleChoice, Regression
 from plmcore.tasks.rows import check_length
-from plmcore.tasks.seq2seq import Seq2Seq
+from plmcore.tasks.seq2seq import Seq2Seq, TextLabels
 from plmcore.tasks.tagging import Tagging
 from plmcore.tasks.task_settings import kind_of
 from plmcore.tokenizers import Tokenizer
@@ -122,6 +122,14 @@ class TaskData:
         return names
 
     @property
+    def as_text(self) -> bool:
+        """Whether the model writes the label."""
+        wanted = self.settings["task"]["as_text"]
+        if wanted and self.kind not in ("classification", "pair", "regression"):
+            raise ArgumentError(f"task.as_text is for classes and numbers, not for {self.kind}")
+        return wanted
+
+    @property
     def labels_needed(self) -> int:
         """How many numbers the head gives."""
         return 1 if self.kind == "regression" else max(2, len(self.names))
@@ -169,6 +177,8 @@ class TaskData:
             spans.check_stride(table["stride"], length, tokenizer.format.added(True), table["question_length"])
             return spans.Spans(rs, *common)
         targets = self.targets(split)
+        if self.as_text:
+            return TextLabels(rs, targets, self.names, self.settings["run"]["task"], *common)
         if self.kind == "seq2seq":
             return Seq2Seq(rs, *common)
         if self.kind == "multiple-choice":

@@ -25,7 +25,9 @@ def load(folder: pathlib.Path, task_data: TaskData, say: Callable[[str], None]) 
     adapt = task_data.settings["adapt"]
     reads = adapt["layers"] is not None or adapt["pooling"] is not None
     plm.seed(task_data.settings["run"]["seed"])
-    head = "base" if reads else head_for(task_data.kind, directory.read_config(folder))
+    head = (
+        "base" if reads else head_for("seq2seq" if task_data.as_text else task_data.kind, directory.read_config(folder))
+    )
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         lm = language_model.load(folder, head, **changes_for(task_data), dtype="float32")
@@ -44,7 +46,7 @@ def load(folder: pathlib.Path, task_data: TaskData, say: Callable[[str], None]) 
         pooling = None if task_data.kind == "tagging" else adapt["pooling"] or "mean"
         layers = "last" if adapt["layers"] is None else adapt["layers"]
         lm.model = Features(lm.config, lm.model, layers, pooling)
-    if task_data.names:
+    if task_data.names and not task_data.as_text:
         names = dict(enumerate(task_data.names))
         extra = {"id2label": {str(i): n for i, n in names.items()}, "label2id": {n: i for i, n in names.items()}}
         set_config(lm.model, lm.config.replace(extra={**lm.config.extra, **extra}))
@@ -72,7 +74,7 @@ def changes_for(task_data: TaskData) -> dict[str, Any]:
     }
     if task_data.kind == "tagging":
         return {"num_labels": task_data.labels_needed}
-    if task_data.kind not in problems:
+    if task_data.kind not in problems or task_data.as_text:
         return {}
     return {"num_labels": task_data.labels_needed, "problem_type": problems[task_data.kind]}
 
