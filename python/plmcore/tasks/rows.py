@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import inspect
 from collections.abc import Sequence
 from typing import Any
@@ -46,6 +47,11 @@ class Rows:
     @property
     def lengths(self) -> np.ndarray:
         return np.array([len(x) for x in self.ids], np.int64)
+
+    @property
+    def divided(self) -> int:
+        """How many records make several rows."""
+        return sum(n > 1 for n in collections.Counter(self.record).values())
 
     def batch(self, numbers: Sequence[int]) -> dict[str, np.ndarray]:
         """input_ids and attention_mask [B, T], and token_type_ids where the model has them."""

@@ -37,7 +37,7 @@ class Spans(Examples):
             questions, [r["context"] for r in records], max_length=self.length, truncation="only_second",
             stride=self.settings["stride"], detail=("offsets", "sequence_ids"),
         )  # fmt: skip
-        self.cut = len(self.rows) - len(records)
+        self.cut = self.rows.divided
         cls = self.tokenizer.cls_token_id
         self.null = [int(np.flatnonzero(ids == cls)[0]) if cls in ids else 0 for ids in self.rows.ids]
         self.places = [self._place(row) for row in range(len(self.rows))] if self.known else []

@@ -36,7 +36,7 @@ class Tagging(Examples):
             [r["tokens"] for r in records], words=True, max_length=self.length, stride=stride, detail=("word_ids",)
         )
         self.words = self._first_tokens()
-        self.cut = len(self.rows) - len(records)
+        self.cut = self.rows.divided
 
     def _first_tokens(self) -> list[np.ndarray]:
         """Of each row: the word that a token is tagged for, -1 for none."""
