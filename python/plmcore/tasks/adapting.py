@@ -11,6 +11,7 @@ import numpy as np
 from plmcore import draws, nn
 from plmcore._core import ArgumentError, assign
 from plmcore.tasks import lora
+from plmcore.tasks.features import Features
 from plmcore.train import groups
 from plmcore.train.loop import Trainer
 
@@ -53,7 +54,10 @@ def reinitialise(model: nn.Module, layers: int) -> None:
     top = highest(model)
     if not 0 < layers <= top:
         raise ArgumentError(f"adapt.reinit must be from 0 to the {top} layers of the model, got {layers}")
-    fresh = dict(type(model)(model.config).named_parameters())
+    if isinstance(model, Features):
+        fresh = {f"body.{name}": p for name, p in type(model.body)(model.config).named_parameters()}
+    else:
+        fresh = dict(type(model)(model.config).named_parameters())
     for name, p in model.named_parameters():
         layer = groups.layer_of(name)
         if (layer is not None and layer > top - layers) or ".pooler." in f".{name}.":

@@ -122,7 +122,9 @@ class _Finetuning:
             return {s: TextExamples(folder, lm, table["length"]) for s, folder in corpora.items()}
         made = {split: self.data.examples(split, lm.tokenizer, lm.model) for split in self.data.records}
         for split, examples in made.items():
-            if examples.known:
+            if not examples.known:
+                self.run.say(f"{split}: not every record has a label, so that there are predictions and no scores")
+            else:
                 examples.scores(examples.right())  # a library that is missing is missed now
             if examples.cut:
                 self.run.say(f"{split}: {examples.cut} texts have more than {table['length']} tokens")
