@@ -68,6 +68,18 @@ def test_pairs(directory, table, tmp_path, family):
     assert [s["probability"] for s in swapped] != [s["probability"] for s in straight]
 
 
+def test_pairs_in_both_orders_are_alike(directory, table, tmp_path):
+    rows = samples.pairs(32)
+    out = tmp_path / "run"
+    tune(
+        directory("openai-gpt"), "pair", out, train=table("train.tsv", rows), dev=table("dev.tsv", rows[:8]),
+        test=table("test.tsv", [(b, a, label) for a, b, label in rows[:8]]), epochs=1, changes=["task.both_orders=true", "data.accumulate=2"],
+    )  # fmt: skip
+    straight, swapped = ([p["probabilities"]["yes"] for p in predictions(out, split)] for split in ("dev", "test"))
+    np.testing.assert_allclose(straight, swapped, atol=1e-5)
+    assert len(set(straight)) > 1
+
+
 def test_regression(directory, table, tmp_path):
     out = tmp_path / "run"
     rows = samples.weights()
