@@ -52,7 +52,7 @@ class Cache:
     def advance(self, live: np.ndarray, parents: np.ndarray) -> None:
         """Before each run but the first: the i-th prompt from now on is live[i] of before, its j-th sequence continues the one numbered parents[i, j]."""
         B = len(self.lengths)
-        keep = None if len(live) == B and (live == np.arange(B)).all() else live
+        keep = None if len(live) == B else live  # they keep their order
         if keep is not None:
             self.lengths = self.lengths[keep]
             if self.source is not None:
@@ -96,6 +96,7 @@ class Slots:
         places = np.arange(P)[None]
         self.positions = np.repeat(places, len(lengths), 0)  # [B, room]
         self.seen = (places < lengths[:, None])[:, None]  # [B, n, room]
+        self.masked = bool(band or stride or (lengths < P).any())  # somebody does not see some slot that is used
         self.buffers: dict[int, Tensor] = {}
         self.visible: dict[str, Tensor] = {}  # what attention must know in this run
 
@@ -114,18 +115,19 @@ class Slots:
             self.change(lambda kv: ops.index_select(kv, rows))
         B, n = parents.shape
         if n > 1 or self.seen.shape[1] > 1:
+            self.masked = True
             self.seen = np.take_along_axis(self.seen, parents[:, :, None], 1)
         if self.used + n > self.positions.shape[1]:
             self.make_room(n, now)
-        new = np.arange(n)
-        self.positions[:, self.used + new] = now[:, None]
-        self.seen[:, new, self.used + new] = True
+        for j in range(n):
+            self.positions[:, self.used + j] = now
+            self.seen[:, j, self.used + j] = True
         self.used += n
-        seen = self.seen
-        if self.band or self.stride:
-            seen = seen & self.in_reach(now[:, None] - self.positions)[:, None]
         self.visible = {"lengths": Tensor(np.full(B, self.used))}
-        if not seen[..., : self.used].all():
+        if self.masked:
+            seen = self.seen
+            if self.band or self.stride:
+                seen = seen & self.in_reach(now[:, None] - self.positions)[:, None]
             self.visible["mask"] = Tensor(seen[:, None])  # [B, 1, n, room]
 
     def in_reach(self, back: np.ndarray) -> np.ndarray:

@@ -18,6 +18,7 @@ from plmcore.train import batching, checkpoint, held_out
 from plmcore.train.run_directory import RunDirectory
 from plmcore.train.settings import Settings
 
+SMALL = 2_000_000  # bytes of text
 Pieces = tuple[data.Corpus, ...]
 
 
@@ -83,7 +84,9 @@ class RunData:
                     progress.update(done)
 
             options = {key: self.table[key] for key in ("documents", "sentences", "unwrap")}
-            data.write_corpus(folder, texts, self.tokenizer, progress=show, **options)
+            size = sum(f.stat().st_size for f in all_files([pathlib.Path(t) for t in texts]))
+            workers = 1 if size < SMALL else None  # starting processes takes longer than that
+            data.write_corpus(folder, texts, self.tokenizer, progress=show, workers=workers, **options)
             if progress is not None:
                 progress.clear()
         return data.Corpus.open(folder)
