@@ -211,14 +211,30 @@ class _Finetuning:
             features.save(lm.model, folder) if isinstance(lm.model, features.Features) else lm.save(folder)
             lm.tokenizer.save(folder)
 
+    def final_scoring(self, split: str, trainer: Trainer) -> Any:
+        """What was found after the last step, where that is the result; else it is found now."""
+        watched, adapt = trainer.evaluate, self.settings["adapt"]
+        last = trainer.average is None and self.settings["train"]["result"] == "last" and not adapt["lora_rank"]
+        if (
+            split == "dev"
+            and last
+            and trainer.score is not None
+            and watched.found is not None
+            and not self.examples("dev").generates
+        ):
+            return watched
+        scoring = self.scoring(split, final=True)
+        scoring(trainer.model)
+        return scoring
+
     def score(self, trainer: Trainer) -> None:
         """scores.json, metrics, and a file of predictions, for what was not learnt from."""
         scores = {}
         for split in self._examples:
             if split == "train":
                 continue
-            scoring = self.scoring(split, final=True)
-            scores[split] = scoring(trainer.model)
+            scoring = self.final_scoring(split, trainer)
+            scores[split] = scoring.found
             if self.data.kind != "lm":
                 with atomic_write(self.run.path / f"{split}-predictions.jsonl") as f:
                     f.write("".join(json.dumps(p, ensure_ascii=False) + "\n" for p in scoring.predictions).encode())

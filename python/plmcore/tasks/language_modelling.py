@@ -5,7 +5,7 @@ from __future__ import annotations
 import pathlib
 from typing import Any
 
-from plmcore import data, models, objectives
+from plmcore import data, models, nn, objectives
 from plmcore._core import ArgumentError
 from plmcore.language_model import LanguageModel
 from plmcore.models.config import Config
@@ -63,7 +63,16 @@ class TextExamples:
     def loss(self, model: Any) -> MeanLoss:
         return MeanLoss(model)
 
-    def scoring(self, batch: int) -> held_out.HeldOutLoss:
-        """The loss on all of it."""
+    def scoring(self, batch: int) -> TextScoring:
         batches = data.Batches(self.objective, batch, seed=0, shuffle=False, drop_last=False)
-        return held_out.HeldOutLoss(batches, batches.steps_per_epoch(0))
+        return TextScoring(batches, batches.steps_per_epoch(0))
+
+
+class TextScoring(held_out.HeldOutLoss):
+    """The loss on all of the text; `found` is that of the last call."""
+
+    found: dict[str, float] | None = None
+
+    def __call__(self, model: nn.Module) -> dict[str, float]:
+        self.found = super().__call__(model)
+        return self.found

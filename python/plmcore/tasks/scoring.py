@@ -14,12 +14,13 @@ from plmcore.tasks.examples import Examples
 
 
 class Scoring:
-    """model -> loss and scores; `predictions` are those of the last call. Examples of like lengths run together. Without `final` no texts are
+    """model -> loss and scores; `found` and `predictions` are those of the last call. Examples of like lengths run together. Without `final` no texts are
     written, which takes long."""
 
     def __init__(self, examples: Examples, batch: int, *, final: bool = False):
         self.examples, self.batch, self.final = examples, batch, final
         self.predictions: list[Record] = []
+        self.found: dict[str, float] | None = None
 
     def __call__(self, model: nn.Module) -> dict[str, float]:
         examples, loss = self.examples, self.examples.loss(model)
@@ -42,6 +43,7 @@ class Scoring:
             if examples.generates and self.final:
                 self.predictions = examples.generated(model, self.batch)
         model.train(was_training)
-        if not examples.known:
-            return {}
-        return {**examples.of_loss(total / max(1, count)), **examples.scores(self.predictions)}
+        self.found = {}
+        if examples.known:
+            self.found = {**examples.of_loss(total / max(1, count)), **examples.scores(self.predictions)}
+        return self.found
