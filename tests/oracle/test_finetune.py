@@ -8,12 +8,12 @@ import numpy as np
 import plmcore as plm
 import pytest
 
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "tasks"))
+import samples
+
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 pytestmark = pytest.mark.oracle
-
-sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "tasks"))
-import samples
 
 FAST = ["data.length=32", "data.batch=16", "optim.lr=3e-3"]
 
