@@ -4,7 +4,7 @@ import numpy as np
 import plmcore as plm
 import pytest
 import samples
-from plmcore.tasks import adapting
+from plmcore.tasks import adapting, task_settings
 from plmcore.tasks.features import Features
 from plmcore.train import groups
 
@@ -139,3 +139,15 @@ def test_lora(directory, table, tmp_path, family):
     (out / "adapter" / "adapter_config.json").write_text("{}")
     with pytest.raises(plm.FormatError, match="not the config of a LoRA adapter"):
         lora.load(other, out / "adapter")
+
+
+def test_rates(directory, table, tmp_path):
+    """Of a narrow BERT, and of updates of low rank, unless they are given."""
+    train = table("train.tsv", samples.reviews(20))
+    given = {"run": {"model": str(directory("bert")), "task": "classification"}, "data": {"train": str(train)}}
+
+    def rate(*changes):
+        return task_settings.new(given, None, changes)["optim"]["lr"]
+
+    assert rate() == pytest.approx(3e-4) and rate("adapt.lora_rank=4") == pytest.approx(1e-3)
+    assert rate("adapt.lora_rank=4", "optim.lr=0.5") == 0.5

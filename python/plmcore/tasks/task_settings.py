@@ -116,6 +116,8 @@ def new(given: Settings, config: str | os.PathLike[str] | None, changes: Sequenc
     reads = result["adapt"]["layers"] is not None or result["adapt"]["pooling"] is not None
     if reads and not any("lm_weight" in layer.get("task", {}) for layer in layers):
         result["task"]["lm_weight"] = 0.0  # a language model has no such head
+    if result["adapt"]["lora_rank"] and not any("lr" in layer.get("optim", {}) for layer in layers):
+        result["optim"]["lr"] = max(result["optim"]["lr"], min(10 * result["optim"]["lr"], 1e-3))  # updates begin at 0
     table = result["data"]
     if not table["train"] and not table["folder"]:
         raise ArgumentError(f"finetune needs a file to learn from: {EXAMPLE}")
