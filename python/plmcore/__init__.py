@@ -44,11 +44,13 @@ _ON_FIRST_USE = (
     "objectives",
     "optim",
     "safetensors",
+    "tasks",
     "tokenizers",
     "train",
 )
 _FUNCTIONS_ON_FIRST_USE = {
     "LanguageModel": "language_model",
+    "finetune": "tasks.finetuning",
     "from_config": "language_model",
     "load": "language_model",
     "load_tokenizer": "tokenizers",

@@ -98,6 +98,26 @@ class LanguageModel:
 
         return generate.score(self, texts, targets, batch_size)
 
+    def classify(
+        self, texts: str | Sequence[str], pairs: str | Sequence[str] | None = None, batch_size: int = 32
+    ) -> dict[str, Any] | list[dict[str, Any]]:
+        """Of each text, or pair of texts, {"label", "probability", "probabilities"}; of a model with one number {"value"}.
+
+        lm.classify(["good film"]) -> [{"label": "positive", "probability": 0.98, ...}]
+        """
+        from plmcore.tasks import inference
+
+        return inference.classify(self, texts, pairs, batch_size)
+
+    def fill_mask(self, text: str, k: int = 5) -> list[dict[str, Any]] | list[list[dict[str, Any]]]:
+        """The k likeliest tokens for the mask of a text, [{"token", "probability", "text"}]; for several masks a list for each.
+
+        lm.fill_mask("Paris is the [MASK] of France.")
+        """
+        from plmcore.tasks import inference
+
+        return inference.fill_mask(self, text, k)
+
     def save(self, folder: str | os.PathLike[str], max_shard_bytes: int | None = None) -> None:
         """A directory that plm.load and transformers open: config, weights, tokenizer, and the other files this model came with."""
         folder = pathlib.Path(folder)

@@ -8,11 +8,12 @@ import sys
 from collections.abc import Sequence
 
 import plmcore
-from plmcore.cli import convert, corpus, demo, evaluate, generate, info, pretrain, show, tokenize
+from plmcore.cli import convert, corpus, demo, evaluate, finetune, generate, info, pretrain, show, tokenize
 
 COMMANDS = {
     "demo": demo,
     "pretrain": pretrain,
+    "finetune": finetune,
     "generate": generate,
     "evaluate": evaluate,
     "tokenize": tokenize,
@@ -26,6 +27,8 @@ examples:
   python -m plmcore demo --out run                train a tokenizer and a small GPT-2 for two minutes and read what it writes
   python -m plmcore pretrain gpt2 --size tiny --text book.txt --out run
                                                   train a tokenizer and a small GPT-2 on a text
+  python -m plmcore finetune model-dir --task classification --train train.tsv --dev dev.tsv --out run
+                                                  train a classifier on a table of texts and labels
   python -m plmcore convert model-dir new-dir     pytorch_model.bin to model.safetensors, without PyTorch and without running pickled code
   python -m plmcore generate model-dir --prompt "Once upon" --beams 4
                                                   write the text that follows a prompt

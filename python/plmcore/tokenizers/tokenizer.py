@@ -155,6 +155,15 @@ class Tokenizer:
         self.roles[role] = token
         self._settle()
 
+    def set_format(self, format: Format) -> None:
+        """Puts other special tokens, whose ids there must be, around texts from now on."""
+        native = getattr(self.backend, "native", None)
+        if native is None:
+            raise ArgumentError(f"a tokenizer of the kind {self.kind} keeps the format of its family")
+        native.post_processor = formats.processor_of(format, self.token_of)
+        self._format, self.changed = format, True
+        self._settle()
+
     # ---- text to ids ----
 
     def encode_ids(self, texts: Sequence[str]) -> list[np.ndarray]:

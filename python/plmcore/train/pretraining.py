@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import inspect
 import os
 import pathlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -15,12 +14,11 @@ from plmcore import language_model, models, optim, tokenizers
 from plmcore.files import atomic_directory, atomic_write
 from plmcore.train import (
     batching,
-    groups,
+    making,
     recipes,
     run_directory,
     run_settings,
     sampling,
-    schedules,
     settings,
     tensorboard,
 )
@@ -28,7 +26,7 @@ from plmcore.train.loop import Trainer
 from plmcore.train.recomputing import recompute_blocks
 from plmcore.train.run_data import RunData
 from plmcore.train.run_directory import RunDirectory
-from plmcore.train.settings import SettingError, Settings
+from plmcore.train.settings import Settings
 
 PROMPT, SAMPLE = 12, 60  # tokens
 
@@ -123,7 +121,8 @@ class _Pretraining:
         if options["tensorboard"]:
             self.run.tensorboard = tensorboard.writer(self.run.path)
         trainer = Trainer(
-            model, batching.Ahead(batches), self.optimizer(model), steps=options["steps"], schedule=self.schedule(), seed=seed,
+            model, batching.Ahead(batches), making.optimizer(model, self.settings["optim"]), steps=options["steps"],
+            schedule=making.schedule(self.settings["schedule"], options["steps"]), seed=seed,
             loss=batching.MeanLoss(model, options["label_smoothing"]), clip_norm=self.settings["optim"]["clip_norm"],
             nonfinite=options["nonfinite"], average=None if options["average"] is None else optim.EMA(model.parameters(), options["average"]),
             directory=self.run, save_every=options["save_every"], keep=options["keep"], log_every=options["log_every"],
@@ -161,29 +160,6 @@ class _Pretraining:
         values = {"vocab_size": tokenizer.vocab_size} | {k: v for k, v in special.items() if k in known} | values
         extra = {k: v for k, v in special.items() if k not in known and k != "decoder_start_token_id"}
         return kind(**values, extra=extra)
-
-    def optimizer(self, model) -> optim.Optimizer:
-        table = self.settings["optim"]
-        kind = optim.KINDS.get(table["kind"])
-        if kind is None:
-            raise SettingError(f"optim.kind must be one of {', '.join(optim.KINDS)}, got {table['kind']!r}")
-        takes = inspect.signature(kind.__init__).parameters
-        options = {k: v for k, v in table.items() if k in takes and k not in ("lr", "weight_decay") and v is not None}
-        if kind is optim.Adafactor:
-            options.pop("eps", None)
-        params = groups.parameter_groups(
-            model, lr=table["lr"], weight_decay=table["weight_decay"], layer_decay=table["layer_decay"]
-        )
-        return kind(params, lr=table["lr"], **options)
-
-    def schedule(self) -> schedules.Schedule:
-        table = {k: v for k, v in self.settings["schedule"].items() if v is not None}
-        kind = schedules.KINDS.get(table.pop("kind"))
-        if kind is None:
-            raise SettingError(f"schedule.kind must be one of {', '.join(schedules.KINDS)}")
-        takes = inspect.signature(kind).parameters
-        table["steps"] = self.settings["train"]["steps"]
-        return kind(**{k: v for k, v in table.items() if k in takes})
 
     def report(self, trainer: Trainer) -> None:
         run = self.settings["run"]

@@ -1,0 +1,114 @@
+"""What is done to a model before and while it learns a task: which parts learn, what they begin from."""
+
+from __future__ import annotations
+
+import pathlib
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from plmcore import draws, nn
+from plmcore._core import ArgumentError, assign
+from plmcore.tasks import lora
+from plmcore.tasks.features import Features
+from plmcore.train import groups
+from plmcore.train.loop import Trainer
+
+ADAPTER = "adapter"
+NOISE = 0x6E6F697365  # keeps these draws apart
+
+
+def prepare(model: nn.Module, table: Mapping[str, Any], seed: int) -> None:
+    """In this order: noise on the weights, fresh top layers, frozen parts, updates of low rank."""
+    if table["noise"]:
+        add_noise(model, table["noise"], seed)
+    if table["reinit"]:
+        reinitialise(model, table["reinit"])
+    freeze(model, table["freeze"])
+    if table["lora_rank"]:
+        if table["freeze"] is not None or table["unfreeze_every"] is not None:
+            raise ArgumentError("adapt.lora_rank freezes the body itself: leave adapt.freeze and adapt.unfreeze_every")
+        lora.attach(model, table["lora_rank"], table["lora_alpha"], table["lora_targets"])
+
+
+def finish(model: nn.Module, table: Mapping[str, Any], folder: pathlib.Path, source: str) -> None:
+    """Before the result is saved: the updates go into a directory of their own, and into the weights."""
+    if table["lora_rank"]:
+        lora.save(model, folder / ADAPTER, source)
+        lora.merge(model)
+
+
+def add_noise(model: nn.Module, strength: float, seed: int) -> None:
+    """NoisyTune: W + U(-strength / 2, strength / 2) std(W), for every tensor of the pre-trained body; one that is constant stays."""
+    if not strength >= 0:
+        raise ArgumentError(f"adapt.noise must be at least 0, got {strength}")
+    for number, (_, p) in enumerate(body_of(model).named_parameters()):
+        values = p.numpy()
+        drawn = draws.uniform(seed, NOISE, number, np.arange(values.size)).reshape(values.shape) - 0.5
+        assign(p, (values + drawn * strength * values.std()).astype(values.dtype))
+
+
+def reinitialise(model: nn.Module, layers: int) -> None:
+    """Draws the top `layers` layers, and the pooler where there is one, afresh, as for pre-training."""
+    top = highest(model)
+    if not 0 < layers <= top:
+        raise ArgumentError(f"adapt.reinit must be from 0 to the {top} layers of the model, got {layers}")
+    if isinstance(model, Features):
+        fresh = {f"body.{name}": p for name, p in type(model.body)(model.config).named_parameters()}
+    else:
+        fresh = dict(type(model)(model.config).named_parameters())
+    for name, p in model.named_parameters():
+        layer = groups.layer_of(name)
+        if (layer is not None and layer > top - layers) or ".pooler." in f".{name}.":
+            assign(p, fresh[name])
+
+
+def freeze(model: nn.Module, what: str | int | None) -> None:
+    """None; body: all but the head; embeddings; or a number: the embeddings and so many of the lowest layers."""
+    top = highest(model)
+    if what is None:
+        return
+    if what not in ("body", "embeddings") and not (str(what).isdigit() and int(what) <= top):
+        raise ArgumentError(
+            f"adapt.freeze must be none, embeddings, body or a number of layers up to {top}, got {what!r}"
+        )
+    body = {id(p) for p in body_of(model).parameters()}
+    for name, p in model.named_parameters():
+        if id(p) in body and (
+            what == "body" or groups.depth(name, top + 1) <= (0 if what == "embeddings" else int(what))
+        ):
+            p.requires_grad = False
+            p.grad = None
+
+
+def unfreezing(
+    model: nn.Module, table: Mapping[str, Any], per_epoch: int
+) -> Callable[[Trainer, Mapping[str, float]], None] | None:
+    """Gradual unfreezing (ULMFiT): the head alone first, then one layer more, from the top, every `unfreeze_every` epochs. A callback of the
+    loop, and a function of the step alone."""
+    every = table["unfreeze_every"]
+    if every is None:
+        return None
+    if not every > 0 or table["freeze"] is not None:
+        raise ArgumentError("adapt.unfreeze_every must be above 0, and adapt.freeze not set")
+    top = highest(model)
+
+    def thaw(trainer: Trainer, metrics: Mapping[str, float]) -> None:
+        lowest = top + 1 - int(trainer.step / (every * per_epoch))
+        for name, p in model.named_parameters():
+            p.requires_grad = groups.depth(name, top + 1) >= lowest
+            if not p.requires_grad:
+                p.grad = None
+
+    return thaw
+
+
+def body_of(model: nn.Module) -> nn.Module:
+    return getattr(model, "body", model)
+
+
+def highest(model: nn.Module) -> int:
+    """The number of the top layer, from 1."""
+    found = [groups.layer_of(name) for name, _ in model.named_parameters()]
+    return max((d for d in found if d is not None), default=0)

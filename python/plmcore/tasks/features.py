@@ -1,0 +1,140 @@
+"""A body as a source of features: which layers are read, how the tokens of a text become one vector, and a linear layer on top.
+
+Feature-based use (CoVe, ELMo) freezes the body; ULMFiT pools so and trains it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from plmcore import directory, nn, safetensors
+from plmcore._core import ArgumentError, FormatError, Tensor, ops
+from plmcore.files import atomic_write
+from plmcore.models import causal, heads
+from plmcore.models.config import Config
+from plmcore.models.outputs import Output
+from plmcore.models.padding import Encoded, Whole
+from plmcore.tasks.task_settings import width_of
+
+POOLINGS = ("first", "last", "mean", "max", "concat")
+LAYERS = ("num_hidden_layers", "n_layer", "n_layers")  # as configs call their number
+CONFIG, WEIGHTS = "features.json", "features.safetensors"
+
+
+class LayerMix(nn.Module):
+    """gamma sum_l softmax(w)_l h_l, over the embeddings and all layers (ELMo)."""
+
+    def __init__(self, count: int):
+        self.weights = nn.Parameter.new(nn.init.zeros, (count,))
+        self.gamma = nn.Parameter.new(nn.init.ones, (1,))
+
+    def __call__(self, states: Sequence[Tensor]) -> Tensor:
+        shares = ops.split(ops.softmax(self.weights), [1] * len(states), 0)
+        total = ops.mul(states[0], shares[0])
+        for h, share in zip(states[1:], shares[1:], strict=True):
+            total = ops.add(total, ops.mul(h, share))
+        return ops.mul(total, self.gamma)
+
+
+class Features(nn.Module):
+    """logits [B, L] of texts, or with pooling None [B, T, L] of tokens.
+
+    layers    "mix": learned weights; "last"; or the number of one, 0 for the embeddings
+    pooling   the first or last token, mean or max over tokens; "concat": [last; max; mean] (ULMFiT)
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        body: nn.Module,
+        layers: str | int = "mix",
+        pooling: str | None = "mean",
+        dropout: float = 0.1,
+    ):
+        if pooling is not None and pooling not in POOLINGS:
+            raise ArgumentError(f"adapt.pooling must be one of {', '.join(POOLINGS)}, got {pooling!r}")
+        count = next((getattr(config, key) + 1 for key in LAYERS if hasattr(config, key)), None)
+        if count is None:
+            raise ArgumentError(
+                f"adapt.layers and adapt.pooling read one stack of layers, and {config.model_type} has two"
+            )
+        if layers not in ("mix", "last") and not (isinstance(layers, int) and 0 <= layers < count):
+            raise ArgumentError(f"adapt.layers must be mix, last or 0 to {count - 1}, got {layers!r}")
+        self.config, self.body, self.layers, self.pooling = config, body, layers, pooling
+        self.mix = LayerMix(count) if layers == "mix" else None
+        self.dropout = nn.Dropout(dropout)
+        width = width_of(config)
+        self.classifier = nn.Linear(width * (3 if pooling == "concat" else 1), config.num_labels)
+
+    def __call__(
+        self, input_ids: Tensor, *, labels: Tensor | None = None, attention_mask: Tensor | None = None, **inputs: Any
+    ) -> Output:
+        states = self.body(input_ids, attention_mask=attention_mask, **inputs, output_hidden_states=True).hidden_states
+        x = (
+            self.mix(states) if self.mix is not None else states[-1 if self.layers == "last" else self.layers]
+        )  # [B, T, C]
+        encoded = Encoded(x, Whole(input_ids.shape), None)
+        if self.pooling is None:
+            encoded.rows = self.dropout(x)
+            return heads.language_model_output(encoded, labels, self.classifier)
+        mask = np.ones(tuple(input_ids.shape)) if attention_mask is None else attention_mask.numpy()
+        logits = self.classifier(self.dropout(self.pooled(encoded, mask)))  # [B, L]
+        loss = None if labels is None else heads.classification_loss(self.config, logits, labels)
+        return encoded.output(logits=logits, loss=loss)
+
+    def pooled(self, encoded: Encoded, mask: np.ndarray) -> Tensor:
+        """[B, C], or [B, 3 C]"""
+        states = encoded.rows  # [B, T, C], 0 for padding
+        B, T, _ = states.shape
+        places = {
+            "first": lambda: causal.rows_at(encoded, Tensor((mask != 0).argmax(1).astype(np.int64))),
+            "last": lambda: causal.rows_at(encoded, Tensor((T - 1 - (mask != 0)[:, ::-1].argmax(1)).astype(np.int64))),
+            "mean": lambda: ops.div(ops.sum(states, 1), Tensor(mask.sum(1, keepdims=True).astype(np.float32))),
+            "max": lambda: ops.max(ops.masked_fill(states, Tensor((mask == 0).reshape(B, T, 1)), -1e30), 1),
+        }
+        if self.pooling == "concat":
+            return ops.concat([places[name]() for name in ("last", "max", "mean")], 1)
+        return places[self.pooling]()
+
+
+def save(model: Features, folder: str | os.PathLike[str]) -> None:
+    """The body as a model directory, and beside it what reads its features."""
+    folder = pathlib.Path(folder)
+    directory.write_model(model.body, folder)
+    own = {name: np.array(t.numpy()) for name, t in model.state_dict().items() if not name.startswith("body.")}
+    safetensors.write(folder / WEIGHTS, own, {"format": "pt"})
+    keys = {
+        "layers": model.layers,
+        "pooling": model.pooling,
+        "num_labels": model.config.num_labels,
+        "dropout": model.dropout.p,
+    }
+    keys |= {"id2label": model.config.extra.get("id2label"), "problem_type": model.config.problem_type}
+    with atomic_write(folder / CONFIG) as f:
+        f.write((json.dumps(keys, indent=2) + "\n").encode())
+
+
+def load(folder: str | os.PathLike[str]) -> Any:
+    """A LanguageModel over the features of a directory that `save` wrote; lm.classify works."""
+    from plmcore import language_model
+
+    folder = pathlib.Path(folder)
+    keys = directory.read_json(folder / CONFIG)
+    lm = language_model.load(folder, "base")
+    config = lm.config.replace(num_labels=keys["num_labels"], problem_type=keys["problem_type"])
+    if keys["id2label"]:
+        config = config.replace(extra={**config.extra, "id2label": keys["id2label"]})
+    model = Features(config, lm.model, keys["layers"], keys["pooling"], keys["dropout"])
+    tensors, _ = safetensors.read(folder / WEIGHTS)
+    missing, unexpected = model.load_state_dict(tensors, strict=False)
+    wanted = [name for name in missing if not name.startswith("body.")]
+    if wanted or unexpected:
+        raise FormatError(f"'{folder / WEIGHTS}' does not fit its {CONFIG}: {', '.join(wanted or unexpected)}")
+    lm.model = model.eval()
+    return lm

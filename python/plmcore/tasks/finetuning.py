@@ -1,0 +1,246 @@
+"""From a model directory and labelled examples to a model for a task."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import pathlib
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import plmcore as plm
+from plmcore import data, language_model, optim
+from plmcore.files import atomic_directory, atomic_write
+from plmcore.tasks import adapting, features, language_modelling, task_model, task_settings
+from plmcore.tasks.language_modelling import TextExamples
+from plmcore.tasks.scoring import Scoring
+from plmcore.tasks.task_data import SPLITS, TaskData
+from plmcore.train import batching, checkpoint, making, run_directory, settings, tensorboard
+from plmcore.train.loop import Trainer
+from plmcore.train.recomputing import recompute_blocks
+from plmcore.train.run_directory import RunDirectory
+from plmcore.train.settings import Settings
+
+SCORES = "scores.json"
+
+
+def finetune(
+    model: str | os.PathLike[str] | None = None,
+    task: str | None = None,
+    *,
+    out: str | os.PathLike[str],
+    train: str | os.PathLike[str] | None = None,
+    dev: str | os.PathLike[str] | None = None,
+    test: str | os.PathLike[str] | None = None,
+    folder: str | os.PathLike[str] | None = None,
+    columns: Sequence[str] | None = None,
+    labels: Sequence[str] | None = None,
+    epochs: int | None = None,
+    steps: int | None = None,
+    save_every: int | None = None,
+    seed: int | None = None,
+    config: str | os.PathLike[str] | None = None,
+    changes: Sequence[str] = (),
+    resume: bool = False,
+    quiet: bool = False,
+    callbacks: Sequence[Callable[[Trainer, Mapping[str, float]], None]] = (),
+) -> language_model.LanguageModel:
+    """Trains the model of a directory for a task; the result is also the model directory `out`/final, its scores are `out`/scores.json.
+
+    `task` is a kind (classification, pair, regression, multiple-choice, tagging, qa, seq2seq, lm) with files, or a published task (sst2,
+    snli, ...) with files or with the `folder` it came in. `columns` as in tasks.records.read. `config` is the config.toml of
+    another run, `changes` are settings as "optim.lr=3e-4". With resume=True a run that was stopped goes on, bit for bit.
+    """
+    out = pathlib.Path(out)
+    paths = {"train": train, "dev": dev, "test": test, "folder": folder}
+    given: Settings = {
+        "run": {"task": task, "model": None if model is None else os.fspath(model), "seed": seed},
+        "data": {k: None if v is None else os.fspath(v) for k, v in paths.items()}
+        | {"columns": columns and list(columns), "labels": labels and list(labels)},
+        "train": {"epochs": epochs, "steps": steps, "save_every": save_every},
+    }
+    begun = out / run_directory.CONFIG
+    if resume and begun.exists():
+        chosen = task_settings.resumed(begun, given, config, changes)
+    else:
+        if not resume and has_run(out):
+            raise FileExistsError(f"'{out}' is not empty; --resume goes on with the run in it")
+        chosen = task_settings.new(given, config, changes)
+    task_data = TaskData(chosen)
+    task_data.check()
+    with RunDirectory(out, quiet=quiet) as run:
+        return _Finetuning(run, chosen, task_data, callbacks)()
+
+
+def has_run(folder: pathlib.Path) -> bool:
+    """Whether there is more than the log of a run that could not begin."""
+    return folder.is_dir() and any(p.name not in (".lock", run_directory.LOG) for p in folder.iterdir())
+
+
+class _Finetuning:
+    """One run."""
+
+    def __init__(self, run: RunDirectory, chosen: Settings, task_data: TaskData, callbacks: Sequence[Callable]):
+        self.run, self.settings, self.data, self.callbacks = run, chosen, task_data, callbacks
+
+    def __call__(self) -> language_model.LanguageModel:
+        run = self.settings["run"]
+        lm = task_model.load(pathlib.Path(run["model"]), self.data, self.run.say)
+        adapting.prepare(lm.model, self.settings["adapt"], run["seed"])
+        trainer = self.trainer(lm)
+        self.record_settings()
+        self.run.say(
+            f"{lm.config.model_type} for {self.settings['run']['task']}, {lm.model.num_parameters():,} parameters"
+            f" ({sum(p.size for p in lm.parameters() if p.requires_grad):,} trained); {self.examples('train').examples(0):,} examples; "
+            f"steps {trainer.step} to {trainer.steps}"
+        )
+        try:
+            trainer.run()
+        finally:
+            trainer.batches.close()
+            self.report(trainer)
+        self.choose_result(trainer)
+        self.finish(lm)
+        self.score(trainer)
+        self.run.say(f"model: {self.run.final}  curves: {self.run.path / run_directory.REPORT}")
+        return lm
+
+    # ---- training ----
+
+    def examples(self, split: str) -> Any:
+        return self._examples[split]
+
+    def make_examples(self, lm: language_model.LanguageModel) -> dict[str, Any]:
+        table = self.settings["data"]
+        if self.data.kind == "lm":
+            begun = (self.run.path / run_directory.CONFIG).exists()
+            corpora = {s: self.run.path / f"corpus-{s}" for s in SPLITS if table[s]}
+            for split, folder in corpora.items():
+                if not (begun and folder.exists()):
+                    language_modelling.write_corpus(folder, table[split], lm)
+            return {s: TextExamples(folder, lm, table["length"]) for s, folder in corpora.items()}
+        made = {split: self.data.examples(split, lm.tokenizer, lm.model) for split in self.data.records}
+        for split, examples in made.items():
+            if not examples.known:
+                self.run.say(f"{split}: not every record has a label, so that there are predictions and no scores")
+            else:
+                examples.scores(examples.right())  # a library that is missing is missed now
+            if examples.cut:
+                self.run.say(f"{split}: {examples.cut} texts have more than {table['length']} tokens")
+        return made
+
+    def scoring(self, split: str, *, final: bool = False) -> Any:
+        examples, batch = self._examples[split], self.settings["data"]["batch"]
+        return examples.scoring(batch) if self.data.kind == "lm" else Scoring(examples, batch, final=final)
+
+    def trainer(self, lm: language_model.LanguageModel) -> Trainer:
+        seed, options, table = self.settings["run"]["seed"], self.settings["train"], self.settings["data"]
+        self._examples = self.make_examples(lm)
+        batches: Any = data.Batches(self.examples("train"), table["batch"], seed=seed, drop_last=False)
+        per_epoch = batches.steps_per_epoch(0)
+        if table["accumulate"] > 1:
+            batches, per_epoch = (
+                batching.Accumulated(batches, table["accumulate"]),
+                max(1, per_epoch // table["accumulate"]),
+            )
+        steps = options["steps"] or options["epochs"] * per_epoch
+        evaluate = self.scoring("dev") if "dev" in self._examples else None
+        schedule = dict(self.settings["schedule"])
+        if schedule["warmup"] is None:
+            schedule["warmup"] = round(options["warmup_share"] * steps)
+        if options["recompute"]:
+            recompute_blocks(lm.model)
+        if options["tensorboard"]:
+            self.run.tensorboard = tensorboard.writer(self.run.path)
+        optimizer = making.optimizer(lm.model, self.settings["optim"])
+        unfreezing = adapting.unfreezing(lm.model, self.settings["adapt"], per_epoch)
+        trainer = Trainer(
+            lm.model, batching.Ahead(batches), optimizer, steps=steps, schedule=making.schedule(schedule, steps), seed=seed,
+            loss=self.examples("train").loss(lm.model), clip_norm=self.settings["optim"]["clip_norm"], nonfinite=options["nonfinite"],
+            average=None if options["average"] is None else optim.EMA(lm.parameters(), options["average"]),
+            directory=self.run, save_every=options["save_every"] or per_epoch, keep=options["keep"], log_every=options["log_every"],
+            evaluate=evaluate, evaluate_every=options["evaluate_every"] or per_epoch, patience=options["patience"],
+            callbacks=[*([unfreezing] if unfreezing else []), *self.callbacks], data=self.data.fingerprint,
+        )  # fmt: skip
+        saved = self.run.newest()
+        if saved is not None:
+            trainer.restore(saved)
+            self.run.say(f"going on from step {saved.step}")
+        self.run.forget_after(trainer.step)
+        if unfreezing:
+            unfreezing(trainer, {})
+        return trainer
+
+    def choose_result(self, trainer: Trainer) -> None:
+        """The weights of the last step, their average, or those of the checkpoint with the lowest loss."""
+        if trainer.average is not None:
+            for p, a in zip(trainer.average.params, trainer.average.averages, strict=True):
+                plm._core.assign(p, a)
+        elif self.settings["train"]["result"] == "best" and trainer.best is not None:
+            saved = [checkpoint.read(path) for path in checkpoint.steps_in(self.run.checkpoints)]
+            best = min((c for c in saved if c.state["score"] is not None), key=lambda c: c.state["score"])
+            trainer.model.load_state_dict(best.parts["weights"])
+            self.run.say(f"the result is that of step {best.step}")
+
+    # ---- what is left behind ----
+
+    @functools.cached_property
+    def defaults(self) -> Settings:
+        return task_settings.defaults(self.settings["run"]["task"], self.settings["run"]["model"])
+
+    def record_settings(self) -> None:
+        with atomic_write(self.run.path / run_directory.CONFIG) as f:
+            f.write(settings.dumps(self.settings, self.defaults).encode())
+
+    def report(self, trainer: Trainer) -> None:
+        run = self.settings["run"]
+        facts = {
+            "model": f"{pathlib.Path(run['model']).name}, {trainer.model.num_parameters():,} parameters",
+            "task": run["task"],
+            "steps": f"{trainer.step:,} of {trainer.steps:,}",
+            "time": f"{trainer.seconds / 60:.1f} minutes",
+            "seed": run["seed"],
+        }
+        self.run.write_report(f"{run['task']}: {self.run.path.name}", facts)
+
+    def finish(self, lm: language_model.LanguageModel) -> None:
+        lm.model.eval()
+        adapting.finish(lm.model, self.settings["adapt"], self.run.path, self.settings["run"]["model"])
+        with atomic_directory(self.run.final) as folder:
+            features.save(lm.model, folder) if isinstance(lm.model, features.Features) else lm.save(folder)
+            lm.tokenizer.save(folder)
+
+    def final_scoring(self, split: str, trainer: Trainer) -> Any:
+        """What was found after the last step, where that is the result; else it is found now."""
+        watched, adapt = trainer.evaluate, self.settings["adapt"]
+        last = trainer.average is None and self.settings["train"]["result"] == "last" and not adapt["lora_rank"]
+        if (
+            split == "dev"
+            and last
+            and trainer.score is not None
+            and watched.found is not None
+            and not self.examples("dev").generates
+        ):
+            return watched
+        scoring = self.scoring(split, final=True)
+        scoring(trainer.model)
+        return scoring
+
+    def score(self, trainer: Trainer) -> None:
+        """scores.json, metrics, and a file of predictions, for what was not learnt from."""
+        scores = {}
+        for split in self._examples:
+            if split == "train":
+                continue
+            scoring = self.final_scoring(split, trainer)
+            scores[split] = scoring.found
+            if self.data.kind != "lm":
+                with atomic_write(self.run.path / f"{split}-predictions.jsonl") as f:
+                    f.write("".join(json.dumps(p, ensure_ascii=False) + "\n" for p in scoring.predictions).encode())
+            if scores[split]:
+                self.run.record({"step": trainer.step, **{f"{split}_{k}": v for k, v in scores[split].items()}})
+                numbers = {k: v for k, v in scores[split].items() if not isinstance(v, str)}  # BLEU has a signature
+                self.run.say(f"{split}: " + ", ".join(f"{k} {v:.4g}" for k, v in numbers.items()))
+        with atomic_write(self.run.path / SCORES) as f:
+            f.write((json.dumps(scores, indent=2) + "\n").encode())

@@ -1,0 +1,106 @@
+"""What a trained model says about new texts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from plmcore._core import ArgumentError, Tensor
+from plmcore.autograd import no_grad
+from plmcore.tasks.examples import softmax
+from plmcore.tasks.features import Features
+from plmcore.tasks.rows import Rows, takes_types
+
+if TYPE_CHECKING:
+    from plmcore.language_model import LanguageModel
+
+Found = dict[str, Any]
+
+
+def classify(
+    lm: LanguageModel, texts: str | Sequence[str], pairs: str | Sequence[str] | None, batch_size: int
+) -> Found | list[Found]:
+    """See LanguageModel.classify."""
+    tokenizer = needed_tokenizer(lm, "classify")
+    if not isinstance(lm.model, Features) and lm.head != "sequence-classification":
+        raise ArgumentError(
+            f"classify: this model has the head {lm.head}; fine-tune it, or load it with head='sequence-classification'"
+        )
+    if isinstance(texts, str):
+        return classify(lm, [texts], None if pairs is None else [pairs], batch_size)[0]
+    rows = Rows(tokenizer, takes_types(lm.model, tokenizer))
+    limits = [n for n in (tokenizer.max_length, lm.config.longest) if n]
+    rows.add(list(texts), None if pairs is None else list(pairs), max_length=min(limits, default=None))
+    logits: dict[int, np.ndarray] = {}
+    order = np.argsort(-rows.lengths, kind="stable")
+    was_training = lm.model.training
+    lm.model.eval()
+    with no_grad():
+        for start in range(0, len(order), batch_size):
+            chosen = order[start : start + batch_size]
+            out = lm.model(**{name: Tensor(a) for name, a in rows.batch(chosen).items()})
+            logits.update(zip(chosen.tolist(), out.logits.numpy().astype(np.float64)))
+    lm.model.train(was_training)
+    return [described(lm, logits[i]) for i in range(len(rows))]
+
+
+def described(lm: LanguageModel, logits: np.ndarray) -> Found:
+    if lm.config.num_labels == 1:
+        return {"value": float(logits[0])}
+    names = lm.config.extra.get("id2label", {})
+    names = [names.get(str(i), f"LABEL_{i}") for i in range(len(logits))]
+    several = lm.config.problem_type == "multi_label_classification"
+    chances = 1 / (1 + np.exp(-logits)) if several else softmax(logits)
+    best = int(chances.argmax())
+    return {
+        "label": names[best],
+        "probability": float(chances[best]),
+        "probabilities": dict(zip(names, chances.tolist())),
+    }
+
+
+def fill_mask(lm: LanguageModel, text: str, k: int) -> list[Found] | list[list[Found]]:
+    """See LanguageModel.fill_mask."""
+    tokenizer = needed_tokenizer(lm, "fill_mask")
+    if lm.head not in ("masked-lm", "pretraining"):
+        raise ArgumentError(f"fill_mask: this model has the head {lm.head}, not one for masked tokens")
+    if k < 1:
+        raise ArgumentError(f"fill_mask: k must be at least 1, got {k}")
+    rows = Rows(tokenizer, takes_types(lm.model, tokenizer))
+    rows.add([text])
+    ids = rows.ids[0]
+    places = np.flatnonzero(ids == tokenizer.mask_token_id)
+    if not len(places):
+        raise ArgumentError(f"fill_mask: the text has no {tokenizer.mask_token}: {text!r}")
+    was_training = lm.model.training
+    lm.model.eval()
+    with no_grad():
+        out = lm.model(**{name: Tensor(a) for name, a in rows.batch([0]).items()})
+        logits = (out.prediction_logits if lm.head == "pretraining" else out.logits).numpy()[0].astype(np.float64)
+    lm.model.train(was_training)
+    found = [[filled(tokenizer, ids, at, i, p) for i, p in likeliest(logits[at], k)] for at in places]
+    return found[0] if len(found) == 1 else found
+
+
+def likeliest(logits: np.ndarray, k: int) -> list[tuple[int, float]]:
+    chances = softmax(logits)
+    best = np.argsort(-chances, kind="stable")[:k]
+    return [(int(i), float(chances[i])) for i in best]
+
+
+def filled(tokenizer: Any, ids: np.ndarray, at: int, token: int, probability: float) -> Found:
+    whole = ids.copy()
+    whole[at] = token
+    keep = (whole == tokenizer.mask_token_id) | ~np.isin(whole, tokenizer.special_ids)  # other masks are to be seen
+    return {
+        "token": tokenizer.decode([token], skip_special_tokens=False).strip(), "id": token, "probability": probability,
+        "text": tokenizer.decode(whole[keep], skip_special_tokens=False),
+    }  # fmt: skip
+
+
+def needed_tokenizer(lm: LanguageModel, what: str) -> Any:
+    if lm.tokenizer is None:
+        raise ArgumentError(f"{what}: this model has no tokenizer; load it from a directory with tokenizer files")
+    return lm.tokenizer

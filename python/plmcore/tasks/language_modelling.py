@@ -1,0 +1,78 @@
+"""Going on with pre-training on other text: the family's own objective, on a corpus in the run's directory."""
+
+from __future__ import annotations
+
+import pathlib
+from typing import Any
+
+from plmcore import data, models, nn, objectives
+from plmcore._core import ArgumentError
+from plmcore.language_model import LanguageModel
+from plmcore.models.config import Config
+from plmcore.train import held_out, recipes
+from plmcore.train.batching import MeanLoss
+
+
+def head_of(config: Config) -> str:
+    """The head that the directory was saved with, where it predicts tokens; else the family's first that does."""
+    heads = models.family(config).HEADS
+    predicting = ("pretraining", "masked-lm", "causal-lm", "seq2seq-lm")
+    own = models.head_of(config)
+    found = [own] if own in predicting else [h for h in ("masked-lm", "causal-lm", "seq2seq-lm") if h in heads]
+    if not found:
+        raise ArgumentError(f"{config.model_type} has no head that predicts tokens: it has {', '.join(heads)}")
+    return found[0]
+
+
+def objective_of(config: Config, head: str) -> dict[str, Any]:
+    """Name and settings of the objective that a head learns from."""
+    recipe = recipes.RECIPES.get(config.model_type)
+    if head == "masked-lm":
+        return {"name": "masked-lm"}
+    if head == "causal-lm" and config.model_type != "xlnet":
+        return {"name": "causal-lm"}
+    if recipe is None or head != recipe.head:
+        raise ArgumentError(f"there is no objective for {config.model_type} with the head {head}")
+    return {k: v for k, v in recipe.objective.items() if k != "most"}
+
+
+def write_corpus(folder: pathlib.Path, source: str, lm: LanguageModel) -> None:
+    """The text of a file or folder, as the family has its documents."""
+    recipe = recipes.RECIPES.get(lm.config.model_type)
+    layout = recipes.TEXT if recipe is None else recipe.data
+    data.write_corpus(folder, [source], lm.tokenizer, **layout, overwrite=True)
+
+
+class TextExamples:
+    """A corpus as the objective has it: what Batches and the loop ask for."""
+
+    known, generates, cut = True, False, 0
+
+    def __init__(self, folder: pathlib.Path, lm: LanguageModel, length: int):
+        table = objective_of(lm.config, lm.head)
+        corpus = data.Corpus.open(folder)
+        self.objective = objectives.make(table.pop("name"), corpus, lm.tokenizer, length=length, **table)
+        self.batch, self.lengths = self.objective.batch, self.objective.lengths
+
+    def __len__(self) -> int:
+        return len(self.objective)
+
+    def examples(self, epoch: int) -> int:
+        return self.objective.examples(epoch)
+
+    def loss(self, model: Any) -> MeanLoss:
+        return MeanLoss(model)
+
+    def scoring(self, batch: int) -> TextScoring:
+        batches = data.Batches(self.objective, batch, seed=0, shuffle=False, drop_last=False)
+        return TextScoring(batches, batches.steps_per_epoch(0))
+
+
+class TextScoring(held_out.HeldOutLoss):
+    """The loss on all of the text; `found` is that of the last call."""
+
+    found: dict[str, float] | None = None
+
+    def __call__(self, model: nn.Module) -> dict[str, float]:
+        self.found = super().__call__(model)
+        return self.found

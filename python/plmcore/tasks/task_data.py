@@ -1,0 +1,187 @@
+"""The data of a fine-tuning run: its records, its classes, and examples of them for the model."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import pathlib
+from typing import Any
+
+from plmcore import data, nn
+from plmcore._core import ArgumentError, FormatError
+from plmcore.data.readers import Record
+from plmcore.tasks import labels, records, spans
+from plmcore.tasks.examples import Classification, Examples, MultipleChoice, Regression
+from plmcore.tasks.rows import check_length
+from plmcore.tasks.seq2seq import Seq2Seq, TextLabels
+from plmcore.tasks.tagging import Tagging
+from plmcore.tasks.task_settings import kind_of
+from plmcore.tokenizers import Tokenizer
+from plmcore.train import checkpoint, run_data
+from plmcore.train.settings import Settings
+
+SPLITS = ("train", "dev", "test")
+ONE_TEXT = ("cola", "sst2", "imdb")  # of the declared tasks; the others with classes have two
+
+
+class TaskData:
+    """`records` by split, and `names`, the classes in the order of their numbers."""
+
+    def __init__(self, settings: Settings):
+        self.settings, self.table = settings, settings["data"]
+        self.kind = kind_of(settings["run"]["task"])
+        self.declared = data.TASKS.get(settings["run"]["task"])
+
+    def path(self, split: str) -> pathlib.Path:
+        """The file of a split, for messages; a folder where the task is published as one."""
+        return pathlib.Path(self.table[split] or self.table["folder"] or self.table["train"])
+
+    def check_files(self) -> None:
+        """Notes the digests of the files among the settings; an error if those of a run that goes on have changed."""
+        given = [pathlib.Path(self.table[k]) for k in (*SPLITS, "folder") if self.table[k]]
+        for path in given:
+            if not path.exists():
+                raise FileNotFoundError(f"there is no '{path}'")
+        now = [checkpoint.digest(f) for f in run_data.all_files(given)]
+        if self.table.get("digests") not in (None, now):
+            raise ArgumentError(
+                f"the data has changed since this run began ({', '.join(map(str, given))}): "
+                "it can go on with the old files, or begin again in another directory"
+            )
+        self.table["digests"] = now
+
+    @property
+    def fingerprint(self) -> str:
+        return hashlib.sha256(repr((self.table["digests"], self.names)).encode()).hexdigest()
+
+    @functools.cached_property
+    def records(self) -> dict[str, list[Record]]:
+        found = {split: self._read(split) for split in SPLITS}
+        if not found["train"]:
+            raise FormatError(f"'{self.path('train')}' has no records")
+        if self.kind in ("classification", "pair", "regression"):
+            labels.check_varied(found["train"], self.path("train"))
+        elif self.kind == "tagging":
+            labels.check_varied(found["train"], self.path("train"), "tags")
+        share = self.table["held_out"]
+        if not 0 <= share < 1:
+            raise ArgumentError(f"data.held_out must be in [0, 1), got {share}")
+        if share and not found["dev"]:
+            cut = len(found["train"]) - int(len(found["train"]) * share)
+            found["train"], found["dev"] = found["train"][:cut], found["train"][cut:]
+        if self.kind == "tagging" and self.settings["task"]["scheme"] == "bioes":
+            for r in (r for rs in found.values() for r in rs if r["tags"] is not None):
+                r["tags"] = labels.bioes(r["tags"])
+        return {split: rs for split, rs in found.items() if rs}
+
+    def _read(self, split: str) -> list[Record]:
+        if self.table[split]:
+            read = records.read(self.table[split], self.kind_in_file, self.table["columns"] or None)
+            if not read:
+                raise FormatError(f"'{self.table[split]}' has no records")
+            return read
+        if self.table["folder"] and split in self.declared.splits:
+            try:
+                found = list(self.declared.read(self.table["folder"], split))
+            except FileNotFoundError:
+                if split == "train":
+                    raise
+                return []
+            return [self._named(r) | {"line": f"{split} record {i}"} for i, r in enumerate(found, 1)]
+        return []
+
+    @property
+    def kind_in_file(self) -> str:
+        """What a file of a declared task has in a line."""
+        if self.kind == "classification" and self.declared is not None and self.declared.name not in ONE_TEXT:
+            return "pair"
+        return self.kind
+
+    def _named(self, record: Record) -> Record:
+        """A declared task numbers its labels; here they are texts."""
+        label = record.get("label")
+        if label is None:
+            return {**record, "label": None} if self.kind != "tagging" else record
+        return {**record, "label": self.declared.labels[label] if self.declared.labels else str(label)}
+
+    @functools.cached_property
+    def names(self) -> list[str]:
+        """The classes: those given, those of the declared task, or those that occur in what is learnt from."""
+        if self.kind not in ("classification", "pair", "tagging"):
+            return []
+        train = self.records["train"]
+        given = list(self.table["labels"])
+        if not given and self.declared is not None and self.declared.labels:
+            given = list(self.declared.labels)
+            found = {r["label"] for r in train}
+            if not found <= set(given) and found <= {str(i) for i in range(len(given))}:
+                given = [str(i) for i in range(len(given))]
+        names = given or labels.label_list(train, "tags" if self.kind == "tagging" else "label")
+        if len(set(names)) < max(2, len(names)):
+            raise ArgumentError(f"data.labels must name two classes or more, each once; got {', '.join(names)}")
+        return names
+
+    @property
+    def as_text(self) -> bool:
+        """Whether the model writes the label."""
+        wanted = self.settings["task"]["as_text"]
+        if wanted and self.kind not in ("classification", "pair", "regression"):
+            raise ArgumentError(f"task.as_text is for classes and numbers, not for {self.kind}")
+        return wanted
+
+    @property
+    def labels_needed(self) -> int:
+        """How many numbers the head gives."""
+        return 1 if self.kind == "regression" else max(2, len(self.names))
+
+    def examples(self, split: str, tokenizer: Tokenizer, model: nn.Module) -> Examples:
+        """The records of a split for a model. Where texts are longer than data.length and data.overlong says so, an error."""
+        length = self.table["length"]
+        check_length(length, model.config.longest, tokenizer.format.added(True))
+        common = (tokenizer, model, length, self.settings["task"])
+        made = self._examples(split, common)
+        if made.cut and self.table["overlong"] == "error":
+            raise ArgumentError(f"'{self.path(split)}': {made.cut} texts have more than data.length = {length} tokens")
+        return made
+
+    def targets(self, split: str) -> list[Any]:
+        """The numbers of the labels. A file to learn from, or to watch, must have them all."""
+        rs, path, needed = self.records[split], self.path(split), split != "test"
+        if self.kind == "regression":
+            return labels.values(rs, path, needed=needed)
+        if self.kind == "multiple-choice":
+            return labels.choices(rs, path, needed=needed)
+        if self.kind == "tagging":
+            return labels.tags(rs, self.names, path, needed=needed)
+        if self.kind == "seq2seq":
+            return labels.texts(rs, path, needed=needed)
+        return labels.number(rs, self.names, path, needed=needed)
+
+    def check(self) -> None:
+        """Finds what is wrong with the files before anything is written."""
+        self.check_files()
+        if self.kind == "lm":
+            return
+        if self.kind == "qa":
+            self.settings["task"]["unanswerable"] |= any(r["impossible"] for r in self.records["train"])
+        for split in self.records:
+            if self.kind == "qa":
+                spans.check_answers(self.records[split], self.path(split))
+            else:
+                self.targets(split)
+
+    def _examples(self, split: str, common: tuple[Any, ...]) -> Examples:
+        rs = self.records[split]
+        if self.kind == "qa":
+            table, (tokenizer, _, length, _) = self.settings["task"], common
+            spans.check_stride(table["stride"], length, tokenizer.format.added(True), table["question_length"])
+            return spans.Spans(rs, *common)
+        targets = self.targets(split)
+        if self.as_text:
+            return TextLabels(rs, targets, self.names, self.settings["run"]["task"], *common)
+        if self.kind == "seq2seq":
+            return Seq2Seq(rs, *common)
+        if self.kind == "multiple-choice":
+            return MultipleChoice(rs, targets, *common)
+        kinds = {"regression": Regression, "tagging": Tagging}
+        return kinds.get(self.kind, Classification)(rs, targets, self.names, *common)

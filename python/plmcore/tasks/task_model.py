@@ -1,0 +1,87 @@
+"""The model of a directory with the head that a task needs."""
+
+from __future__ import annotations
+
+import pathlib
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import plmcore as plm
+from plmcore import directory, language_model, models, nn
+from plmcore._core import ArgumentError
+from plmcore.models.config import Config
+from plmcore.tasks import decoder_format, language_modelling
+from plmcore.tasks.features import Features
+from plmcore.tasks.task_data import TaskData
+
+HEADS = {
+    "tagging": "token-classification", "qa": "question-answering", "multiple-choice": "multiple-choice", "seq2seq": "seq2seq-lm",
+}  # fmt: skip
+
+
+def load(folder: pathlib.Path, task_data: TaskData, say: Callable[[str], None]) -> language_model.LanguageModel:
+    """What is new, the head and rows for new tokens, is drawn with the run's seed. Decoders get GPT-1's special tokens."""
+    adapt = task_data.settings["adapt"]
+    reads = adapt["layers"] is not None or adapt["pooling"] is not None
+    plm.seed(task_data.settings["run"]["seed"])
+    head = (
+        "base" if reads else head_for("seq2seq" if task_data.as_text else task_data.kind, directory.read_config(folder))
+    )
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        lm = language_model.load(folder, head, **changes_for(task_data), dtype="float32")
+    for warning in said:
+        say(str(warning.message))
+    if lm.tokenizer is None:
+        raise ArgumentError(f"'{folder}' has no tokenizer files, and texts must become ids")
+    if task_data.kind != "lm" and not decoder_format.has_format(lm.tokenizer):
+        decoder_format.give_format(lm.tokenizer)
+        lm.model = decoder_format.grown(lm.model, lm.tokenizer)
+    if reads:
+        if task_data.kind not in ("classification", "pair", "regression", "tagging"):
+            raise ArgumentError(
+                f"adapt.layers and adapt.pooling are for classes, numbers and tags, not for {task_data.kind}"
+            )
+        pooling = None if task_data.kind == "tagging" else adapt["pooling"] or "mean"
+        layers = "last" if adapt["layers"] is None else adapt["layers"]
+        lm.model = Features(lm.config, lm.model, layers, pooling)
+    if task_data.names and not task_data.as_text:
+        names = dict(enumerate(task_data.names))
+        extra = {"id2label": {str(i): n for i, n in names.items()}, "label2id": {n: i for i, n in names.items()}}
+        set_config(lm.model, lm.config.replace(extra={**lm.config.extra, **extra}))
+    return lm
+
+
+def head_for(kind: str, config: Config) -> str:
+    if kind == "lm":
+        return language_modelling.head_of(config)
+    heads = models.family(config).HEADS
+    wanted = HEADS.get(kind, "sequence-classification")
+    if kind == "multiple-choice" and wanted not in heads:
+        wanted = "double-heads"
+    if wanted not in heads:
+        raise ArgumentError(f"{config.model_type} has no head for {kind}: it has {', '.join(heads)}")
+    return wanted
+
+
+def changes_for(task_data: TaskData) -> dict[str, Any]:
+    """What the task asks of the config."""
+    problems = {
+        "classification": "single_label_classification",
+        "pair": "single_label_classification",
+        "regression": "regression",
+    }
+    if task_data.kind == "tagging":
+        return {"num_labels": task_data.labels_needed}
+    if task_data.kind not in problems or task_data.as_text:
+        return {}
+    return {"num_labels": task_data.labels_needed, "problem_type": problems[task_data.kind]}
+
+
+def set_config(model: nn.Module, config: Config) -> None:
+    """A config for the model and all of its parts that had the old one."""
+    old = model.config
+    for module in model.modules():
+        if getattr(module, "config", None) is old:
+            module.config = config

@@ -1,0 +1,180 @@
+"""The settings of a fine-tuning run: those usual for the family and the task, changed by a config.toml, by a command and by single assignments."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+from collections.abc import Sequence
+from typing import Any
+
+from plmcore import data, directory
+from plmcore._core import ArgumentError
+from plmcore.evaluate import metrics
+from plmcore.models.config import Config
+from plmcore.tasks.records import KINDS
+from plmcore.train import settings
+from plmcore.train.settings import SettingError, Settings
+
+EXAMPLE = "plmcore finetune DIR --task classification --train FILE --out RUN"
+OF_DECLARED = {"choice": "multiple-choice", "span": "qa", "translation": "seq2seq"}  # kinds of plmcore.data's tasks
+METRICS = {
+    "classification": ["accuracy"], "pair": ["accuracy"], "regression": ["pearson", "spearman"], "multiple-choice": ["accuracy"],
+    "tagging": ["token_accuracy"], "qa": ["squad"], "seq2seq": ["bleu"], "lm": [],
+}  # fmt: skip
+LENGTHS = {
+    "classification": 128,
+    "pair": 128,
+    "regression": 128,
+    "multiple-choice": 128,
+    "tagging": 128,
+    "qa": 384,
+    "seq2seq": 128,
+    "lm": 512,
+}
+HARMLESS = (
+    "train.save_every",
+    "train.keep",
+    "train.log_every",
+    "train.tensorboard",
+    "data.train",
+    "data.dev",
+    "data.test",
+    "data.folder",
+)
+WIDE = 512  # narrower models have ten times the published rates
+
+
+def kind_of(task: str) -> str:
+    """The kind of a task: its name itself, or that of one that plmcore.data declares."""
+    if task in KINDS:
+        return task
+    if task not in data.TASKS:
+        near = settings._nearest(task, [*KINDS, *data.TASKS])
+        raise ArgumentError(f"there is no task {task!r}{near}")
+    declared = data.task(task)
+    if declared.kind == "answer":
+        raise ArgumentError(f"{task} is scored without training: plmcore evaluate")
+    return OF_DECLARED.get(declared.kind, declared.kind)
+
+
+def defaults(task: str, folder: str | os.PathLike[str]) -> Settings:
+    """All settings of a run, each with its value; None where there is none."""
+    kind, config = kind_of(task), directory.read_config(folder)
+    family, t5 = config.model_type, config.model_type == "t5"
+    decoder = family in ("openai-gpt", "gpt2", "gpt3")
+    rate = 1e-3 if t5 else 6.25e-5 if decoder else 3e-5
+    if width_of(config) < WIDE and not t5:
+        rate *= 10
+    length = min(LENGTHS[kind], config.longest or LENGTHS[kind])
+    return {
+        "run": {"task": task, "model": os.fspath(folder), "seed": 0},
+        "data": {
+            "train": None, "dev": None, "test": None, "folder": None, "columns": [], "labels": [], "held_out": 0.0, "length": length,
+            "overlong": "cut", "batch": 12 if kind == "qa" else 32, "accumulate": 1,
+        },
+        "task": {
+            "metrics": list(metrics.TASKS.get(task.replace("-", "_"), METRICS[kind])), "label_smoothing": 0.1 if family == "bart" and kind == "seq2seq" else 0.0,
+            "lm_weight": 0.5 if family == "openai-gpt" and kind != "regression" else 0.0, "both_orders": False, "as_text": False, "scheme": "none",
+            "stride": None, "question_length": None, "answer_length": 30,
+            "n_best": 5, "null_threshold": 0.0, "unanswerable": False, "prefix": "", "target_length": None, "beams": 1,
+        },
+        "adapt": {
+            "layers": None, "pooling": None, "freeze": None, "unfreeze_every": None, "reinit": 0, "noise": 0.0, "lora_rank": 0, "lora_alpha": 16.0, "lora_targets": ["attn.qkv"],
+        },
+        "optim": {
+            "kind": "adafactor" if t5 else "adamw", "lr": rate, "betas": [0.9, 0.999], "eps": 1e-8, "weight_decay": 0.0 if t5 else 0.01,
+            "clip_norm": None if t5 else 1.0, "layer_decay": 1.0,
+        },
+        "schedule": {
+            "kind": "constant" if t5 else "linear", "warmup": None, "floor": 0.0,
+            **dict.fromkeys(("width", "power", "hold", "cut", "ratio", "every", "start", "slope", "rise")),
+        },
+        "train": {
+            "epochs": 3, "steps": None, "warmup_share": 0.0 if t5 else 0.002 if decoder else 0.1, "log_every": 10, "save_every": None, "keep": 2,
+            "evaluate_every": None, "patience": None, "average": None, "result": "last", "nonfinite": "stop", "recompute": False, "tensorboard": False,
+        },
+    }  # fmt: skip
+
+
+def width_of(config: Config) -> int:
+    return next(getattr(config, key) for key in ("hidden_size", "n_embd", "d_model", "dim") if hasattr(config, key))
+
+
+def new(given: Settings, config: str | os.PathLike[str] | None, changes: Sequence[str]) -> Settings:
+    """The usual ones, changed by the config, by what was given, and by single settings, in this order."""
+    stored = settings.read(pathlib.Path(config)) if config is not None else {}
+    stored.get("data", {}).pop("digests", None)
+    layers = [stored, stated(given), *single(changes)]
+    run = {k: v for layer in layers for k, v in layer.get("run", {}).items()}
+    for key, what in (
+        ("model", "a model directory"),
+        ("task", f"a task, one of {', '.join(KINDS)} or a name of plmcore.data"),
+    ):
+        if not run.get(key):
+            raise ArgumentError(f"finetune needs {what}: {EXAMPLE}")
+    result = settings.merged(defaults(run["task"], run["model"]), *layers)
+    reads = result["adapt"]["layers"] is not None or result["adapt"]["pooling"] is not None
+    if reads and not any("lm_weight" in layer.get("task", {}) for layer in layers):
+        result["task"]["lm_weight"] = 0.0  # a language model has no such head
+    if result["adapt"]["lora_rank"] and not any("lr" in layer.get("optim", {}) for layer in layers):
+        result["optim"]["lr"] = max(result["optim"]["lr"], min(10 * result["optim"]["lr"], 1e-3))  # updates begin at 0
+    table = result["data"]
+    if not table["train"] and not table["folder"]:
+        raise ArgumentError(f"finetune needs a file to learn from: {EXAMPLE}")
+    if table["folder"] and run["task"] not in data.TASKS:
+        raise ArgumentError(f"--data is the folder of a published task, and {run['task']!r} is none; give --train FILE")
+    for section, key, known in (
+        ("data", "overlong", ("cut", "error")),
+        ("task", "scheme", ("none", "bioes")),
+        ("train", "result", ("last", "best")),
+    ):
+        if result[section][key] not in known:
+            raise SettingError(f"{section}.{key} must be {' or '.join(known)}, got {result[section][key]!r}")
+    for name in result["task"]["metrics"]:
+        metrics.metric(name)
+    length = table["length"]
+    lengths = {
+        "stride": min(128 if kind_of(run["task"]) == "qa" else 16, length // 4),
+        "question_length": min(64, length // 4),
+        "target_length": length,
+    }
+    result["task"] |= {key: value for key, value in lengths.items() if result["task"][key] is None}
+    return result
+
+
+def resumed(
+    begun: pathlib.Path, given: Settings, config: str | os.PathLike[str] | None, changes: Sequence[str]
+) -> Settings:
+    """Those of the run; what is given again must be the same, but for what changes no bit of the result."""
+    stored = settings.read(begun)
+    digests = stored.get("data", {}).pop("digests", None)
+    run = stored.get("run", {})
+    if not isinstance(run.get("task"), str) or not isinstance(run.get("model"), str):
+        raise SettingError(f"'{begun}' must say run.task and run.model")
+    known = settings.merged(defaults(run["task"], run["model"]), stored)
+    layers = [stated(given), *single(changes)]
+    if config is not None:
+        layers.insert(0, settings.read(pathlib.Path(config)))
+        layers[0].get("data", {}).pop("digests", None)
+    wanted = settings.merged(known, *layers)
+    for name in settings.differences(known, wanted):
+        if name not in HARMLESS:
+            section, _, key = name.partition(".")
+            raise SettingError(
+                f"the run in '{begun.parent}' has {name} = {known[section][key]!r}, not {wanted[section][key]!r}; "
+                "start another one in an empty directory"
+            )
+    wanted["data"]["digests"] = digests
+    return wanted
+
+
+def single(changes: Sequence[str]) -> list[Settings]:
+    parsed = [settings.parse(text) for text in changes]
+    return [{section: {key: value}} for section, key, value in parsed]
+
+
+def stated(given: Settings) -> Settings:
+    tables: dict[str, dict[str, Any]] = {
+        s: {k: v for k, v in table.items() if v is not None} for s, table in given.items()
+    }
+    return {section: table for section, table in tables.items() if table}

@@ -1,0 +1,153 @@
+import json
+
+import numpy as np
+import plmcore as plm
+import pytest
+import samples
+from plmcore.tasks import adapting, task_settings
+from plmcore.tasks.features import Features
+from plmcore.train import groups
+
+FAST = ["data.length=32", "data.batch=16", "optim.lr=3e-3"]
+NONE = {"freeze": None, "unfreeze_every": None, "reinit": 0, "noise": 0.0, "lora_rank": 0}
+
+
+def classifier(directory, family="bert"):
+    folder = directory(family)
+    plm.seed(5)
+    with pytest.warns(UserWarning, match="drawn at random"):
+        return plm.load(folder, head="sequence-classification").model
+
+
+def weights(model):
+    return {name: np.array(t.numpy()) for name, t in model.state_dict().items()}
+
+
+def test_noise_is_in_proportion_to_each_tensor(directory):
+    model = classifier(directory)
+    before = weights(model)
+    adapting.add_noise(model, 0.2, seed=1)
+    after = weights(model)
+    for name in before:
+        moved, width = np.abs(after[name] - before[name]).max(), 0.1 * before[name].std()
+        if name.startswith("body.") and width > 0:
+            assert 0.5 * width < moved <= width * 1.001, name
+        else:
+            assert moved == 0, name
+    again = classifier(directory)
+    adapting.add_noise(again, 0.2, seed=1)
+    assert all((weights(again)[n] == after[n]).all() for n in after)
+
+
+def test_fresh_top_layers(directory):
+    model = classifier(directory)
+    before = weights(model)
+    adapting.reinitialise(model, 1)
+    changed = {name for name, value in weights(model).items() if (value != before[name]).any()}
+    assert changed and all(".blocks.1." in n or ".pooler." in n for n in changed)
+    assert {n for n in before if ".blocks.1." in n and before[n].ndim == 2} <= changed
+    with pytest.raises(ValueError, match="from 0 to the 2 layers"):
+        adapting.reinitialise(model, 3)
+    base = plm.load(directory("bert"), head="base").model
+    reads = Features(base.config, base, "mix")
+    before = weights(reads)
+    adapting.reinitialise(reads, 2)
+    changed = {name for name, value in weights(reads).items() if (value != before[name]).any()}
+    assert changed and all(".blocks." in n or ".pooler." in n for n in changed)
+
+
+@pytest.mark.parametrize(("what", "frozen"), [("embeddings", {0}), (1, {0, 1}), ("body", {0, 1, 2, "pooler"})])
+def test_frozen_parts(directory, what, frozen):
+    model = classifier(directory)
+    adapting.freeze(model, what)
+    for name, p in model.named_parameters():
+        part = "pooler" if "pooler" in name else groups.depth(name, 3)
+        assert p.requires_grad == (part not in frozen), name
+    with pytest.raises(ValueError, match="adapt.freeze must be none"):
+        adapting.freeze(model, "tail")
+
+
+def test_layers_thaw_from_the_top(directory):
+    model = classifier(directory)
+    thaw = adapting.unfreezing(model, NONE | {"unfreeze_every": 1}, per_epoch=10)
+
+    class At:
+        step = 0
+
+    seen = []
+    for At.step in (0, 9, 10, 20, 30, 100):
+        thaw(At, {})
+        seen.append(min(groups.depth(n, 3) for n, p in model.named_parameters() if p.requires_grad))
+    assert seen == [3, 3, 2, 1, 0, 0]
+
+
+def test_only_what_is_not_frozen_learns(directory, table, tmp_path):
+    start = weights(plm.load(directory("bert")).model)
+    train = table("train.tsv", samples.reviews(64))
+    plm.finetune(
+        directory("bert"),
+        "classification",
+        train=train,
+        out=tmp_path / "run",
+        epochs=1,
+        quiet=True,
+        changes=[*FAST, "adapt.freeze=1"],
+    )
+    end = weights(plm.load(tmp_path / "run" / "final").model)
+    for name in (n for n in end if n in start):
+        same = (end[name] == start[name]).all()
+        assert same == (groups.depth(name, 3) <= 1), name
+
+
+@pytest.mark.parametrize("family", ["bert", "gpt2"])
+def test_lora(directory, table, tmp_path, family):
+    start = weights(plm.load(directory(family)).model)
+    out = tmp_path / "run"
+    plm.finetune(
+        directory(family), "classification", train=table("train.tsv", samples.reviews(96)), dev=table("dev.tsv", samples.reviews(32, 96)),
+        out=out, epochs=16, quiet=True, changes=[*FAST, "optim.lr=1e-2", "adapt.lora_rank=4", 'adapt.lora_targets=["attn.qkv", "mlp.up"]'],
+    )  # fmt: skip
+    scores = json.loads((out / "scores.json").read_text())["dev"]
+    assert scores["accuracy"] >= 0.9
+    merged = plm.load(out / "final")
+    changed = {
+        n
+        for n, v in weights(merged.model).items()
+        if n in start and v.shape == start[n].shape and (v != start[n]).any()
+    }
+    assert {n.rpartition(".blocks.")[2][2:] for n in changed} == {"attn.qkv.weight", "mlp.up.weight"}
+
+    config = json.loads((out / "adapter" / "adapter_config.json").read_text())
+    assert config["peft_type"] == "LORA" and config["r"] == 4 and config["fan_in_fan_out"] == (family == "gpt2")
+    targets = {"bert": ["dense", "key", "query", "value"], "gpt2": ["c_attn", "c_fc"]}
+    assert config["target_modules"] == targets[family]
+    tensors, _ = plm.safetensors.read(out / "adapter" / "adapter_model.safetensors")
+    key = {"bert": "bert.encoder.layer.0.attention.self.query", "gpt2": "transformer.h.0.attn.c_attn"}[family]
+    assert tensors[f"base_model.model.{key}.lora_A.weight"].shape == (4, 32)
+    assert tensors[f"base_model.model.{key}.lora_B.weight"].shape == ({"bert": 32, "gpt2": 96}[family], 4)
+    if family == "gpt2":
+        return  # its table of tokens has grown
+    plm.seed(0)
+    with pytest.warns(UserWarning, match="drawn at random"):
+        other = plm.load(directory(family), head="sequence-classification").model
+    from plmcore.tasks import lora
+
+    lora.load(other, out / "adapter")
+    for name, value in weights(other).items():
+        if ".pooler." not in name:
+            np.testing.assert_allclose(value, weights(merged.model)[name], atol=1e-6, err_msg=name)
+    (out / "adapter" / "adapter_config.json").write_text("{}")
+    with pytest.raises(plm.FormatError, match="not the config of a LoRA adapter"):
+        lora.load(other, out / "adapter")
+
+
+def test_rates(directory, table, tmp_path):
+    """Of a narrow BERT, and of updates of low rank, unless they are given."""
+    train = table("train.tsv", samples.reviews(20))
+    given = {"run": {"model": str(directory("bert")), "task": "classification"}, "data": {"train": str(train)}}
+
+    def rate(*changes):
+        return task_settings.new(given, None, changes)["optim"]["lr"]
+
+    assert rate() == pytest.approx(3e-4) and rate("adapt.lora_rank=4") == pytest.approx(1e-3)
+    assert rate("adapt.lora_rank=4", "optim.lr=0.5") == 0.5

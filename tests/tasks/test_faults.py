@@ -1,0 +1,134 @@
+"""What can be wrong with the data of a fine-tuning run, and runs that are stopped."""
+
+import json
+
+import plmcore as plm
+import pytest
+import samples
+from plmcore import cli
+from plmcore.train.settings import SettingError
+
+FAST = ["data.length=32", "data.batch=16", "optim.lr=3e-3"]
+
+
+def tune(directory, task, out, **options):
+    changes = [*FAST, *options.pop("changes", ())]
+    return plm.finetune(directory, task, out=out, quiet=True, changes=changes, **options)
+
+
+@pytest.mark.parametrize(
+    ("rows", "error"),
+    [
+        ([], "has no records"),
+        ([("text", "label")], "has no records"),
+        ([("a good cat", "good"), ("a nice cat", "good")], "all labels are 'good' in 2 records"),
+        ([("a", "x"), ("b", "y"), ("c", "d", "e")], r"train.tsv', line 3: 2 fields expected \(text, label\), got 3"),
+        ([("a", "x"), ("b",)], "line 2: 2 fields expected"),
+        ([("a", "b", "c", "d")] * 2, "line 1: 4 columns .* --columns"),
+    ],
+)
+def test_tables_that_cannot_be_learnt_from(directory, table, tmp_path, rows, error):
+    with pytest.raises(plm.FormatError, match=error):
+        tune(directory("bert"), "classification", tmp_path / "run", train=table("train.tsv", rows))
+    assert not (tmp_path / "run").exists()
+
+
+def test_labels_that_are_not_in_the_list(directory, table, tmp_path):
+    train, dev = table("train.tsv", samples.reviews(20)), table("dev.tsv", [("a cat", "good"), ("a dog", "middling")])
+    with pytest.raises(plm.FormatError, match=r"dev.tsv', line 2: the label 'middling' is not one of bad, good"):
+        tune(directory("bert"), "classification", tmp_path / "a", train=train, dev=dev)
+    with pytest.raises(plm.FormatError, match=r"train.tsv', line \d+: the label 'bad' is not one of good, fair"):
+        tune(directory("bert"), "classification", tmp_path / "b", train=train, labels=["good", "fair"])
+    with pytest.raises(ValueError, match="must name two classes or more"):
+        tune(directory("bert"), "classification", tmp_path / "c", train=train, labels=["good", "good"])
+    with pytest.raises(plm.FormatError, match="line 1: the label must be a number, got 'good'"):
+        tune(directory("bert"), "regression", tmp_path / "d", train=table("r.tsv", [("a", "good"), ("b", "1")]))
+    header = [("context", "choice0", "choice1", "label")]
+    with pytest.raises(plm.FormatError, match="line 2: the label must be the number of a choice, 0 to 1, got '2'"):
+        tune(directory("bert"), "multiple-choice", tmp_path / "e", train=table("m.tsv", [*header, ("a", "b", "c", 2)]))
+
+
+def test_texts_that_do_not_fit(directory, table, tmp_path):
+    long = [("the cat " * 40, "bad"), ("the dog", "good")]
+    train = table("train.tsv", long)
+    with pytest.raises(ValueError, match="1 texts have more than data.length = 32 tokens"):
+        tune(directory("bert"), "classification", tmp_path / "a", train=train, changes=["data.overlong=error"])
+    with pytest.raises(ValueError, match="data.length is 100, more than the 64 positions"):
+        tune(directory("bert"), "classification", tmp_path / "b", train=train, changes=["data.length=100"])
+    with pytest.raises(ValueError, match="leave no room for a text"):
+        tune(directory("bert"), "classification", tmp_path / "c", train=train, changes=["data.length=3"])
+    tune(directory("bert"), "classification", tmp_path / "d", train=train, steps=1)
+    tune(
+        directory("bert"), "classification", tmp_path / "c", train=train, steps=1
+    )  # the place of a run that could not begin
+    assert "train: 1 texts have more than 32 tokens" in (tmp_path / "d" / "log.txt").read_text()
+
+
+def test_answers_that_do_not_stand_where_they_should(directory, tmp_path):
+    squad = samples.questions(4)
+    squad["data"][0]["paragraphs"][2]["qas"][0]["answers"][0]["answer_start"] = 0
+    (tmp_path / "train.json").write_text(json.dumps(squad))
+    with pytest.raises(plm.FormatError, match=r"train.json', q2: the answer '\w+' does not stand at character 0"):
+        tune(directory("bert"), "qa", tmp_path / "run", train=tmp_path / "train.json")
+
+
+def test_tasks_and_settings_that_there_are_not(directory, table, tmp_path, capsys):
+    train = table("train.tsv", samples.reviews(20))
+    with pytest.raises(ValueError, match="there is no task 'clasification'; did you mean classification"):
+        tune(directory("bert"), "clasification", tmp_path / "a", train=train)
+    with pytest.raises(SettingError, match="did you mean optim.lr"):
+        tune(directory("bert"), "classification", tmp_path / "b", train=train, changes=["optim.lrr=1"])
+    with pytest.raises(ValueError, match="t5 has no head for multiple-choice"):
+        header = [("context", "choice0", "choice1", "label")]
+        tune(directory("t5"), "multiple-choice", tmp_path / "c", train=table("m.tsv", header + samples.choices(4)))
+    assert (
+        cli.main(
+            [
+                "finetune",
+                str(directory("bert")),
+                "--task",
+                "pair",
+                "--train",
+                "nowhere.tsv",
+                "--out",
+                str(tmp_path / "d"),
+            ]
+        )
+        == 1
+    )
+    assert "there is no 'nowhere.tsv'" in capsys.readouterr().err
+    assert cli.main(["finetune", "--task", "pair", "--train", str(train), "--out", str(tmp_path / "e")]) == 1
+    assert "finetune needs a model directory" in capsys.readouterr().err
+
+
+class Stop(Exception):
+    pass
+
+
+def test_a_run_that_was_stopped_goes_on_bit_for_bit(directory, table, tmp_path):
+    train, dev = table("train.tsv", samples.reviews(64)), table("dev.tsv", samples.reviews(16, 64))
+    options = dict(
+        train=train, dev=dev, save_every=2, epochs=2, changes=["adapt.unfreeze_every=0.5", "adapt.noise=0.1"]
+    )
+
+    def stop(trainer, metrics):
+        if trainer.step == 5:
+            raise Stop
+
+    tune(directory("bert"), "classification", tmp_path / "whole", **options)
+    with pytest.raises(Stop):
+        tune(directory("bert"), "classification", tmp_path / "halves", **options, callbacks=[stop])
+    assert not (tmp_path / "halves" / "final").exists()
+    tune(None, None, tmp_path / "halves", resume=True, changes=[])
+    whole, halves = ((tmp_path / n / "final" / "model.safetensors").read_bytes() for n in ("whole", "halves"))
+    assert whole == halves
+    a, b = ((tmp_path / n / "scores.json").read_text() for n in ("whole", "halves"))
+    assert a == b
+
+    with pytest.raises(SettingError, match="has optim.lr = 0.003, not 0.1"):
+        tune(None, None, tmp_path / "halves", resume=True, changes=["optim.lr=0.1"])
+    with pytest.raises(FileExistsError, match="--resume"):
+        tune(directory("bert"), "classification", tmp_path / "halves", **options)
+    table("train.tsv", samples.reviews(60))
+    with pytest.raises(ValueError, match="the data has changed"):
+        tune(None, None, tmp_path / "halves", resume=True)

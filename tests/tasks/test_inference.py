@@ -1,0 +1,50 @@
+import numpy as np
+import plmcore as plm
+import pytest
+
+
+@pytest.mark.parametrize("family", ["bert", "roberta"])
+def test_the_likeliest_tokens_for_a_mask(directory, family):
+    lm = plm.load(directory(family))
+    mask = lm.tokenizer.mask_token
+    found = lm.fill_mask(f"the cat is in {mask} house", k=3)
+    assert [f["probability"] for f in found] == sorted((f["probability"] for f in found), reverse=True) and len(
+        found
+    ) == 3
+    batch = lm.tokenizer(f"the cat is in {mask} house")
+    out = lm(**{k: batch[k][None] for k in ("input_ids", "attention_mask")})
+    logits = (out.prediction_logits if family == "bert" else out.logits).numpy()[0]
+    row = logits[batch.input_ids.tolist().index(lm.tokenizer.mask_token_id)].astype(np.float64)
+    chances = np.exp(row - row.max()) / np.exp(row - row.max()).sum()
+    assert [f["id"] for f in found] == np.argsort(-chances, kind="stable")[:3].tolist()
+    np.testing.assert_allclose([f["probability"] for f in found], np.sort(chances)[::-1][:3], rtol=1e-4)
+    assert mask not in found[0]["text"]
+    two = lm.fill_mask(f"the {mask} is in the {mask}", k=2)
+    assert len(two) == 2 and len(two[0]) == 2 and mask in two[0][0]["text"]
+
+
+def test_what_cannot_be_asked(directory):
+    lm = plm.load(directory("bert"))
+    with pytest.raises(ValueError, match=r"the text has no \[MASK\]"):
+        lm.fill_mask("the cat")
+    with pytest.raises(ValueError, match="k must be at least 1"):
+        lm.fill_mask("the [MASK]", k=0)
+    with pytest.raises(ValueError, match="this model has the head pretraining; fine-tune it"):
+        lm.classify("the cat")
+    with pytest.raises(ValueError, match="not one for masked tokens"):
+        plm.load(directory("gpt2")).fill_mask("the cat")
+    lm.tokenizer = None
+    with pytest.raises(ValueError, match="no tokenizer"):
+        lm.classify("the cat")
+
+
+def test_rows_of_a_batch_do_not_matter_to_each_other(directory):
+    with pytest.warns(UserWarning, match="drawn at random"):
+        lm = plm.load(directory("xlnet"), head="sequence-classification", num_labels=3)
+    texts = ["the cat", "the lovely horse is in the garden", "dog"]
+    together = lm.classify(texts)
+    for text, found in zip(texts, together, strict=True):
+        alone = lm.classify(text)
+        assert alone["label"] == found["label"] in ("LABEL_0", "LABEL_1", "LABEL_2")
+        assert alone["probability"] == pytest.approx(found["probability"], abs=1e-5)
+    assert lm.classify([]) == []
