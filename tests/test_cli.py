@@ -55,7 +55,7 @@ def test_demo(tmp_path, capsys):
 
 def test_the_manual_has_no_paragraph_twice():
     paragraphs = demo.manual().split("\n\n")
-    assert len(paragraphs) == len(set(paragraphs)) > 1000
+    assert len(paragraphs) == len(set(paragraphs)) > 500
 
 
 class Terminal(io.StringIO):

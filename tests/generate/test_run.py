@@ -182,7 +182,7 @@ def test_it_can_be_interrupted():
     timer.start()
     with pytest.raises(KeyboardInterrupt):
         for _ in range(50):
-            lm.generate([[3, 4]], max_new_tokens=3990)
+            lm.generate([[3, 4]], max_new_tokens=3990, eos_token_id=None)
     timer.join()
     assert lm.generate([[3, 4]], max_new_tokens=3).shape == (1, 5)
 

@@ -81,6 +81,7 @@ def test_pairs_in_both_orders_are_alike(directory, table, tmp_path):
 
 
 def test_regression(directory, table, tmp_path):
+    pytest.importorskip("scipy", reason="correlations need the extra eval")
     out = tmp_path / "run"
     rows = samples.weights()
     tune(

@@ -75,9 +75,18 @@ def demo(out: pathlib.Path, steps: int, seed: int) -> plmcore.LanguageModel:
 
 
 def manual() -> str:
-    """The topics of Python's help(). Paragraphs that several of them share stand there once, so that what is held out is new."""
+    """The prose of Python's help(), a paragraph to a line: code and grammar are left out. Paragraphs that several topics share stand there once, so that
+    what is held out is new."""
     from pydoc_data.topics import topics
 
-    return "\n\n".join(
-        dict.fromkeys(p for name in sorted(topics) for p in re.split(r"\n\n+", topics[name].strip("\n")))
+    paragraphs = (p for name in sorted(topics) for p in re.split(r"\n\n+", topics[name].strip("\n")))
+    lines = (" ".join(p.split()) for p in paragraphs)
+    return "\n\n".join(dict.fromkeys(line for line in lines if is_prose(line)))
+
+
+def is_prose(line: str) -> bool:
+    """Whole sentences, mostly of letters."""
+    letters = sum(c.isalpha() or c.isspace() for c in line)
+    return (
+        len(line) > 60 and line[0].isupper() and line[-1] in ".:" and ">>>" not in line and letters > 0.85 * len(line)
     )

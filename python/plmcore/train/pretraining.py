@@ -18,7 +18,6 @@ from plmcore.train import (
     recipes,
     run_directory,
     run_settings,
-    sampling,
     settings,
     tensorboard,
 )
@@ -29,6 +28,7 @@ from plmcore.train.run_directory import RunDirectory
 from plmcore.train.settings import Settings
 
 PROMPT, SAMPLE = 12, 60  # tokens
+SAMPLED_FROM = 20  # the most likely ones
 
 
 def pretrain(
@@ -141,9 +141,16 @@ class _Pretraining:
 
         def sample(trainer: Trainer, metrics: Mapping[str, float]) -> None:
             if trainer.score is not None:
-                ids = sampling.continuation(trainer.model, prompt, SAMPLE, seed=trainer.seed)
-                text = self.data.tokenizer.decode(np.concatenate([prompt, ids]))
-                self.run.record({"step": trainer.step, "sample": text})
+                lm = language_model.LanguageModel(trainer.model, self.data.tokenizer)
+                room = (trainer.model.config.longest or len(prompt) + SAMPLE) - len(prompt)
+                ids = lm.generate(
+                    prompt[None],
+                    do_sample=True,
+                    top_k=SAMPLED_FROM,
+                    seed=trainer.seed,
+                    max_new_tokens=min(SAMPLE, room),
+                )
+                self.run.record({"step": trainer.step, "sample": self.data.tokenizer.decode(ids[0])})
 
         return sample
 
