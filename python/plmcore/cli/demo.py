@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 import pathlib
 import re
-import sys
 import tempfile
 
 import plmcore
+from plmcore.cli import endings
 from plmcore.cli.arguments import positive
 from plmcore.files import atomic_write
 
@@ -39,19 +39,8 @@ def add_parser(commands) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from plmcore.cli import pretrain
-    from plmcore.train import Interrupted
-
     out = args.out or pathlib.Path(tempfile.mkdtemp(prefix="plmcore-demo-"))
-    try:
-        demo(out, args.steps, args.seed)
-    except Interrupted as e:
-        print(f"\n{e}; everything is saved. To go on: {pretrain.resume_command(out)}", file=sys.stderr)
-        return e.exit_code
-    except (ValueError, OSError) as e:
-        print(f"plmcore demo: {e}", file=sys.stderr)
-        return 1
-    return 0
+    return endings.run("demo", out, lambda: demo(out, args.steps, args.seed), resume="pretrain")
 
 
 def demo(out: pathlib.Path, steps: int, seed: int) -> plmcore.LanguageModel:

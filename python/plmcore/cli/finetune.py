@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import argparse
 import pathlib
-import shlex
-import sys
 from typing import Any
+
+import plmcore
+from plmcore.cli import endings
+from plmcore.cli.arguments import positive
 
 EXAMPLES = """\
 examples:
@@ -20,8 +22,6 @@ examples:
 
 
 def add_parser(commands: Any) -> None:
-    from plmcore.cli.arguments import positive
-
     command = commands.add_parser(
         "finetune",
         help="train a model directory for a task",
@@ -58,24 +58,12 @@ def add_parser(commands: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    import plmcore
-    from plmcore.tasks import finetune
-    from plmcore.train import Interrupted, NonFiniteError
-
-    again = shlex.join(["plmcore", "finetune", "--out", str(args.out), "--resume"])
-    try:
-        finetune(
+    return endings.run(
+        "finetune",
+        args.out,
+        lambda: plmcore.finetune(
             args.model, args.task, out=args.out, train=args.train, dev=args.dev, test=args.test, folder=args.data,
             columns=args.columns and args.columns.split(","), labels=args.labels and args.labels.split(","), epochs=args.epochs,
             steps=args.steps, save_every=args.save_every, seed=args.seed, config=args.config, changes=args.set, resume=args.resume,
-        )  # fmt: skip
-    except Interrupted as e:
-        print(f"\n{e}; everything is saved. To go on: {again}", file=sys.stderr)
-        return e.exit_code
-    except KeyboardInterrupt:
-        print(f"\nstopped at once. To go on from the last checkpoint: {again}", file=sys.stderr)
-        return 130
-    except (plmcore.FormatError, ValueError, OSError, NonFiniteError, ModuleNotFoundError) as e:
-        print(f"plmcore finetune: {e}", file=sys.stderr)
-        return 1
-    return 0
+        ),
+    )  # fmt: skip

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import argparse
 import pathlib
-import shlex
-import sys
 
 import plmcore
+from plmcore.cli import endings
 from plmcore.cli.arguments import positive
 
 EPILOG = """\
@@ -68,25 +67,11 @@ def add_parser(commands) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from plmcore.train import Interrupted, NonFiniteError
-    from plmcore.train.pretraining import pretrain
-
-    try:
-        pretrain(
+    return endings.run(
+        "pretrain",
+        args.out,
+        lambda: plmcore.pretrain(
             args.family, out=args.out, text=args.text, target=args.target, size=args.size, steps=args.steps, save_every=args.save_every, seed=args.seed,
             tokenizer=args.tokenizer, config=args.config, changes=args.set, resume=args.resume,
-        )  # fmt: skip
-    except Interrupted as e:
-        print(f"\n{e}; everything is saved. To go on: {resume_command(args.out)}", file=sys.stderr)
-        return e.exit_code
-    except KeyboardInterrupt:
-        print(f"\nstopped at once. To go on from the last checkpoint: {resume_command(args.out)}", file=sys.stderr)
-        return 130
-    except (plmcore.FormatError, ValueError, OSError, ImportError, NonFiniteError) as e:
-        print(f"plmcore pretrain: {e}", file=sys.stderr)
-        return 1
-    return 0
-
-
-def resume_command(out: pathlib.Path) -> str:
-    return shlex.join(["plmcore", "pretrain", "--out", str(out), "--resume"])
+        ),
+    )  # fmt: skip

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import pathlib
 from collections.abc import Sequence
-from typing import Any
 
 from plmcore import data, directory
 from plmcore._core import ArgumentError
@@ -102,9 +101,7 @@ def width_of(config: Config) -> int:
 
 def new(given: Settings, config: str | os.PathLike[str] | None, changes: Sequence[str]) -> Settings:
     """The usual ones, changed by the config, by what was given, and by single settings, in this order."""
-    stored = settings.read(pathlib.Path(config)) if config is not None else {}
-    stored.get("data", {}).pop("digests", None)
-    layers = [stored, stated(given), *single(changes)]
+    layers = settings.layers(given, config, changes)
     run = {k: v for layer in layers for k, v in layer.get("run", {}).items()}
     for key, what in (
         ("model", "a model directory"),
@@ -145,36 +142,13 @@ def new(given: Settings, config: str | os.PathLike[str] | None, changes: Sequenc
 def resumed(
     begun: pathlib.Path, given: Settings, config: str | os.PathLike[str] | None, changes: Sequence[str]
 ) -> Settings:
-    """Those of the run; what is given again must be the same, but for what changes no bit of the result."""
+    """Those of the run, with what settings.going_on lets change."""
     stored = settings.read(begun)
     digests = stored.get("data", {}).pop("digests", None)
     run = stored.get("run", {})
     if not isinstance(run.get("task"), str) or not isinstance(run.get("model"), str):
         raise SettingError(f"'{begun}' must say run.task and run.model")
     known = settings.merged(defaults(run["task"], run["model"]), stored)
-    layers = [stated(given), *single(changes)]
-    if config is not None:
-        layers.insert(0, settings.read(pathlib.Path(config)))
-        layers[0].get("data", {}).pop("digests", None)
-    wanted = settings.merged(known, *layers)
-    for name in settings.differences(known, wanted):
-        if name not in HARMLESS:
-            section, _, key = name.partition(".")
-            raise SettingError(
-                f"the run in '{begun.parent}' has {name} = {known[section][key]!r}, not {wanted[section][key]!r}; "
-                "start another one in an empty directory"
-            )
+    wanted = settings.going_on(begun.parent, known, settings.layers(given, config, changes), HARMLESS)
     wanted["data"]["digests"] = digests
     return wanted
-
-
-def single(changes: Sequence[str]) -> list[Settings]:
-    parsed = [settings.parse(text) for text in changes]
-    return [{section: {key: value}} for section, key, value in parsed]
-
-
-def stated(given: Settings) -> Settings:
-    tables: dict[str, dict[str, Any]] = {
-        s: {k: v for k, v in table.items() if v is not None} for s, table in given.items()
-    }
-    return {section: table for section, table in tables.items() if table}

@@ -56,13 +56,7 @@ def objective_settings(name: str) -> set[str]:
 
 def new(given: Settings, config: str | os.PathLike[str] | None, changes: Sequence[str]) -> Settings:
     """The recipe's, changed by the config, by what was given, and by single settings, in this order."""
-    stored = settings.read(pathlib.Path(config)) if config is not None else {}
-    stored.get("data", {}).pop("digests", None)
-    single: Settings = {}
-    for text in changes:
-        section, key, value = settings.parse(text)
-        single.setdefault(section, {})[key] = value
-    layers = [stored, _stated(given), single]
+    layers = settings.layers(given, config, changes)
 
     def first(section: str, key: str, default: Any = None) -> Any:
         found = [t[section][key] for t in layers if t.get(section, {}).get(key) is not None]
@@ -92,7 +86,7 @@ def new(given: Settings, config: str | os.PathLike[str] | None, changes: Sequenc
 def resumed(
     begun: pathlib.Path, given: Settings, config: str | os.PathLike[str] | None, changes: Sequence[str]
 ) -> Settings:
-    """Those of the run; what is given again must be the same, but for what changes no bit of the result."""
+    """Those of the run, with what settings.going_on lets change."""
     stored = settings.read(begun)
     digests = stored.get("data", {}).pop("digests", None)
     run = stored.get("run", {})
@@ -100,29 +94,10 @@ def resumed(
         raise SettingError(f"'{begun}' must say run.family and run.size")
     steps = stored.get("train", {}).get("steps")
     known = settings.merged(defaults_of(run["family"], run["size"], steps), stored)
-    given = _stated(given)
-    if "family" in given.get("run", {}):
-        given["run"]["family"] = recipes.ALIASES.get(given["run"]["family"], given["run"]["family"])
-    layers = [given]
-    if config is not None:
-        layers.insert(0, settings.read(pathlib.Path(config)))
-        layers[0].get("data", {}).pop("digests", None)
-    for text in changes:
-        section, key, value = settings.parse(text)
-        layers.append({section: {key: value}})
-    wanted = settings.merged(known, *layers)
-    for name in settings.differences(known, wanted):
-        if name not in HARMLESS:
-            section, _, key = name.partition(".")
-            raise SettingError(
-                f"the run in '{begun.parent}' has {name} = {known[section][key]!r}, not {wanted[section][key]!r}; "
-                "start another one in an empty directory"
-            )
+    layers = settings.layers(given, config, changes)
+    for table in (layer["run"] for layer in layers if "family" in layer.get("run", {})):
+        table["family"] = recipes.ALIASES.get(table["family"], table["family"])
+    wanted = settings.going_on(begun.parent, known, layers, HARMLESS)
     wanted["data"] |= {key: known["data"][key] for key in ("text", "target")}
     wanted["data"]["digests"] = digests
     return wanted
-
-
-def _stated(given: Settings) -> Settings:
-    tables = {section: {k: v for k, v in table.items() if v is not None} for section, table in given.items()}
-    return {section: table for section, table in tables.items() if table}

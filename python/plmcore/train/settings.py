@@ -1,8 +1,8 @@
 """Settings of a run: tables of values, as in config.toml, checked against those that are known.
 
-settings = {"optim": {"lr": 1e-3, ...}, "data": {...}, ...}
-change(settings, known, "optim.lr=3e-4")
-config = dumps(settings)
+defaults = {"optim": {"lr": 1e-3, ...}, "data": {...}, ...}
+settings = merged(defaults, *layers({"run": {"seed": 1}}, None, ["optim.lr=3e-4"]))
+text = dumps(settings)
 """
 
 from __future__ import annotations
@@ -10,10 +10,11 @@ from __future__ import annotations
 import copy
 import difflib
 import math
+import os
 import pathlib
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from plmcore._core import FormatError
@@ -115,6 +116,32 @@ def differences(a: Mapping[str, Mapping[str, Any]], b: Mapping[str, Mapping[str,
     """The names of settings that are not equal."""
     names = [(s, k) for s in {**a, **b} for k in {**a.get(s, {}), **b.get(s, {})}]
     return [f"{s}.{k}" for s, k in names if a.get(s, {}).get(k) != b.get(s, {}).get(k)]
+
+
+def layers(given: Settings, config: str | os.PathLike[str] | None, changes: Sequence[str]) -> list[Settings]:
+    """What changes defaults, the last one last: a config.toml, what was given (None is not), single settings as "optim.lr=3e-4"."""
+    stored = read(pathlib.Path(config)) if config is not None else {}
+    stored.get("data", {}).pop("digests", None)  # of the other run's files
+    stated = {section: {k: v for k, v in table.items() if v is not None} for section, table in given.items()}
+    parsed = [parse(text) for text in changes]
+    return [
+        stored,
+        {section: table for section, table in stated.items() if table},
+        *({section: {key: value}} for section, key, value in parsed),
+    ]
+
+
+def going_on(folder: pathlib.Path, known: Settings, changes: Sequence[Settings], harmless: Sequence[str]) -> Settings:
+    """The settings of the run in a folder, changed. What is given again must be the same, but for what changes no bit of the result."""
+    wanted = merged(known, *changes)
+    for name in differences(known, wanted):
+        if name not in harmless:
+            section, _, key = name.partition(".")
+            raise SettingError(
+                f"the run in '{folder}' has {name} = {known[section][key]!r}, not {wanted[section][key]!r}; "
+                "start another one in an empty directory"
+            )
+    return wanted
 
 
 def _value(value: Any) -> str:
