@@ -92,11 +92,11 @@ class LanguageModel:
 
         return generate.stream(self, text, **options)
 
-    def score(self, texts: Any, targets: Any = None, batch_size: int = 8) -> list[np.ndarray]:
+    def score(self, texts: Any, targets: Any = None) -> list[np.ndarray]:
         """The log-probability of each token of each text given those before it (of targets given the text where there is an encoder)."""
         from plmcore import generate
 
-        return generate.score(self, texts, targets, batch_size)
+        return generate.score(self, texts, targets)
 
     def classify(
         self, texts: str | Sequence[str], pairs: str | Sequence[str] | None = None, batch_size: int = 32
