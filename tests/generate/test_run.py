@@ -178,12 +178,16 @@ def test_memory_stays_flat():
 def test_it_can_be_interrupted():
     """Within a step, and the model works afterwards."""
     lm = plm.from_config(gpt2.GPT2Config(vocab_size=V, n_positions=4000, n_embd=12, n_layer=2, n_head=3), "causal-lm")
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores it
     timer = threading.Timer(0.2, signal.raise_signal, (signal.SIGINT,))
     timer.start()
-    with pytest.raises(KeyboardInterrupt):
-        for _ in range(50):
-            lm.generate([[3, 4]], max_new_tokens=3990, eos_token_id=None)
-    timer.join()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            for _ in range(50):
+                lm.generate([[3, 4]], max_new_tokens=3990, eos_token_id=None)
+        timer.join()
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert lm.generate([[3, 4]], max_new_tokens=3).shape == (1, 5)
 
 
