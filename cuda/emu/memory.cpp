@@ -64,9 +64,9 @@ OpFence::OpFence(cudaStream_t stream, const KernelArgs& args) : stream_(stream) 
   for (int i = 0; i < args.n_in; ++i)
     if (args.in[i]) allowed.push_back({args.in[i].as<char>(), bytes(args.in[i])});
   for (int i = 0; i < args.n_out; ++i) outputs.push_back({args.out[i].as<char>(), bytes(args.out[i])});
+  if (args.shared)  // a block may hold other tensors beside the workspace
+    outputs.push_back({args.shared, static_cast<size_t>(args.private_ - args.shared) + args.private_bytes});
   guarded([&] {
-    if (const auto it = block_of(args.shared ? args.shared : args.private_); it != blocks().end())
-      outputs.push_back({const_cast<char*>(it->first), it->second});
     enqueue(stream, [=] {
       for (const auto& [p, n] : outputs) std::memset(p, 0xff, n);
       for (const auto& [p, n] : blocks()) forbid(const_cast<char*>(p), n);
