@@ -58,7 +58,7 @@ void check_device_memory(const void* p, size_t bytes, const char* what) {
   if (forbidden(p, bytes)) fail("%s %zu bytes outside of the op's own tensors", what, bytes);
 }
 
-OpFence::OpFence(cudaStream_t stream, const KernelArgs& args) : stream_(stream) {
+OpFence::OpFence(cudaStream_t stream, const KernelArgs& args) : turn_(device_mutex()), stream_(stream) {
   std::vector<std::pair<char*, size_t>> allowed, outputs;
   auto bytes = [](const View& v) { return static_cast<size_t>(v.numel) * size_of(v.dtype); };
   for (int i = 0; i < args.n_in; ++i)

@@ -4,6 +4,7 @@
 #include <cuda_runtime.h>
 
 #include <cstddef>
+#include <mutex>
 
 #include "core/kernel_args.h"
 
@@ -12,7 +13,7 @@ namespace plmcore::emu {
 // Around the kernel of an op. While the op's work runs, ASan lets it touch the op's own tensors and workspace and no other
 // device memory: the caching allocator rounds sizes up and keeps freed blocks, so a heap block's bounds say little about a
 // tensor's. Outputs start full of NaNs: an element that nobody writes cannot look right because of what the block held
-// before.
+// before. It is this op's turn until the end: work of another thread between its fence and its kernel would be taken for a fault.
 class OpFence {
  public:
   OpFence(cudaStream_t stream, const KernelArgs& args);
@@ -20,6 +21,7 @@ class OpFence {
   OpFence(const OpFence&) = delete;
 
  private:
+  std::unique_lock<std::recursive_mutex> turn_;
   cudaStream_t stream_;
 };
 
