@@ -441,6 +441,20 @@ def test_multiprocessing_fork():
     )
 
 
+def test_converting_a_size_runs_no_python():
+    """What runs Python code lets a pending Ctrl-C in, which a failed conversion would report as a TypeError."""
+
+    class Size(int):
+        def __str__(self):
+            raise KeyboardInterrupt
+
+        __repr__ = __str__
+
+    x = plm.zeros(Size(2), Size(6))
+    assert plm.ops.reshape(x, (Size(3), Size(4))).shape == (3, 4)
+    assert [t.shape for t in plm.ops.split(x, (Size(2), Size(4)), 1)] == [(2, 2), (2, 4)]
+
+
 # ---- leaving ----
 
 

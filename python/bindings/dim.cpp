@@ -14,7 +14,7 @@ Dim to_dim(nb::handle h) {
   if (PyLong_Check(h.ptr())) {
     int overflow = 0;
     const long long n = PyLong_AsLongLongAndOverflow(h.ptr(), &overflow);
-    check(!overflow, "a size must fit 64 bits, got ", nb::cast<std::string>(nb::str(h)));
+    if (overflow) fail<ShapeError>("a size must fit 64 bits, got ", nb::cast<std::string>(nb::str(h)));
     return Dim(n);
   }
   if (nb::isinstance<Symbolic>(h)) return nb::cast<Symbolic&>(h).dim;
