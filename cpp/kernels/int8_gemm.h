@@ -80,19 +80,13 @@ PLM_INLINE void transpose_pairs(v8 r[8]) {
 
 // B [cols][kc], rows K apart -> [kc / 2][kNR8][2]; columns and an odd k beyond the matrix as zeros.
 static void int8_panel(const int8_t* b, int64_t K, int64_t cols, int64_t kc, int16_t* out) {
-  typedef int8_t bytes16 __attribute__((vector_size(16)));
-  typedef int16_t shorts16 __attribute__((vector_size(32)));
   int64_t k = 0;
   if (cols == kNR8)
     for (; k + 16 <= kc; k += 16)
       for (int g = 0; g < kNR8; g += 8) {
         v8 r[8];
 #pragma GCC unroll 8
-        for (int i = 0; i < 8; ++i) {
-          bytes16 x;
-          __builtin_memcpy(&x, b + (g + i) * K + k, sizeof x);
-          r[i] = __builtin_bit_cast(v8, __builtin_convertvector(x, shorts16));
-        }
+        for (int i = 0; i < 8; ++i) r[i] = __builtin_bit_cast(v8, widen(b + (g + i) * K + k));
         transpose_pairs(r);
 #pragma GCC unroll 8
         for (int i = 0; i < 8; ++i) __builtin_memcpy(out + (k / 2 + i) * 2 * kNR8 + 2 * g, &r[i], sizeof r[i]);
@@ -105,8 +99,8 @@ static void int8_panel(const int8_t* b, int64_t K, int64_t cols, int64_t kc, int
     }
 }
 
-// Rows of A are lda apart, lda even and at least K; where K is odd, A has a zero behind it. epilogue(i, j, rows, columns) runs after the tile at row i,
-// column j.
+// Rows of A are lda apart, lda even and at least K; where K is odd, A has a zero behind it. epilogue(i, j, rows, columns) runs after the
+// tile at row i, column j.
 template <class F>
 PLM_INLINE void int8_gemm(const KernelArgs& args, int64_t M, int64_t N, int64_t K, const int16_t* A, int64_t lda, const int8_t* B,
                           int32_t* C, F epilogue) {

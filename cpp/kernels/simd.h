@@ -86,10 +86,21 @@ PLM_INLINE vi load(const int32_t* p) {
 PLM_INLINE void store(float* p, vf v) { __builtin_memcpy(p, &v, sizeof v); }
 PLM_INLINE void store(double* p, vd v) { __builtin_memcpy(p, &v, sizeof v); }
 PLM_INLINE vf load(const bf16* p) {
+#if defined(__AVX512F__) && PLM_VECTOR_BYTES == 64
+  return __builtin_bit_cast(vf, _mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p))), 16));
+#elif defined(__AVX2__)
+  vf v;
+  for (int i = 0; i < kF; i += 8) {
+    const __m256i part = _mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p + i))), 16);
+    __builtin_memcpy(reinterpret_cast<float*>(&v) + i, &part, sizeof part);
+  }
+  return v;
+#else
   typedef uint16_t half __attribute__((vector_size(PLM_VECTOR_BYTES / 2)));
   half h;
   __builtin_memcpy(&h, p, sizeof h);
   return __builtin_bit_cast(vf, __builtin_convertvector(h, vu) << 16);
+#endif
 }
 PLM_INLINE void store(bf16* p, vf v) {
   typedef uint16_t half __attribute__((vector_size(PLM_VECTOR_BYTES / 2)));
@@ -212,11 +223,34 @@ PLM_INLINE vs load(const int16_t* p) {
   __builtin_memcpy(&v, p, sizeof v);
   return v;
 }
+typedef int16_t v16s __attribute__((vector_size(32)));
+// Sixteen bytes. The conversions of the vector extension take four instructions where one would do.
+PLM_INLINE v16s widen(const int8_t* p) {
+#if defined(__AVX2__)
+  return __builtin_bit_cast(v16s, _mm256_cvtepi8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))));
+#else
+  typedef int8_t bytes __attribute__((vector_size(16)));
+  bytes b;
+  __builtin_memcpy(&b, p, sizeof b);
+  return __builtin_convertvector(b, v16s);
+#endif
+}
 PLM_INLINE vs load(const int8_t* p) {  // widened
+#if defined(__AVX512BW__) && PLM_VECTOR_BYTES == 64
+  return __builtin_bit_cast(vs, _mm512_cvtepi8_epi16(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p))));
+#elif defined(__AVX2__)
+  vs v;
+  for (int i = 0; i < kS; i += 16) {
+    const v16s part = widen(p + i);
+    __builtin_memcpy(reinterpret_cast<int16_t*>(&v) + i, &part, sizeof part);
+  }
+  return v;
+#else
   typedef int8_t bytes __attribute__((vector_size(kS)));
   bytes b;
   __builtin_memcpy(&b, p, sizeof b);
   return __builtin_convertvector(b, vs);
+#endif
 }
 PLM_INLINE void store(int32_t* p, vi v) { __builtin_memcpy(p, &v, sizeof v); }
 PLM_INLINE vf to_float(vi v) { return __builtin_convertvector(v, vf); }
