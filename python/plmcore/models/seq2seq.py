@@ -130,7 +130,7 @@ class Decoded(Encoded):
 
 
 class EncoderDecoder(nn.Module):
-    """A family gives config, the three methods below, and target_of where the decoder can do without ids of its own."""
+    """A family gives config, encode and decode, and target_of where the decoder can do without ids of its own."""
 
     def encode(self, input_ids: Tensor, attention_mask: Tensor | None = None, **asked: bool) -> Encoded:
         raise NotImplementedError
@@ -149,7 +149,10 @@ class EncoderDecoder(nn.Module):
 
     def shifted(self, ids: Tensor) -> Tensor:
         """The decoder's input for these labels."""
-        raise NotImplementedError
+        start, pad = self.config.decoder_start_token_id, self.config.pad_token_id
+        if start is None or pad is None:
+            raise ArgumentError("the config has no decoder_start_token_id or no pad_token_id: pass decoder_input_ids")
+        return shift_right(ids, start, pad)
 
     def target_of(self, input_ids: Tensor | None) -> Tensor:
         raise ArgumentError("decoder_input_ids are missing: pass them, or labels= to a head that has a loss")
