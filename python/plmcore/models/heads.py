@@ -52,6 +52,8 @@ def labelled_loss(encoded: Encoded, labels: Tensor, project: Callable[[Tensor], 
 
 def next_token_labels(labels: Tensor) -> Tensor:
     """labels[:, t + 1] at t, -100 at the last.  [B, T]"""
+    if labels.ndim != 2:
+        raise ShapeError(f"labels must be [batch, length] like input_ids, got {list(labels.shape)}")
     return ops.pad(ops.slice(labels, 1, 1, labels.shape[1]), [0, 0], [0, 1], -100)
 
 

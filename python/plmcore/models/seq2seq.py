@@ -203,6 +203,7 @@ class Seq2SeqLM(nn.Module):
         **inputs: Any,
     ) -> Output:
         if labels is not None and decoder_input_ids is None:
+            padding.check_ids(labels, called="labels")
             decoder_input_ids = self.body.shifted(labels)
         decoded = self.body.run(input_ids, attention_mask, decoder_input_ids, *args, **inputs, reads=(labels,))
         return heads.language_model_output(decoded, labels, self.logits)
@@ -226,6 +227,7 @@ class SequenceClassification(nn.Module):
         labels: Tensor | None = None,
         **inputs: Any,
     ) -> Output:
+        padding.check_ids(input_ids)
         if decoder_input_ids is None:
             decoder_input_ids = self.body.shifted(input_ids)
         places = last_places(input_ids, self.config.eos_token_id)  # [B, T]
@@ -273,6 +275,7 @@ class QuestionAnswering(nn.Module):
         **inputs: Any,
     ) -> Output:
         if decoder_input_ids is None and input_ids is not None:
+            padding.check_ids(input_ids)
             decoder_input_ids = self.body.shifted(input_ids)
         decoded = self.body.run(input_ids, attention_mask, decoder_input_ids, *args, **inputs, reads=(EVERYWHERE,))
         B, T = decoded.layout.B, decoded.layout.T

@@ -236,6 +236,7 @@ class XLNetSequenceClassification(nn.Module):
         self.scores = nn.Linear(config.d_model, config.num_labels, weight_init=config.weight_init)
 
     def __call__(self, input_ids: Tensor, *, labels: Tensor | None = None, **inputs) -> Output:
+        padding.check_ids(input_ids)
         encoded = self.body.encode(input_ids, **inputs, reads=self.summary.reads(input_ids.shape))
         logits = self.scores(self.summary(encoded))  # [B, labels]
         loss = None if labels is None else heads.classification_loss(self.config, logits, labels)
