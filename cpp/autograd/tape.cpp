@@ -17,10 +17,15 @@ std::atomic<void (*)()> interrupt_hook{nullptr};
 
 namespace {
 std::atomic<uint64_t> g_sequence{0};
-thread_local bool t_grad = true;
+thread_local bool t_grad = true, t_rounds = false;
+constexpr int64_t kLeastRounded = 4096;  // elements; what is smaller saves nothing worth a rounding
 std::mutex g_leaf_mutex;  // two threads may collect into one leaf
-// A forked child may find it taken by a thread that it does not have.
-[[maybe_unused]] const int g_after_fork = pthread_atfork(nullptr, nullptr, [] { new (&g_leaf_mutex) std::mutex; });
+std::mutex g_copy_mutex;  // or keep one tensor
+// A forked child may find them taken by a thread that it does not have.
+[[maybe_unused]] const int g_after_fork = pthread_atfork(nullptr, nullptr, [] {
+  new (&g_leaf_mutex) std::mutex;
+  new (&g_copy_mutex) std::mutex;
+});
 
 // The same memory without a place in the tape.
 Tensor alias(const Tensor& t, bool with_data) {
@@ -34,6 +39,49 @@ Tensor alias(const Tensor& t, bool with_data) {
     impl->trace = t.impl()->trace;
   }
   return Tensor(impl);
+}
+
+// Where a computed tensor comes from, seen through views; no node for a leaf, a view of one, and what needs no gradient.
+struct Origin {
+  Node* node;
+  int32_t index;
+};
+Origin origin_of(const Tensor& t) {
+  Origin at = {t.impl()->grad_fn, t.impl()->out_index}, whole = at;
+  bool all = true;  // elements of t so far
+  while (at.node && at.node->op && at.node->op->extra.view) {
+    all = all && at.node->op == &ops::reshape;
+    const Edge& e = at.node->edges[0];
+    at = {e.node.get(), e.out_index};
+    if (all) whole = at;
+  }
+  return at.node ? whole : at;
+}
+
+// t as the tape keeps it: an alias, or where activations are rounded a copy in bfloat16, one for all who keep t; then the bit is set.
+Tensor kept(const Tensor& t, bool exact, uint64_t& rounded, uint64_t bit) {
+  if (!t_rounds || exact || !t.defined() || !t.has_data() || t.dtype() != DType::float32 || t.numel() < kLeastRounded)
+    return alias(t, true);
+  const Origin from = origin_of(t);
+  if (!from.node) return alias(t, true);
+  const auto index = static_cast<size_t>(from.index);
+  const std::lock_guard lock(g_copy_mutex);
+  Tensors& copies = from.node->copies;
+  if (copies.size() <= index) copies.resize(index + 1);
+  if (!copies[index].defined()) {
+    const NoGrad off;
+    copies[index] = cast(t.detach(), DType::bfloat16);
+  }
+  Tensor copy = alias(copies[index], true);
+  copy.impl()->spec.shape = t.shape();
+  rounded |= bit;
+  return copy;
+}
+Tensors restored(const Tensors& kept, uint64_t rounded) {
+  Tensors all = kept;
+  for (size_t i = 0; i < std::min<size_t>(all.size(), 64); ++i)
+    if (rounded >> i & 1) all[i] = cast(all[i], DType::float32);
+  return all;
 }
 
 Ref<Node> connect(const Inputs& in, Tensors& outputs) {
@@ -63,6 +111,8 @@ Ref<Node> connect(const Inputs& in, Tensors& outputs) {
 
 bool grad_enabled() { return t_grad; }
 bool set_grad_enabled(bool on) { return std::exchange(t_grad, on); }
+bool rounds_activations() { return t_rounds; }
+bool set_rounds_activations(bool on) { return std::exchange(t_rounds, on); }
 NoGrad::NoGrad(bool enabled) : before_(t_grad) { t_grad = enabled; }
 NoGrad::~NoGrad() { t_grad = before_; }
 
@@ -88,8 +138,13 @@ void record(const OpDef& op, const Inputs& in, const AttrList& attrs, Tensors& o
   Ref<Node> node = connect(in, outputs);
   node->op = &op;
   node->attrs = attrs;
-  for (size_t i = 0; i < in.size(); ++i) node->in.push_back(alias(in[i], in_mask(op.save_in, i)));
-  for (size_t k = 0; k < outputs.size(); ++k) node->out.push_back(alias(outputs[k], in_mask(op.save_out, k)));
+  const uint64_t save_out = op.extra.reads_out ? op.extra.reads_out({op.name, node->attrs}) : op.save_out;
+  const auto keep = [](const Tensor& t, size_t i, uint64_t save, uint64_t exact, uint64_t& rounded) {
+    if (!in_mask(save, i)) return alias(t, false);
+    return kept(t, i >= 64 || in_mask(exact, i), rounded, uint64_t{1} << (i & 63));
+  };
+  for (size_t i = 0; i < in.size(); ++i) node->in.push_back(keep(in[i], i, op.save_in, op.extra.exact_in, node->rounded_in));
+  for (size_t k = 0; k < outputs.size(); ++k) node->out.push_back(keep(outputs[k], k, save_out, op.extra.exact_out, node->rounded_out));
 }
 
 void record(std::function<Tensors(const Tensors&)> backward, const Inputs& in, Tensors& outputs) {
@@ -223,7 +278,9 @@ class Pass {
       uint64_t wants = 0;
       for (size_t i = 0; i < n.edges.size(); ++i)
         if (n.edges[i].wanted()) wants |= uint64_t{1} << std::min<size_t>(i, 63);
-      dx = n.op->backward(Grad{n.in, n.out, dy, {n.op->name, n.attrs}, wants});
+      const bool as_is = n.rounded_in == 0 && n.rounded_out == 0;
+      const Tensors in = as_is ? Tensors() : restored(n.in, n.rounded_in), out = as_is ? Tensors() : restored(n.out, n.rounded_out);
+      dx = n.op->backward(Grad{as_is ? n.in : in, as_is ? n.out : out, dy, {n.op->name, n.attrs}, wants});
 #ifdef PLM_TEST_HOOKS
       if (n.op == g_negated.load())
         for (Tensor& d : dx)
@@ -242,6 +299,7 @@ class Pass {
       n.freed.store(true);
       n.in.clear();
       n.out.clear();
+      n.copies.clear();
       n.custom = nullptr;
     }
   }
@@ -297,11 +355,19 @@ Tensors recompute(std::function<Tensors(const Tensors&)> body, const Tensors& in
   const bool any = std::any_of(sources.begin(), sources.end(), [](const Tensor& t) { return t.defined() && t.requires_grad(); });
   if (!grad_enabled() || !any) return outputs;
 
-  auto backward = [body = std::move(body), inputs, params, start](const Tensors& dy) {
-    Tensors leaves;
-    for (const Tensor& t : inputs) {
-      leaves.push_back(t.defined() ? t.detach() : t);
-      if (t.defined() && t.requires_grad()) leaves.back().set_requires_grad(true);
+  Tensors held;  // the inputs
+  uint64_t rounded = 0;
+  std::vector<bool> trained;
+  for (const Tensor& t : inputs) {
+    const size_t i = held.size();
+    held.push_back(kept(t, i >= 64, rounded, uint64_t{1} << (i & 63)));
+    trained.push_back(t.defined() && t.requires_grad());
+  }
+  auto backward = [body = std::move(body), held, rounded, trained, params, start](const Tensors& dy) {
+    Tensors leaves = restored(held, rounded);
+    for (size_t i = 0; i < leaves.size(); ++i) {
+      if (leaves[i].defined()) leaves[i] = leaves[i].detach();
+      if (trained[i]) leaves[i].set_requires_grad(true);
     }
     Tensors again, used, seeds;
     {

@@ -22,6 +22,8 @@ struct Node : Counted {
   std::function<Tensors(const Tensors& dy)> custom;
   AttrList attrs;
   Tensors in, out;
+  uint64_t rounded_in = 0, rounded_out = 0;  // bits of those that are kept in bfloat16 and were float32
+  Tensors copies;          // of the outputs in bfloat16, for all nodes that keep them
   SmallVector<Edge, 4> edges;
   uint64_t sequence = 0;   // grows with every node: a node's inputs come from smaller ones
   std::atomic<bool> freed{false};
@@ -37,6 +39,11 @@ void record(std::function<Tensors(const Tensors&)> backward, const Inputs& in, T
 // Runs `body` without recording and keeps only its inputs; the backward pass runs it again, recording, with the random
 // numbers of the first run. `params` are the trainable tensors that `body` closes over.
 Tensors recompute(std::function<Tensors(const Tensors&)> body, const Tensors& inputs, const Tensors& params);
+
+// Whether float32 activations that backward rules will read are kept in bfloat16, half the memory; per thread. Results of the forward pass
+// are the same bits. Parameters, small tensors and what an op declares as exact are kept as they are.
+bool rounds_activations();
+bool set_rounds_activations(bool on);  // returns what it was
 
 // Called between steps of long native loops; throws to stop them. Set by the bindings (Ctrl-C).
 extern std::atomic<void (*)()> interrupt_hook;

@@ -165,7 +165,7 @@ static Workspace workspace(const View* in, const View* out, const Attrs& attrs) 
 
 const OpDef ops::attention = {"attention",    infer,
                               backward,       saves(kQ, kK, kV, kLengths, kMask, kBias, kOffsets, kPrefix, kStart, kRandom),
-                              saves(0, 1, 2), {.workspace = workspace}};
+                              saves(0, 1, 2), {.workspace = workspace, .exact_out = saves(1)}};
 
 // The inputs of attention, out, lse, dout, weights, dweights -> dq, dk, dv (those that were given), dbias if asked for
 static Specs infer_grad(const InSpecs& in, const Attrs& attrs) {

@@ -64,7 +64,9 @@ static Tensors backward(const Grad& g) {
   return d;
 }
 
-const OpDef ops::cross_entropy = {"cross_entropy", infer, backward, saves(0, 1), saves(1, 2), {.workspace = workspace}};
+const OpDef ops::cross_entropy = {"cross_entropy", infer,
+                                  backward,        saves(0, 1),
+                                  saves(1, 2),     {.workspace = workspace, .exact_in = saves(0, 1), .exact_out = saves(1, 2)}};
 
 // logits, labels, top, log_sum, dy -> dlogits, and dlabels of soft targets that want one
 static Specs infer_grad(const InSpecs& in, const Attrs& attrs) {

@@ -24,7 +24,7 @@ static Specs infer(const InSpecs& in, const Attrs& attrs) {
 
 static Tensors backward(const Grad& g) { return dispatch(ops::layer_norm_grad, {g.in[0], g.in[1], g.out[1], g.out[2], g.dy[0]}); }
 
-const OpDef ops::layer_norm = {"layer_norm", infer, backward, saves(0, 1), saves(1, 2)};
+const OpDef ops::layer_norm = {"layer_norm", infer, backward, saves(0, 1), saves(1, 2), {.exact_out = saves(1, 2)}};
 
 // x, gamma, mean, rstd, dy -> dx, dgamma, dbeta
 static Specs infer_grad(const InSpecs& in, const Attrs&) {

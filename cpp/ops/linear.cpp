@@ -59,7 +59,12 @@ static Workspace workspace(const View* in, const View*, const Attrs&) {
   return {.shared = gemm_shared(in[1].size[0], in[1].size[1]), .per_worker = kGemmWorkspace};
 }
 
-const OpDef ops::linear = {"linear", infer, backward, saves(0, 1), saves(0, 1), {.workspace = workspace}};
+static uint64_t reads_out(const Attrs& attrs) {
+  const auto activation = static_cast<Activation>(attrs.i("activation"));
+  return activation == Activation::none ? saves() : needs_sum(activation) ? saves(1) : saves(0);
+}
+
+const OpDef ops::linear = {"linear", infer, backward, saves(0, 1), saves(0, 1), {.workspace = workspace, .reads_out = reads_out}};
 
 // x, weight, dy, sum or y -> those of dx, dweight, dbias that `want` names
 static Specs infer_grad(const InSpecs& in, const Attrs& attrs) {

@@ -13,7 +13,7 @@ static Specs infer(const InSpecs& in, const Attrs&) {
 
 static Tensors backward(const Grad& g) { return dispatch(ops::log_softmax_grad, {g.out[0], g.dy[0]}); }
 
-const OpDef ops::log_softmax = {"log_softmax", infer, backward, saves(), saves(0)};
+const OpDef ops::log_softmax = {"log_softmax", infer, backward, saves(), saves(0), {.exact_out = saves(0)}};
 
 // y, dy -> dx
 static Specs infer_grad(const InSpecs& in, const Attrs&) { return pair_rule("log_softmax_grad", in); }

@@ -16,6 +16,6 @@ static Tensors backward(const Grad& g) {
   return dx;
 }
 
-const OpDef ops::maximum = {"maximum", infer, backward, saves(0, 1), saves()};
+const OpDef ops::maximum = {"maximum", infer, backward, saves(0, 1), saves(), {.exact_in = saves(0, 1)}};
 
 }  // namespace plmcore

@@ -126,6 +126,10 @@ struct OpDef {
     SmallVector<int64_t, 2> (*measure)(const Tensors& in, const Attrs& attrs) = nullptr;
     // A view op: element offset of an output into input 0. It has no kernel.
     int64_t (*view)(const Spec& in, const Attrs& attrs, size_t output) = nullptr;
+    // Outputs of save_out that the rule does read with these attributes; all where there is no such function.
+    uint64_t (*reads_out)(const Attrs& attrs) = nullptr;
+    // Saved inputs and outputs that are never rounded: statistics, logits, what is compared.
+    uint64_t exact_in = 0, exact_out = 0;
     uint64_t mutates = 0;      // inputs that the kernel writes; such an op has no outputs of its own to differentiate
   } extra = {};
   mutable int id = -1;      // its place in ops.def, set by the registry

@@ -31,7 +31,7 @@ static Tensors backward(const Grad& g) {
   return {d[0], d[0], d[1], d[2]};
 }
 
-const OpDef ops::residual_layer_norm = {"residual_layer_norm", infer, backward, saves(2), saves(1, 2, 3)};
+const OpDef ops::residual_layer_norm = {"residual_layer_norm", infer, backward, saves(2), saves(1, 2, 3), {.exact_out = saves(2, 3)}};
 
 // s, gamma, mean, rstd, dy, ds (may be undefined) -> dx (= dresidual), dgamma, dbeta
 static Specs infer_grad(const InSpecs& in, const Attrs&) {

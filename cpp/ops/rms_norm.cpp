@@ -20,7 +20,7 @@ static Specs infer(const InSpecs& in, const Attrs& attrs) {
 
 static Tensors backward(const Grad& g) { return dispatch(ops::rms_norm_grad, {g.in[0], g.in[1], g.out[1], g.dy[0]}); }
 
-const OpDef ops::rms_norm = {"rms_norm", infer, backward, saves(0, 1), saves(1)};
+const OpDef ops::rms_norm = {"rms_norm", infer, backward, saves(0, 1), saves(1), {.exact_out = saves(1)}};
 
 // x, gamma, rstd, dy -> dx, dgamma
 static Specs infer_grad(const InSpecs& in, const Attrs&) {

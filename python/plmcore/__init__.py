@@ -29,7 +29,7 @@ from plmcore._core import (
     trim_memory,
 )
 from plmcore._core import manual_seed as seed
-from plmcore.autograd import enable_grad, grad, no_grad, recompute, stop_gradient
+from plmcore.autograd import enable_grad, grad, no_grad, recompute, stop_gradient, stored_activations
 from plmcore.export import export, load_program, load_programs
 from plmcore.making import arange, full, ones, rand, randn, zeros
 from plmcore.program import Program, spec, trace
@@ -98,6 +98,7 @@ __all__ = [
     "set_random_state",
     "spec",
     "stop_gradient",
+    "stored_activations",
     "trace",
     "trim_memory",
     "zeros",

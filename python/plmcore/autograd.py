@@ -10,6 +10,8 @@ from typing import Any
 from plmcore import _core
 from plmcore._core import Tensor
 
+STORED = ("float32", "bfloat16")  # dtypes of activations that the tape keeps
+
 
 class _GradMode(threading.local, ContextDecorator):
     _on: bool
@@ -34,6 +36,26 @@ class enable_grad(_GradMode):
     """Ops on this thread are recorded again, inside no_grad."""
 
     _on = True
+
+
+class stored_activations(threading.local, ContextDecorator):  # noqa: N801: used as a statement
+    """What ops recorded on this thread keep for the backward pass is stored in this dtype: "bfloat16" for half the memory, or "float32", as it is.
+
+    The forward pass computes and gives float32, the same bits as without. Gradients are computed in float32 from the rounded activations;
+    parameters, statistics of norms and attention, and the logits of a loss are not rounded.
+    """
+
+    def __init__(self, dtype: str) -> None:
+        if dtype not in STORED:
+            raise _core.ArgumentError(f"stored_activations: the dtype must be {' or '.join(STORED)}, got {dtype!r}")
+        self.dtype = dtype
+        self._before: list[bool] = []
+
+    def __enter__(self) -> None:
+        self._before.append(_core.set_rounds_activations(self.dtype == "bfloat16"))
+
+    def __exit__(self, *_: object) -> None:
+        _core.set_rounds_activations(self._before.pop())
 
 
 def grad(

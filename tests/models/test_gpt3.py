@@ -3,7 +3,7 @@ import plmcore as plm
 import pytest
 from plmcore import Tensor, models
 from plmcore.models import names
-from plmcore.models.causal import in_reach
+from plmcore.models.causal_attention import in_reach
 from plmcore.models.gpt2 import GPT2, GPT2CausalLM, GPT2Config
 from plmcore.models.gpt3 import GPT3, HEADS, SIZES, GPT3CausalLM, GPT3Config
 

@@ -156,19 +156,24 @@ def named_parameters(model, preferred):
     return found.values()
 
 
-def same_gradients(lm, model, tolerance, rounding=0.0):
-    """Relative to each tensor; one that is nothing but rounding (the keys' bias) to a hundredth of the largest. Three times the
-    `rounding` of the reference is allowed too: deep under a question-answering head gradients are little more."""
+def same_gradients(lm, model, tolerance, exact=None):
+    """Relative to each tensor; one that is nothing but rounding (the keys' bias) to a hundredth of the largest.
+
+    Under a question-answering head all positions compete, and where they are nearly alike most of a gradient cancels: what is left may
+    be off by more in the reference itself. There `exact`, the same model in float64, decides: ours must be no farther from it than the reference.
+    """
     ours = gradients(lm)
     expected = {n: p.grad.numpy() for n, p in named_parameters(model, ours) if p.grad is not None}
     largest = max(np.abs(g).max() for g in expected.values())
     assert set(ours) == {n for n in expected if n in ours or np.abs(expected[n]).max() > 0}
+    true = {} if exact is None else {n: p.grad.numpy() for n, p in named_parameters(exact, ours) if p.grad is not None}
+    rounding = max((np.abs(expected[n] - g).max() for n, g in true.items()), default=0.0)
     for name, g in ours.items():
         error = np.abs(g.numpy() - expected[name]).max()
         scale = max(np.abs(expected[name]).max(), 1e-2 * largest)
-        assert error <= max(tolerance * scale, 3 * rounding), (
-            f"gradient of {name}: differs by {error:.2e}, size {scale:.2e}"
-        )
+        if error > tolerance * scale and name in true:
+            error, scale = np.abs(g.numpy() - true[name]).max(), max(scale, rounding / tolerance)
+        assert error <= tolerance * scale, f"gradient of {name}: differs by {error:.2e}, size {scale:.2e}"
 
 
 def same_parameters(lm, model, tolerance):
@@ -183,14 +188,12 @@ def one_step(folder, model, inputs, ours, theirs_, dtype, tolerance, step_tolera
     optimisers = ours(lm.parameters()), theirs_(model.parameters())
     total_loss(lm(**batch)).backward()
     total_loss(theirs(model, batch)).backward()
-    rounding = 0.0
+    exact = None
     if dtype == "float32":
         exact = copy.deepcopy(model).double()
         exact.zero_grad()
         total_loss(theirs(exact, typed(inputs, "float64"))).backward()
-        pairs = [(p.grad, e.grad) for p, e in zip(model.parameters(), exact.parameters()) if p.grad is not None]
-        rounding = max((p - e).abs().max().item() for p, e in pairs)
-    same_gradients(lm, model, tolerance, rounding)
+    same_gradients(lm, model, tolerance, exact)
     for o in optimisers:
         o.step()
     same_parameters(lm, model, step_tolerance)

@@ -48,16 +48,16 @@ def batches(rng, config, name, labels=2, copies=True):
             found += [batch, {**batch, **answer}]
         else:
             pair = {**source(rng, config, side), **target(rng, config, None)}
-            both = {**pair, **target(rng, config, "right" if side == "holes" else side)}
-            found += [pair if side == "holes" else both]
+            both = {**pair, **target(rng, config, side)}
+            found += [both] if side is None else [pair, both]
             if copies and side == "right":
                 found.append(source(rng, config, side))
             if "Model" not in name or "MT" in name:
                 some = parity.labels(rng, config["vocab_size"], (B, T))
                 shifted = {**source(rng, config, side), "labels": some}
                 seen = np.where(both.get(TARGET, 1) == 1, some, -100)
-                found += [shifted if side in (None, "right") else {**both, "labels": seen}]
-                found += [{**both, "labels": some}] if side == "right" else []  # on hidden positions too
+                found += [shifted, {**both, "labels": seen}]
+                found += [{**both, "labels": some}] if side else []  # on hidden positions too
     return found
 
 
@@ -67,7 +67,7 @@ def causal(rng, config, side):
     states = rng.standard_normal((B, T, config["d_model"])).astype(np.float32)
     cross = dict(encoder_hidden_states=states, encoder_attention_mask=parity.mask(rng, B, T, side or "right"))
     seen = np.where(batch.get(SOURCE, 1) == 1, some, -100)
-    return [batch, {**batch, "labels": seen}, {**batch, **cross, "labels": seen}]
+    return [batch, {**batch, "labels": seen}, {**batch, "labels": some}, {**batch, **cross, "labels": some}]
 
 
 def check_trace(rng, lm, config, name, side):

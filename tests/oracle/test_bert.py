@@ -80,13 +80,14 @@ def test_multiple_choice(side, tmp_path):
 
 
 @pytest.mark.parametrize("decoder", [True, False])
-@pytest.mark.parametrize("side", [None, "right"])
+@pytest.mark.parametrize("side", [None, "right", "left", "holes"])
 def test_causal_lm(side, decoder, tmp_path):
+    """The first token of a text padded on the left is predicted from the padding before it."""
     rng = np.random.default_rng(8)
     config = {**CONFIGS["odd"], "is_decoder": decoder, "use_cache": False}
     batch = inputs(rng, config, side)
-    labels = parity.labels(rng, config["vocab_size"], (B, T), 0.8)
-    parity.check("BertLMHeadModel", config, [batch, dict(batch, labels=labels)], tmp_path)
+    labels = per_token(lambda config: config["vocab_size"])(rng, config, batch)
+    parity.check("BertLMHeadModel", config, [batch, *(dict(batch, **some) for some in labels)], tmp_path)
 
 
 @pytest.mark.parametrize("problem", ["regression", "regression of 3", "multi_label_classification"])

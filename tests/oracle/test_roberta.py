@@ -79,13 +79,13 @@ def test_multiple_choice(side, family, tmp_path):
 
 
 @pytest.mark.parametrize("decoder, family", [(True, "Roberta"), (False, "Roberta"), (True, "XLMRoberta")])
-@pytest.mark.parametrize("side", [None, "right"])
+@pytest.mark.parametrize("side", [None, "right", "left", "holes"])
 def test_causal_lm(side, decoder, family, tmp_path):
     rng = np.random.default_rng(8)
     config = {**CONFIGS["odd"], "is_decoder": decoder, "use_cache": False}
     batch = inputs(rng, config, side)
-    labels = parity.labels(rng, config["vocab_size"], (B, T), 0.8)
-    parity.check(f"{family}ForCausalLM", config, [batch, dict(batch, labels=labels)], tmp_path)
+    labels = HEADS["ForMaskedLM"](rng, config, batch)
+    parity.check(f"{family}ForCausalLM", config, [batch, *(dict(batch, **some) for some in labels)], tmp_path)
 
 
 @pytest.mark.parametrize("problem", ["regression", "regression of 3", "multi_label_classification"])

@@ -44,18 +44,18 @@ def source(rng, config, side, shape=(B, S)):
     return batch
 
 
-def with_targets(rng, config, batch, length=T):
+def with_targets(rng, config, batch, side="right"):
     """Ids for the decoder, with and without padding of their own."""
-    shape = (len(batch["input_ids"]), length)
+    shape = (len(batch["input_ids"]), T)
     batch = dict(batch, decoder_input_ids=parity.ids(rng, config, *shape))
-    return [batch, dict(batch, **{DECODER: parity.mask(rng, *shape, "right")})]
+    return [batch, dict(batch, **{DECODER: parity.mask(rng, *shape, side or "right")})]
 
 
 @pytest.mark.parametrize("size", CONFIGS)
 def test_base(size, tmp_path, exact_norms):
     rng, config = np.random.default_rng(1), CONFIGS[size]
     sides = (None, "right", "left", "holes")
-    batches = [b for side in sides for b in with_targets(rng, config, source(rng, config, side))]
+    batches = [b for side in sides for b in with_targets(rng, config, source(rng, config, side), side)]
     lm = parity.check("T5Model", config, batches, tmp_path, head="base", hidden_by=HIDDEN_BY)
     for mask in (
         [[0, 1, 1, 0, 1, 1]] * B,
@@ -74,8 +74,10 @@ def test_seq2seq_lm(size, tmp_path, exact_norms):
     for side in (None, "right", "left", "holes"):
         batch = source(rng, config, side)
         labels = parity.labels(rng, config["vocab_size"], (B, T), 0.7)
-        plain, padded = with_targets(rng, config, batch)
-        batches += [plain, dict(batch, labels=labels), dict(padded, labels=labels)]  # labels on masked positions too
+        plain, padded = with_targets(rng, config, batch, side)
+        seen = np.where(padded[DECODER] == 1, labels, -100)
+        batches += [plain, padded, dict(batch, labels=labels), dict(padded, labels=seen)]
+        batches += [dict(padded, labels=labels)]  # on masked positions too
     parity.check("T5ForConditionalGeneration", config, batches, tmp_path, head="seq2seq-lm", hidden_by=HIDDEN_BY)
 
 

@@ -20,16 +20,44 @@ def test_the_schedule_sets_the_rate():
     assert [t.advance()["lr"] for _ in range(4)] == [2.0, 1.5, 1.0, 0.5]
 
 
-def test_the_same_bits_with_any_number_of_threads():
+@pytest.mark.parametrize("activations", ["float32", "bfloat16"])
+def test_the_same_bits_with_any_number_of_threads(activations):
     before = plm.num_threads()
     results = []
     for threads in (1, 2, 3):
         plm.set_num_threads(threads)
-        t = trainer(steps=8)
+        t = trainer(wide(), WIDE, steps=8, activations=activations)
         t.run()
         results.append(t.model)
     plm.set_num_threads(before)
     assert same_bits(results[0], results[1]) and same_bits(results[0], results[2])
+
+
+WIDE = Counting(64)  # enough rows that activations are rounded
+
+
+def wide(**changes):
+    return gpt2(n_embd=64, **changes)
+
+
+def test_activations_in_bfloat16_learn_as_fast_with_less_memory():
+    curves, peaks = {}, {}
+    for activations in ("float32", "bfloat16"):
+        t = trainer(wide(n_layer=12), WIDE, steps=40, lr=3e-3, activations=activations)
+        plm.trim_memory()
+        plm.reset_peak_memory()
+        curves[activations] = [t.advance()["loss"] for _ in range(40)]
+        peaks[activations] = plm.memory_stats()["peak"]
+        assert all(p.dtype == "float32" for p in t.model.parameters())
+    plain, rounded = curves["float32"], curves["bfloat16"]
+    assert plain[0] == rounded[0] and plain[-1] != rounded[-1]  # the first is before any gradient
+    assert rounded[-1] == pytest.approx(plain[-1], rel=0.05) and plain[-1] < plain[0] / 3
+    assert peaks["bfloat16"] < 0.7 * peaks["float32"]
+
+
+def test_activations_of_another_kind_are_refused():
+    with pytest.raises(plm.ArgumentError, match="activations must be float32 or bfloat16, got 'int8'"):
+        trainer(activations="int8")
 
 
 def test_a_seed_decides_dropout():
@@ -44,18 +72,18 @@ def average_of(model):
     return optim.EMA(model.parameters(), decay=0.9)
 
 
-@pytest.mark.parametrize("at", [1, 7, 10, 29])
-def test_going_on_from_a_checkpoint_is_bit_identical(tmp_path, at):
-    options = dict(schedule=schedules.cosine(steps=30, warmup=5), save_every=at)
-    whole = gpt2()
-    trainer(whole, average=average_of(whole), schedule=options["schedule"]).run()
-    model = gpt2()
+@pytest.mark.parametrize("at, activations", [(1, "float32"), (7, "float32"), (10, "bfloat16"), (29, "float32")])
+def test_going_on_from_a_checkpoint_is_bit_identical(tmp_path, at, activations):
+    options = dict(schedule=schedules.cosine(steps=30, warmup=5), save_every=at, activations=activations, batches=WIDE)
+    whole = wide()
+    trainer(whole, average=average_of(whole), **{k: v for k, v in options.items() if k != "save_every"}).run()
+    model = wide()
     with train.RunDirectory(tmp_path, quiet=True) as d:
         t = trainer(model, average=average_of(model), directory=d, **options)
         for _ in range(at):
             t.advance()
         d.finish()
-    fresh = gpt2(seed=99)
+    fresh = wide(seed=99)
     with train.RunDirectory(tmp_path, quiet=True) as d:
         t = trainer(fresh, average=average_of(fresh), directory=d, **options)
         t.restore(d.newest())

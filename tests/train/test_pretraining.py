@@ -85,6 +85,22 @@ def test_a_config_repeats_its_run(finished, tmp_path):
     assert bits(tmp_path / "b") == bits(finished)
 
 
+def test_activations_in_bfloat16(finished, text, tmp_path):
+    """Recorded, so that a run that goes on has them too."""
+    changes = ["train.activations=bfloat16"]
+    run(text, tmp_path / "a", changes=changes)
+    assert 'activations = "bfloat16"' in (tmp_path / "a" / "config.toml").read_text()
+    assert bits(tmp_path / "a") != bits(finished)
+    with pytest.raises(Stop):
+        run(text, tmp_path / "b", changes=changes, callbacks=[stop_at(5)])
+    plm.pretrain(out=tmp_path / "b", resume=True, quiet=True)
+    assert bits(tmp_path / "b") == bits(tmp_path / "a")
+    with pytest.raises(settings.SettingError, match="has train.activations = 'bfloat16', not 'float32'"):
+        plm.pretrain(out=tmp_path / "b", resume=True, quiet=True, changes=["train.activations=float32"])
+    with pytest.raises(plm.ArgumentError, match="activations must be float32 or bfloat16"):
+        run(text, tmp_path / "c", changes=["train.activations=half"])
+
+
 class Stop(Exception):
     pass
 

@@ -300,6 +300,12 @@ def grad_enabled() -> bool:
 def set_grad_enabled(on: bool) -> bool:
     """Recording of gradients on this thread; returns what it was."""
 
+def rounds_activations() -> bool:
+    """Whether what this thread records is kept in bfloat16."""
+
+def set_rounds_activations(on: bool) -> bool:
+    """Keeping activations in bfloat16 on this thread; returns what it was."""
+
 def grad(
     outputs: Sequence[Tensor | None],
     inputs: Sequence[Tensor | None],

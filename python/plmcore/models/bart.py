@@ -62,7 +62,10 @@ class Bart(Stacks):
         super().__init__(config, encoder, decoder)
 
     def target_of(self, input_ids: Tensor | None) -> Tensor:
-        return super().target_of(None) if input_ids is None else self.shifted(input_ids)
+        if input_ids is None:
+            return super().target_of(None)
+        padding.check_ids(input_ids)
+        return self.shifted(input_ids)
 
 
 class BartSeq2SeqLM(StacksSeq2SeqLM):

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from plmcore import nn
 from plmcore._core import Tensor, ops
-from plmcore.models import heads, padding
+from plmcore.models import causal_attention, heads, padding
 from plmcore.models.config import ACTIVATIONS, Config
 from plmcore.models.outputs import Output
 from plmcore.models.padding import FIRST, Encoded
@@ -77,7 +77,7 @@ class Block(nn.Module):
     def __init__(self, cfg: BertConfig):
         C, init = cfg.hidden_size, cfg.weight_init
         self.attn = nn.SelfAttention(
-            C, cfg.num_attention_heads, causal=cfg.is_decoder, weight_init=init,
+            C, cfg.num_attention_heads, weight_init=init,
             dropout=cfg.attention_probs_dropout_prob, out_dropout=cfg.hidden_dropout_prob,
         )  # fmt: skip
         self.norm1 = nn.LayerNorm(C, cfg.layer_norm_eps)
@@ -87,15 +87,34 @@ class Block(nn.Module):
         self.norm2 = nn.LayerNorm(C, cfg.layer_norm_eps)
 
     def __call__(self, x: Tensor, layout: padding.Whole) -> Tensor:
-        x = self.norm1(self.attn(x, **layout.attention), residual=x)
+        x = self.norm1(self.look(x, layout), residual=x)
         return self.norm2(self.mlp(x), residual=x)
+
+    def look(self, x: Tensor, layout: padding.Whole) -> Tensor:
+        return self.attn(x, **layout.attention)
+
+
+class DecoderBlock(Block):
+    """A position sees those up to itself."""
+
+    def __init__(self, cfg: BertConfig):
+        super().__init__(cfg)
+        self.attn.causal = True
+
+    def look(self, x: Tensor, layout: padding.Whole) -> Tensor:
+        return causal_attention.look_back(self.attn, x, layout)
+
+
+def blocks(cfg: BertConfig) -> nn.ModuleList:
+    kind = DecoderBlock if cfg.is_decoder else Block
+    return nn.ModuleList(kind(cfg) for _ in range(cfg.num_hidden_layers))
 
 
 class Bert(nn.Module):
     def __init__(self, config: BertConfig, pooler: bool = True):
         self.config = config
         self.embeddings = Embeddings(config)
-        self.blocks = nn.ModuleList(Block(config) for _ in range(config.num_hidden_layers))
+        self.blocks = blocks(config)
         self.pooler = None
         if pooler:
             C = config.hidden_size
@@ -113,7 +132,8 @@ class Bert(nn.Module):
         reads: padding.Reads = (),
     ) -> Encoded:
         padding.check_ids(input_ids, self.config.longest, token_type_ids=token_type_ids)
-        layout = padding.layout(input_ids.shape, attention_mask, reads, output_attentions)
+        kind = causal_attention if self.config.is_decoder else padding
+        layout = kind.layout(input_ids.shape, attention_mask, reads, output_attentions)
         x = self.embeddings(layout, input_ids, token_type_ids, position_ids)
         states = [x] if output_hidden_states else None
         for block in self.blocks:

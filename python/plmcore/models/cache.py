@@ -156,12 +156,3 @@ class Slots:
     def change(self, function) -> None:
         for key, kv in self.buffers.items():
             self.buffers[key] = function(kv)
-
-
-def look_back(attn: nn.SelfAttention, x: Tensor, layout: Whole, bias: Tensor | None = None) -> Tensor:
-    """A decoder's attention to itself, with whatever its layout keeps.  rows -> rows"""
-    if layout.cache is None:
-        return attn(x, bias=bias, **layout.attention)
-    rows = x.shape[:-1]
-    y = layout.cache.attend(attn, ops.reshape(attn.qkv(x), (*rows, 3, attn.heads, attn.depth)), layout, bias)
-    return attn.out_dropout(attn.out(ops.reshape(y, (*rows, attn.heads * attn.depth))))

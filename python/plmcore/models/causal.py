@@ -1,129 +1,17 @@
-"""What decoders share: causal attention over a padded batch, and heads that read the next, the last or a chosen token.
+"""What decoders share: embeddings, the run through the blocks, and heads that read the next or the last token.
 
-Shapes: B batch, T length, S keys, C width, H heads, D head width, V vocabulary, K choices. Rows as in plmcore.models.padding.
+Shapes: B batch, T length, C width, V vocabulary. Rows as in plmcore.models.padding.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
-
-import numpy as np
-
 from plmcore import nn
-from plmcore._core import ArgumentError, ShapeError, Tensor, ops
-from plmcore.models import heads, padding
-from plmcore.models.cache import Cache, Step
-from plmcore.models.config import ACTIVATIONS, Config
+from plmcore._core import ArgumentError, Tensor, ops
+from plmcore.models import causal_attention, heads, padding
+from plmcore.models.cache import Cache
+from plmcore.models.config import Config
 from plmcore.models.outputs import Output
-from plmcore.models.padding import EVERYWHERE, Encoded, Masked, Packed, Whole
-from plmcore.nn.attention import attend
-
-SUMMARIES = ("cls_index", "last", "first", "mean")
-LOWEST = {"float64": -8e307, "float32": -1.6e38, "bfloat16": -1.6e38, "float16": -3e4}  # scores vanish beside these
-
-
-class Blurred(Masked):
-    """Padding runs too, and what a position may not see is pushed down, not left out: where all is, it looks at all alike.
-
-    So published models treat a position that has nothing but padding before it. That matters where a head reads one: the first
-    token of a text padded on the left is predicted from the padding before it.
-    """
-
-    def __init__(self, mask: Tensor, weights: bool, future: float | None):
-        super().__init__(mask, weights)
-        self.future = future
-
-    def lower(self, scores: Tensor, band: int, stride: int) -> Tensor:
-        """By LOWEST where a key is padding or out of reach; with `future` one out of reach has that as its score.  [B, H, T, T]"""
-        B, T, dtype = self.B, self.T, scores.dtype
-        zero, low = ops.full((), 0.0, dtype), ops.full((), LOWEST[dtype], dtype)
-        hidden = ops.reshape(self.hidden, (B, 1, 1, T))
-        reach = ops.reshape(in_reach(T, band, stride), (1, 1, T, T))
-        if self.future is None:
-            hidden = ops.logical_or(hidden, ops.logical_not(reach))  # [B, 1, T, T]
-        else:
-            scores = ops.where(reach, scores, ops.full((), self.future, dtype))
-        return ops.add(scores, ops.where(hidden, low, zero))
-
-
-def in_reach(T, band: int = 0, stride: int = 0) -> Tensor:
-    """Whether query i may see key j: up to itself, of these the last `band` and each `stride`-th back.  bool [T, T]"""
-    i, j = ops.reshape(ops.arange(0, T), (T, 1)), ops.reshape(ops.arange(0, T), (1, T))
-    back = ops.sub(i, j)
-    seen = ops.greater_equal(back, ops.full((), 0, "int64"))
-    near = ops.less(back, ops.full((), band, "int64"))
-    if stride:
-        steps = ops.cast(ops.affine(ops.cast(back, "float64"), 1 / stride, 0.5 / stride), "int64")  # whole ones
-        on = ops.equal(back, ops.mul(steps, ops.full((), stride, "int64")))
-        near = ops.logical_or(near, on) if band else on
-    return ops.logical_and(seen, near) if band or stride else seen
-
-
-def layout(
-    input_ids: Tensor,
-    attention_mask: Tensor | None,
-    reads: padding.Reads,
-    weights: bool,
-    *,
-    sparse: bool = False,
-    future: float | None = None,
-) -> Whole:
-    """As padding.layout, for causal attention. `sparse`: layers count distances, so that holes in a text must stay."""
-    if attention_mask is not None:
-        seen = padding.values(attention_mask)
-        if any(_reads_blind(what, seen, sparse) for what in reads if what is not None):
-            return Blurred(ops.cast(attention_mask, "bool"), weights, future)
-        if sparse and (seen is None or _has_holes(seen)):
-            return Masked(ops.cast(attention_mask, "bool"), weights)
-    return padding.layout(input_ids.shape, attention_mask, reads, weights)
-
-
-def _reads_blind(what: str | Tensor, seen: np.ndarray | None, sparse: bool) -> bool:
-    """Whether a head may read a position that sees nothing but padding (with `sparse`: one that is padding)."""
-    if seen is None:
-        return True
-    blind = seen == 0 if sparse else np.cumsum(seen != 0, 1) == 0
-    read = np.ones_like(blind) if isinstance(what, str) else padding.values(what) != -100
-    return bool((blind & read).any())
-
-
-def _has_holes(seen: np.ndarray) -> bool:
-    before = np.pad(seen != 0, ((0, 0), (1, 0)))[:, :-1]
-    return bool((((seen != 0) & ~before).sum(1) > 1).any())
-
-
-# ---- layers ----
-
-
-class Attention(nn.SelfAttention):
-    """Self-attention to the positions up to one's own.  rows -> rows"""
-
-    def __call__(self, x: Tensor, layout: Whole) -> Tensor:
-        qkv = ops.reshape(self.qkv(x), (*x.shape[:-1], 3, self.heads, self.depth))  # [B, T, 3, H, D]
-        if layout.cache is not None:
-            y = layout.cache.attend(self, qkv, layout)
-        elif isinstance(layout, Blurred):
-            y = self.blurred(qkv, layout)
-        else:
-            dropout = self.dropout if self.training else 0.0
-            seen = {name: value for name, value in layout.attention.items() if name != "weights"}
-            options = dict(causal=True, band=self.band, stride=self.stride, scale=self.scale, dropout=dropout, **seen)
-            y = attend(layout.collected, qkv, **options)  # [B, T, H, D]
-        return self.out_dropout(self.out(ops.reshape(y, (*x.shape[:-1], self.heads * self.depth))))  # rows
-
-    def blurred(self, qkv: Tensor, layout: Blurred) -> Tensor:
-        """Step by step: ops.attention keeps the log-sum of each row, which does not tell T scores as low as LOWEST from one, and
-        its gradient would be wrong there.  [B, T, 3, H, D] -> [B, T, H, D]"""
-        B, T, _, H, D = qkv.shape
-        q, k, v = (ops.transpose(ops.reshape(x, (B, T, H, D)), (0, 2, 1, 3)) for x in ops.split(qkv, (1, 1, 1), 2))
-        scores = ops.affine(ops.matmul(q, k, transpose_b=True), D**-0.5 if self.scale is None else self.scale)
-        weights = ops.softmax(layout.lower(scores, self.band, self.stride))  # [B, H, T, T]
-        if self.training and self.dropout:
-            weights = ops.dropout(weights, self.dropout)
-        if layout.collected is not None:
-            layout.collected.append(weights)
-        return ops.transpose(ops.matmul(weights, v), (0, 2, 1, 3))
+from plmcore.models.padding import Encoded, Packed, Whole
 
 
 class Embeddings(nn.Module):
@@ -145,7 +33,7 @@ class Embeddings(nn.Module):
 class Decoder(nn.Module):
     """The base of bodies: embeddings and blocks; a subclass may have a last norm."""
 
-    FUTURE: float | None = None  # of Blurred
+    FUTURE: float | None = None  # of causal_attention.Blurred
     config: Config
     embeddings: Embeddings
     blocks: nn.ModuleList
@@ -166,14 +54,10 @@ class Decoder(nn.Module):
         """cache: as in models.cache; a new one is filled."""
         most = self.embeddings.positions.weight.shape[0]
         padding.check_ids(input_ids, most, token_type_ids=token_type_ids, attention_mask=attention_mask)
-        if cache is not None and cache.made >= 0:
-            where: Whole = Step(cache)
-        else:
-            where = layout(
-                input_ids, attention_mask, reads, output_attentions,
-                sparse=any(block.attn.band or block.attn.stride for block in self.blocks), future=self.FUTURE,
-            )  # fmt: skip
-            where.cache = cache
+        where = causal_attention.layout(
+            input_ids.shape, attention_mask, reads, output_attentions, cache=cache, future=self.FUTURE,
+            sparse=any(block.attn.band or block.attn.stride for block in self.blocks),
+        )  # fmt: skip
         x = self.embeddings(where, input_ids, token_type_ids, position_ids)
         states = [x] if output_hidden_states else None
         for block in self.blocks:
@@ -258,80 +142,3 @@ class LastTokenClassification(nn.Module):
         return encoded.output(
             logits=logits, loss=None if labels is None else heads.classification_loss(self.config, logits, labels)
         )
-
-
-class DoubleHeads(CausalLM):
-    """The next token of each choice, and which choice is right: logits [B, K, T, V] and mc_logits [B, K].
-
-    input_ids and what goes with them [B, K, T], or [K, T]; mc_token_ids: the token of each choice that speaks for it, the last
-    unless given.
-    """
-
-    def __init__(self, config: Config, body: Decoder, width: int, weight_init: nn.init.Init):
-        super().__init__(config, body, weight_init)
-        self.choice = None
-        if config.summary_use_proj:
-            self.choice = nn.Linear(width, 1 if config.summary_proj_to_labels else width, weight_init=weight_init)
-        self.activation = nn.Activation(ACTIVATIONS[config.summary_activation or "linear"])
-        self.dropout = nn.Dropout(config.summary_first_dropout)
-
-    def __call__(
-        self,
-        input_ids: Tensor,
-        *,
-        mc_token_ids: Tensor | None = None,
-        labels: Tensor | None = None,
-        mc_labels: Tensor | None = None,
-        **inputs,
-    ) -> Output:
-        if input_ids.ndim not in (2, 3):
-            raise ShapeError(
-                f"double-heads: input_ids must be [batch, choices, length] or [choices, length], got {list(input_ids.shape)}"
-            )
-        *lead, T = input_ids.shape
-        flat = (math.prod(lead), T)
-        inputs = {k: ops.reshape(x, flat) if isinstance(x, Tensor) and x.ndim == 3 else x for k, x in inputs.items()}
-        input_ids = ops.reshape(input_ids, flat)
-        labels = None if labels is None else heads.next_token_labels(ops.reshape(labels, flat))
-        speaker = self.speaker(input_ids, mc_token_ids)
-        read = EVERYWHERE if speaker is None else marks(speaker, T)
-        encoded = self.body.encode(input_ids, **inputs, reads=(read, labels))
-
-        x = self.dropout(ops.mean(encoded.rows, 1) if speaker is None else rows_at(encoded, speaker))  # [B K, C]
-        x = self.activation(x if self.choice is None else self.choice(x))
-        choices = ops.reshape(x, lead if x.shape[1] == 1 else (*lead, x.shape[1]))
-        mc_loss = None
-        if mc_labels is not None:
-            *rows, K = choices.shape
-            rows = math.prod(rows)
-            mc_loss = ops.cross_entropy(ops.reshape(choices, (rows, K)), ops.reshape(mc_labels, (rows,)))
-        return self.output(encoded, lead, labels, mc_logits=choices, mc_loss=mc_loss)
-
-    def output(self, encoded: Encoded, lead: Sequence, labels: Tensor | None, **fields) -> Output:
-        """The language model's part by choices, as published: so are the last of the hidden states, and not the others."""
-
-        def by_choice(rows: Tensor) -> Tensor:
-            return ops.reshape(encoded.layout.unpack(rows), (*lead, encoded.layout.T, rows.shape[-1]))
-
-        def logits() -> Tensor:
-            return by_choice(self.lm_head(encoded.rows))  # [B, K, T, V]
-
-        known, states, weights = labels is not None, encoded.states, encoded.layout.collected
-        return Output(
-            loss=heads.labelled_loss(encoded, labels, self.lm_head) if known else None,
-            logits=logits if known else logits(),
-            hidden_states=None if states is None else (*map(encoded.layout.unpack, states[:-1]), by_choice(states[-1])),
-            attentions=None if weights is None else tuple(map(encoded.layout.unpack_weights, weights)),
-            **fields,
-        )
-
-    def speaker(self, input_ids: Tensor, mc_token_ids: Tensor | None) -> Tensor | None:
-        """The position that speaks for each choice; None: the mean of all.  [N]"""
-        N, T = input_ids.shape
-        kind = self.config.summary_type
-        if kind == "mean":
-            return None
-        if kind == "cls_index" and mc_token_ids is not None:
-            return ops.cast(ops.reshape(mc_token_ids, (N,)), "int64")
-        places = ops.broadcast_to(ops.reshape(ops.arange(0, T), (1, T)), (N, T))
-        return ops.min(places, 1) if kind == "first" else ops.max(places, 1)

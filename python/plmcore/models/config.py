@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import types
 import typing
 from collections.abc import Mapping
@@ -26,6 +27,10 @@ ACTIVATIONS = {
 }
 
 
+# A damaged or hostile config.json must not keep a machine busy with making layers.
+MOST, MOST_LAYERS = 2**31 - 1, 10_000
+
+
 @dataclass(frozen=True, kw_only=True)
 class Config:
     """The base of every family's config. A key that the family does not know is kept in `extra` and written back."""
@@ -43,7 +48,12 @@ class Config:
             value = getattr(self, f.name)
             if not _fits(value, hints[f.name]):
                 self.refuse(f.name, f"must be {_spoken(hints[f.name])}")
+            most = MOST_LAYERS if "layer" in f.name or "group" in f.name else MOST
+            if isinstance(value, int) and value > most:
+                self.refuse(f.name, f"must be at most {most}")
         self.at_least(1, "num_labels")
+        if getattr(self, "pad_token_id", None) is not None:
+            self.at_least(0, "pad_token_id")
         self.one_of("problem_type", (None, "regression", "single_label_classification", "multi_label_classification"))
         self.check()
 
@@ -69,7 +79,7 @@ class Config:
             raise ArgumentError(f"{cls.__name__} has no key {unknown[0]!r}; one of {', '.join(sorted(known))}")
         values = {**values, **changes}
         values.setdefault("dtype", values.pop("torch_dtype", None))
-        values["architectures"] = tuple(values.get("architectures") or ())
+        values["architectures"] = values.get("architectures") or ()
         if "num_labels" not in changes and isinstance(values.get("id2label"), Mapping):
             values["num_labels"] = len(values["id2label"])
         extra = {key: value for key, value in values.items() if key not in known}
@@ -125,7 +135,8 @@ def _fits(value: Any, hint: Any) -> bool:
     if hint is Any:
         return True
     if hint is int or hint is float:  # a JSON 0 is a fine probability; true is not a number
-        return isinstance(value, int if hint is int else (int, float)) and not isinstance(value, bool)
+        kind = int if hint is int else (int, float)
+        return isinstance(value, kind) and not isinstance(value, bool) and math.isfinite(value)
     kind = typing.get_origin(hint) or hint
     if kind is tuple and typing.get_args(hint):
         return isinstance(value, tuple) and all(_fits(v, typing.get_args(hint)[0]) for v in value)

@@ -10,7 +10,9 @@ from dataclasses import dataclass
 from plmcore import nn
 from plmcore._core import Tensor
 from plmcore.models import causal
+from plmcore.models.causal_attention import look_back
 from plmcore.models.config import ACTIVATIONS, Config
+from plmcore.models.double_heads import SUMMARIES, DoubleHeads
 from plmcore.models.padding import Whole
 
 AFN = {"gelu": "gelu_tanh", "relu": "relu", "silu": "silu", "swish": "silu"}  # this family means the tanh form by gelu
@@ -43,7 +45,7 @@ class GPT1Config(Config):
         self.at_least(0, "n_layer", "initializer_range")
         self.multiple("n_embd", of="n_head")
         self.one_of("afn", AFN)
-        self.one_of("summary_type", causal.SUMMARIES)
+        self.one_of("summary_type", SUMMARIES)
         self.one_of("summary_activation", (None, *ACTIVATIONS))
         self.probability("resid_pdrop", "embd_pdrop", "attn_pdrop", "summary_first_dropout")
 
@@ -59,15 +61,15 @@ class GPT1Config(Config):
 class Block(nn.Module):
     def __init__(self, cfg: GPT1Config):
         C, init = cfg.n_embd, cfg.weight_init
-        self.attn = causal.Attention(
-            C, cfg.n_head, dropout=cfg.attn_pdrop, out_dropout=cfg.resid_pdrop, weight_init=init
+        self.attn = nn.SelfAttention(
+            C, cfg.n_head, causal=True, dropout=cfg.attn_pdrop, out_dropout=cfg.resid_pdrop, weight_init=init
         )
         self.norm1 = nn.LayerNorm(C, cfg.layer_norm_epsilon)
         self.mlp = nn.MLP(C, 4 * C, AFN[cfg.afn], cfg.resid_pdrop, weight_init=init)
         self.norm2 = nn.LayerNorm(C, cfg.layer_norm_epsilon)
 
     def __call__(self, x: Tensor, layout: Whole) -> Tensor:
-        x = self.norm1(self.attn(x, layout), residual=x)
+        x = self.norm1(look_back(self.attn, x, layout), residual=x)
         return self.norm2(self.mlp(x), residual=x)
 
 
@@ -87,7 +89,7 @@ class GPT1CausalLM(causal.CausalLM):
         super().__init__(cfg, GPT1(cfg), cfg.weight_init)
 
 
-class GPT1DoubleHeads(causal.DoubleHeads):
+class GPT1DoubleHeads(DoubleHeads):
     def __init__(self, cfg: GPT1Config):
         super().__init__(cfg, GPT1(cfg), cfg.n_embd, cfg.weight_init)
 

@@ -11,7 +11,9 @@ from dataclasses import dataclass
 from plmcore import nn
 from plmcore._core import Tensor, ops
 from plmcore.models import causal, heads
+from plmcore.models.causal_attention import look_back
 from plmcore.models.config import ACTIVATIONS, Config
+from plmcore.models.double_heads import SUMMARIES, DoubleHeads
 from plmcore.models.padding import Whole
 
 
@@ -50,7 +52,7 @@ class GPT2Config(Config):
         if self.n_inner is not None:
             self.at_least(1, "n_inner")
         self.one_of("activation_function", ACTIVATIONS)
-        self.one_of("summary_type", causal.SUMMARIES)
+        self.one_of("summary_type", SUMMARIES)
         self.one_of("summary_activation", (None, *ACTIVATIONS))
         self.probability("resid_pdrop", "embd_pdrop", "attn_pdrop", "classifier_dropout", "summary_first_dropout")
         self.one_of("add_cross_attention", (False,))
@@ -74,8 +76,8 @@ class Block(nn.Module):
         C, init, residual = cfg.n_embd, cfg.weight_init, cfg.residual_init
         scale = (C // cfg.n_head) ** -0.5 if cfg.scale_attn_weights else 1.0
         self.norm1 = nn.LayerNorm(C, cfg.layer_norm_epsilon)
-        self.attn = causal.Attention(
-            C, cfg.n_head, scale=scale / (layer + 1) if cfg.scale_attn_by_inverse_layer_idx else scale,
+        self.attn = nn.SelfAttention(
+            C, cfg.n_head, causal=True, scale=scale / (layer + 1) if cfg.scale_attn_by_inverse_layer_idx else scale,
             dropout=cfg.attn_pdrop, out_dropout=cfg.resid_pdrop, weight_init=init, out_init=residual,
         )  # fmt: skip
         self.norm2 = nn.LayerNorm(C, cfg.layer_norm_epsilon)
@@ -84,7 +86,7 @@ class Block(nn.Module):
         )  # fmt: skip
 
     def __call__(self, x: Tensor, layout: Whole) -> Tensor:
-        h, x = self.norm2.with_sum(self.attn(self.norm1(x), layout), x)
+        h, x = self.norm2.with_sum(look_back(self.attn, self.norm1(x), layout), x)
         return ops.add(x, self.mlp(h))
 
 
@@ -108,7 +110,7 @@ class GPT2CausalLM(causal.CausalLM):
         super().__init__(cfg, self.Body(cfg), cfg.weight_init)
 
 
-class GPT2DoubleHeads(causal.DoubleHeads):
+class GPT2DoubleHeads(DoubleHeads):
     Body = GPT2
 
     def __init__(self, cfg: GPT2Config):

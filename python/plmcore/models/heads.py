@@ -5,13 +5,13 @@ A body has encode(input_ids, ..., reads=()) -> Encoded and, where a head needs o
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from plmcore import losses, nn
 from plmcore._core import ShapeError, Tensor, ops
 from plmcore.models.config import Config
 from plmcore.models.outputs import Output
-from plmcore.models.padding import EVERYWHERE, FIRST, Encoded
+from plmcore.models.padding import EVERYWHERE, FIRST, Encoded, Reads
 
 # ---- losses ----
 
@@ -52,6 +52,8 @@ def labelled_loss(encoded: Encoded, labels: Tensor, project: Callable[[Tensor], 
 
 def next_token_labels(labels: Tensor) -> Tensor:
     """labels[:, t + 1] at t, -100 at the last.  [B, T]"""
+    if labels.ndim != 2:
+        raise ShapeError(f"labels must be [batch, length] like input_ids, got {list(labels.shape)}")
     return ops.pad(ops.slice(labels, 1, 1, labels.shape[1]), [0, 0], [0, 1], -100)
 
 
@@ -143,9 +145,12 @@ class MultipleChoice(nn.Module):
             )
         B, K, T = input_ids.shape
         flat = {name: ops.reshape(x, (B * K, T)) if isinstance(x, Tensor) else x for name, x in inputs.items()}
-        encoded = self.body.encode(ops.reshape(input_ids, (B * K, T)), **flat, reads=(FIRST,))
+        encoded = self.body.encode(ops.reshape(input_ids, (B * K, T)), **flat, reads=self.reads((B * K, T)))
         logits = ops.reshape(self.classifier(self.dropout(self.pool(encoded))), (B, K))
         return encoded.output(logits=logits, loss=None if labels is None else ops.cross_entropy(logits, labels))
+
+    def reads(self, shape: Sequence) -> Reads:
+        return (FIRST,)
 
     def pool(self, encoded: Encoded) -> Tensor:
         return self.body.pool(encoded)

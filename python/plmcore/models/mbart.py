@@ -11,7 +11,7 @@ from plmcore import nn
 from plmcore._core import ArgumentError, Tensor, ops
 from plmcore.models import bart, padding, seq2seq, stacks
 from plmcore.models.bart import Bart, BartConfig, Embeddings
-from plmcore.models.cache import look_back
+from plmcore.models.causal_attention import look_back
 from plmcore.models.seq2seq import Source
 from plmcore.models.stacks import Decoder, Encoder, Stacks, StacksCausalLM, StacksSeq2SeqLM
 

@@ -131,7 +131,7 @@ def layout(
     """
     if attention_mask is None:
         return Whole(shape, weights)
-    _check_shape("attention_mask", attention_mask, shape)
+    check_shape("attention_mask", attention_mask, shape)
     seen = values(attention_mask)
     if seen is not None and seen.all():
         return Whole(shape, weights)
@@ -161,7 +161,7 @@ def check_ids(input_ids: Tensor, most: int | None = None, called: str = "input_i
         )
     for name, tensor in others.items():
         if tensor is not None:
-            _check_shape(name, tensor, input_ids.shape, called)
+            check_shape(name, tensor, input_ids.shape, called)
 
 
 @dataclass
@@ -185,7 +185,7 @@ class Encoded:
         )
 
 
-def _check_shape(name: str, tensor: Tensor, shape: Sequence, like: str = "input_ids") -> None:
+def check_shape(name: str, tensor: Tensor, shape: Sequence, like: str = "input_ids") -> None:
     differ = [a != b for a, b in zip(shape, tensor.shape) if isinstance(a, int) and isinstance(b, int)]
     if tensor.ndim != len(shape) or any(differ):
         raise ShapeError(f"{name} must be {list(shape)} like {like}, got {list(tensor.shape)}")

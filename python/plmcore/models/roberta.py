@@ -64,7 +64,7 @@ class Roberta(bert.Bert):
         C, init = config.hidden_size, config.weight_init
         self.config = config
         self.embeddings = Embeddings(config)
-        self.blocks = nn.ModuleList(bert.Block(config) for _ in range(config.num_hidden_layers))
+        self.blocks = bert.blocks(config)
         self.pooler = nn.Linear(C, C, activation="tanh", weight_init=init) if pooler else None
 
 

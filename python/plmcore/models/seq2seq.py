@@ -130,7 +130,7 @@ class Decoded(Encoded):
 
 
 class EncoderDecoder(nn.Module):
-    """A family gives config, the three methods below, and target_of where the decoder can do without ids of its own."""
+    """A family gives config, encode and decode, and target_of where the decoder can do without ids of its own."""
 
     def encode(self, input_ids: Tensor, attention_mask: Tensor | None = None, **asked: bool) -> Encoded:
         raise NotImplementedError
@@ -149,7 +149,10 @@ class EncoderDecoder(nn.Module):
 
     def shifted(self, ids: Tensor) -> Tensor:
         """The decoder's input for these labels."""
-        raise NotImplementedError
+        start, pad = self.config.decoder_start_token_id, self.config.pad_token_id
+        if start is None or pad is None:
+            raise ArgumentError("the config has no decoder_start_token_id or no pad_token_id: pass decoder_input_ids")
+        return shift_right(ids, start, pad)
 
     def target_of(self, input_ids: Tensor | None) -> Tensor:
         raise ArgumentError("decoder_input_ids are missing: pass them, or labels= to a head that has a loss")
@@ -200,6 +203,7 @@ class Seq2SeqLM(nn.Module):
         **inputs: Any,
     ) -> Output:
         if labels is not None and decoder_input_ids is None:
+            padding.check_ids(labels, called="labels")
             decoder_input_ids = self.body.shifted(labels)
         decoded = self.body.run(input_ids, attention_mask, decoder_input_ids, *args, **inputs, reads=(labels,))
         return heads.language_model_output(decoded, labels, self.logits)
@@ -223,6 +227,7 @@ class SequenceClassification(nn.Module):
         labels: Tensor | None = None,
         **inputs: Any,
     ) -> Output:
+        padding.check_ids(input_ids)
         if decoder_input_ids is None:
             decoder_input_ids = self.body.shifted(input_ids)
         places = last_places(input_ids, self.config.eos_token_id)  # [B, T]
@@ -270,6 +275,7 @@ class QuestionAnswering(nn.Module):
         **inputs: Any,
     ) -> Output:
         if decoder_input_ids is None and input_ids is not None:
+            padding.check_ids(input_ids)
             decoder_input_ids = self.body.shifted(input_ids)
         decoded = self.body.run(input_ids, attention_mask, decoder_input_ids, *args, **inputs, reads=(EVERYWHERE,))
         B, T = decoded.layout.B, decoded.layout.T

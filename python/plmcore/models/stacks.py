@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from plmcore import nn
-from plmcore._core import ArgumentError, Tensor, ops
-from plmcore.models import heads, padding, seq2seq
-from plmcore.models.cache import Cache, Step
+from plmcore._core import Tensor, ops
+from plmcore.models import causal_attention, heads, padding, seq2seq
+from plmcore.models.cache import Cache
 from plmcore.models.config import ACTIVATIONS, Config
 from plmcore.models.outputs import Output
 from plmcore.models.padding import Encoded
@@ -150,11 +150,7 @@ class Decoder(Stack):
         alone = encoded is None
         side = "" if alone else "decoder_"
         padding.check_ids(input_ids, self.longest, f"{side}input_ids", **{f"{side}attention_mask": attention_mask})
-        if cache is not None and cache.made >= 0:
-            layout: padding.Whole = Step(cache)
-        else:
-            layout = padding.layout(input_ids.shape, attention_mask, reads, output_attentions)
-            layout.cache = cache
+        layout = causal_attention.layout(input_ids.shape, attention_mask, reads, output_attentions, cache=cache)
         source = None if alone else seq2seq.source_of(encoded, output_attentions, cache)
         x, states = self.run(input_ids, layout, source, keep=output_hidden_states)
         return Decoded(x, layout, states, encoded, None if alone else source.collected)
@@ -181,12 +177,6 @@ class Stacks(seq2seq.EncoderDecoder):
 
     def decode(self, *args: Any, **asked: Any) -> Decoded:
         return self.decoder(*args, **asked)
-
-    def shifted(self, ids: Tensor) -> Tensor:
-        start, pad = self.config.decoder_start_token_id, self.config.pad_token_id
-        if start is None or pad is None:
-            raise ArgumentError("the config has no decoder_start_token_id or no pad_token_id: pass decoder_input_ids")
-        return seq2seq.shift_right(ids, start, pad)
 
 
 # ---- heads ----

@@ -14,9 +14,10 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from plmcore import nn
-from plmcore._core import ArgumentError, Tensor, ops
-from plmcore.models import heads, padding, seq2seq
-from plmcore.models.cache import Cache, Step, look_back
+from plmcore._core import Tensor, ops
+from plmcore.models import causal_attention, heads, padding, seq2seq
+from plmcore.models.cache import Cache, Step
+from plmcore.models.causal_attention import look_back
 from plmcore.models.config import ACTIVATIONS, Config
 from plmcore.models.outputs import Output
 from plmcore.models.padding import Encoded
@@ -95,19 +96,6 @@ class T5Config(Config):
         return dict(width=C, heads=H, depth=D, bias=False, scale=1.0, dropout=p, out_init=out_init)
 
 
-class FeedForward(nn.Module):
-    """W_o relu(W x).  [..., C] -> [..., C]"""
-
-    def __init__(self, cfg: T5Config):
-        C, F = cfg.d_model, cfg.d_ff
-        self.up = nn.Linear(C, F, bias=False, activation=cfg.activation, weight_init=cfg.normal(1 / C))
-        self.down = nn.Linear(F, C, bias=False, weight_init=cfg.normal(1 / F))
-        self.dropout = nn.Dropout(cfg.dropout_rate)
-
-    def __call__(self, x: Tensor) -> Tensor:
-        return self.dropout(self.down(self.dropout(self.up(x))))
-
-
 class GatedFeedForward(nn.Module):
     """W_o (gelu(W_0 x) * W_1 x), of version 1.1.  [..., C] -> [..., C]"""
 
@@ -128,7 +116,11 @@ def self_attention(cfg: T5Config, causal: bool) -> nn.SelfAttention:
 
 
 def feed_forward(cfg: T5Config) -> nn.Module:
-    return GatedFeedForward(cfg) if cfg.gated else FeedForward(cfg)
+    if cfg.gated:
+        return GatedFeedForward(cfg)
+    C, F, p = cfg.d_model, cfg.d_ff, cfg.dropout_rate
+    draws = dict(weight_init=cfg.normal(1 / C), down_init=cfg.normal(1 / F))
+    return nn.MLP(C, F, cfg.activation, p, bias=False, inner_dropout=p, **draws)
 
 
 class EncoderBlock(nn.Module):
@@ -229,21 +221,12 @@ class T5(T5Encoder, seq2seq.EncoderDecoder):
     ) -> seq2seq.Decoded:
         """cache: as in models.cache; a new one is filled."""
         padding.check_ids(decoder_input_ids, called="decoder_input_ids")
-        if cache is not None and cache.made >= 0:
-            layout: padding.Whole = Step(cache)
-        else:
-            shape = decoder_input_ids.shape
-            layout = padding.layout(shape, decoder_attention_mask, reads, output_attentions, gapless=True)
-            layout.cache = cache
+        layout = causal_attention.layout(
+            decoder_input_ids.shape, decoder_attention_mask, reads, output_attentions, cache=cache, gapless=True
+        )
         source = seq2seq.source_of(encoded, output_attentions, cache)
         rows, states = self.decoder(decoder_input_ids, layout, output_hidden_states, source)
         return seq2seq.Decoded(rows, layout, states, encoded, source.collected)
-
-    def shifted(self, ids: Tensor) -> Tensor:
-        start, pad = self.config.decoder_start_token_id, self.config.pad_token_id
-        if start is None or pad is None:
-            raise ArgumentError("T5Config: labels need a decoder_start_token_id and a pad_token_id, mostly 0")
-        return seq2seq.shift_right(ids, start, pad)
 
 
 class T5Seq2SeqLM(seq2seq.Seq2SeqLM):
@@ -301,34 +284,34 @@ ARCHITECTURES = {
 }
 PREFIX = "transformer."
 DROPPED = (r"EncDecAttention\.relative_attention_bias\.weight$",)  # in the first files, never used
+
+
+def _stack(side: str, mlp: int) -> dict[str, str]:
+    """Of a stack whose feed-forward layers have this number within their block."""
+    ours, theirs = side + ".blocks.{i}", side + ".block.{i}.layer"
+    return {
+        f"{side}.tokens": f"{side}.embed_tokens",
+        f"{side}.bias.table": f"{side}.block.0.layer.0.SelfAttention.relative_attention_bias",
+        f"{ours}.norm1": f"{theirs}.0.layer_norm",
+        f"{ours}.attn.qkv": f"{theirs}.0.SelfAttention.{{q,k,v}}",
+        f"{ours}.attn.out": f"{theirs}.0.SelfAttention.o",
+        f"{ours}.norm2": f"{theirs}.1.layer_norm",
+        f"{ours}.mlp.up": f"{theirs}.{mlp}.DenseReluDense.wi",
+        f"{ours}.mlp.gate": f"{theirs}.{mlp}.DenseReluDense.wi_0",
+        f"{ours}.mlp.value": f"{theirs}.{mlp}.DenseReluDense.wi_1",
+        f"{ours}.mlp.down": f"{theirs}.{mlp}.DenseReluDense.wo",
+        f"{side}.norm": f"{side}.final_layer_norm",
+    }
+
+
 NAMES = {
     "tokens": "shared",
-    "encoder.tokens": "encoder.embed_tokens",
-    "encoder.bias.table": "encoder.block.0.layer.0.SelfAttention.relative_attention_bias",
-    "encoder.blocks.{i}.norm1": "encoder.block.{i}.layer.0.layer_norm",
-    "encoder.blocks.{i}.attn.qkv": "encoder.block.{i}.layer.0.SelfAttention.{q,k,v}",
-    "encoder.blocks.{i}.attn.out": "encoder.block.{i}.layer.0.SelfAttention.o",
-    "encoder.blocks.{i}.norm2": "encoder.block.{i}.layer.1.layer_norm",
-    "encoder.blocks.{i}.mlp.up": "encoder.block.{i}.layer.1.DenseReluDense.wi",
-    "encoder.blocks.{i}.mlp.gate": "encoder.block.{i}.layer.1.DenseReluDense.wi_0",
-    "encoder.blocks.{i}.mlp.value": "encoder.block.{i}.layer.1.DenseReluDense.wi_1",
-    "encoder.blocks.{i}.mlp.down": "encoder.block.{i}.layer.1.DenseReluDense.wo",
-    "encoder.norm": "encoder.final_layer_norm",
-    "decoder.tokens": "decoder.embed_tokens",
-    "decoder.bias.table": "decoder.block.0.layer.0.SelfAttention.relative_attention_bias",
-    "decoder.blocks.{i}.norm1": "decoder.block.{i}.layer.0.layer_norm",
-    "decoder.blocks.{i}.attn.qkv": "decoder.block.{i}.layer.0.SelfAttention.{q,k,v}",
-    "decoder.blocks.{i}.attn.out": "decoder.block.{i}.layer.0.SelfAttention.o",
-    "decoder.blocks.{i}.norm2": "decoder.block.{i}.layer.1.layer_norm",
+    **_stack("encoder", mlp=1),
+    **_stack("decoder", mlp=2),
     "decoder.blocks.{i}.cross.q": "decoder.block.{i}.layer.1.EncDecAttention.q",
     "decoder.blocks.{i}.cross.kv": "decoder.block.{i}.layer.1.EncDecAttention.{k,v}",
     "decoder.blocks.{i}.cross.out": "decoder.block.{i}.layer.1.EncDecAttention.o",
     "decoder.blocks.{i}.norm3": "decoder.block.{i}.layer.2.layer_norm",
-    "decoder.blocks.{i}.mlp.up": "decoder.block.{i}.layer.2.DenseReluDense.wi",
-    "decoder.blocks.{i}.mlp.gate": "decoder.block.{i}.layer.2.DenseReluDense.wi_0",
-    "decoder.blocks.{i}.mlp.value": "decoder.block.{i}.layer.2.DenseReluDense.wi_1",
-    "decoder.blocks.{i}.mlp.down": "decoder.block.{i}.layer.2.DenseReluDense.wo",
-    "decoder.norm": "decoder.final_layer_norm",
     "lm_head": "lm_head",
     "classifier": "classifier",
     "span": "qa_outputs",

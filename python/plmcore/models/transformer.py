@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from plmcore import nn
 from plmcore._core import Tensor, ops
 from plmcore.models import padding, seq2seq, stacks
-from plmcore.models.cache import look_back
+from plmcore.models.causal_attention import look_back
 from plmcore.models.names import Stored
 from plmcore.models.seq2seq import Source
 from plmcore.models.sinusoids import SINUSOIDS

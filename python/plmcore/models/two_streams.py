@@ -1,6 +1,6 @@
-"""Who sees whom in XLNet, and how far away it is: made once for all layers and both streams of plmcore.models.xlnet.
+"""Attention of the two streams of plmcore.models.xlnet, and what it must know: who sees whom, and how far away that is, made once for all layers.
 
-Shapes: B batch, T length, P memory, S = P + T, M targets, L distances, C width.
+Shapes: B batch, T length, P memory, S = P + T, M targets, L distances, C width, H heads, D = C // H.
 """
 
 from __future__ import annotations
@@ -8,11 +8,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import reduce
 
+from plmcore import nn
 from plmcore._core import ShapeError, Tensor, ops
 from plmcore.models import relative
 from plmcore.models.config import Config
 from plmcore.models.padding import Masked, Packed, Whole
 from plmcore.models.relative import count, whole
+from plmcore.nn.attention import attend
 
 
 @dataclass
@@ -86,3 +88,55 @@ def _differs(types: Tensor | None, P: int) -> Tensor | None:
     B, T = types.shape
     keys = ops.pad(types, [0, P], [0, 0], 0)
     return ops.not_equal(ops.reshape(types, (B, 1, T, 1)), ops.reshape(keys, (B, 1, 1, P + T)))
+
+
+class RelativeAttention(nn.Module):
+    """Both streams look at keys and values of h and of the memory; what depends on distance and segment is the bias of ops.attention."""
+
+    def __init__(self, width: int, heads: int, *, causal: bool, dropout: float, weight_init: nn.init.Init):
+        C, H, init = width, heads, weight_init
+        self.heads, self.depth, self.scale = H, C // H, (C // H) ** -0.5
+        self.causal = causal
+        self.q = nn.Linear(C, C, bias=False, weight_init=init)
+        self.kv = nn.Linear(C, 2 * C, bias=False, weight_init=init)
+        self.r = nn.Linear(C, C, bias=False, weight_init=init)
+        self.out = nn.Linear(C, C, bias=False, weight_init=init)
+        self.u, self.v, self.s = (nn.Parameter.new(init, (H, C // H)) for _ in range(3))
+        self.segments = nn.Parameter.new(init, (2, H, C // H))
+        self.dropout = nn.Dropout(dropout)
+
+    def __call__(self, h: Tensor, g: Tensor | None, memory: Tensor | None, view: View) -> tuple[Tensor, Tensor | None]:
+        """h rows, g [B, M, C], memory [B, P, C]"""
+        kv = view.spread(self.kv(h))  # [B, T, 2 C]
+        kv = kv if memory is None else ops.concat([self.kv(memory), kv], 1)  # [B, S, 2 C]
+        kv = ops.reshape(kv, (*kv.shape[:2], 2, self.heads, self.depth))
+        r = ops.affine(self.r(view.distances), self.scale, 0.0)
+        r = ops.transpose(ops.reshape(r, (*r.shape[:2], self.heads, self.depth)), (0, 2, 1, 3))  # [1|2, H, L, D]
+        r = r if view.direction is None else ops.index_select(r, view.direction)  # [B, H, L, D]
+
+        y = self.attend(view.spread(self.q(h)), kv, r, view, view.content_mask)
+        h = self.dropout(self.out(view.layout.pack(y)))
+        if g is not None:
+            q = ops.matmul(view.targets, self.q(g), transpose_a=True)  # [B, T, C]
+            y = self.attend(q, kv, r, view, view.query_mask)
+            g = self.dropout(self.out(ops.matmul(view.targets, y)))  # [B, M, C]
+        return h, g
+
+    def attend(self, q: Tensor, kv: Tensor, r: Tensor, view: View, mask: Tensor | None) -> Tensor:
+        """q [B, T, C] -> [B, T, C]"""
+        B, T, C = q.shape
+        q = ops.reshape(q, (B, T, self.heads, self.depth))
+        by_head = ops.transpose(q, (0, 2, 1, 3))  # [B, H, T, D]
+        bias = ops.rel_shift(ops.matmul(self.plus(by_head, self.v), r, transpose_b=True), kv.shape[1])  # [B, H, T, S]
+        if view.differs is not None:
+            e = ops.matmul(self.plus(by_head, self.s), ops.transpose(self.segments, (1, 2, 0)))  # [B, H, T, 2]
+            same, other = ops.split(ops.affine(e, self.scale, 0.0), (1, 1), 3)
+            bias = ops.add(bias, ops.where(view.differs, other, same))
+        y = attend(
+            view.layout.collected, ops.add(q, self.u), kv, bias=bias, mask=mask, causal=self.causal, scale=self.scale,
+            dropout=self.dropout.p if self.training else 0.0,
+        )  # fmt: skip
+        return ops.reshape(y, (B, T, C))
+
+    def plus(self, by_head: Tensor, bias: Tensor) -> Tensor:
+        return ops.add(by_head, ops.reshape(bias, (self.heads, 1, self.depth)))

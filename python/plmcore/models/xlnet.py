@@ -23,15 +23,14 @@ from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 from plmcore import nn, no_grad
-from plmcore._core import ArgumentError, ShapeError, Tensor, ops
+from plmcore._core import ArgumentError, Tensor, ops
 from plmcore.models import heads, padding, relative, two_streams
 from plmcore.models.config import ACTIVATIONS, Config
 from plmcore.models.names import Stored
 from plmcore.models.outputs import Output
-from plmcore.models.padding import EVERYWHERE, FIRST, Encoded, Masked, Packed, Whole
-from plmcore.models.relative import count, whole
-from plmcore.models.two_streams import View
-from plmcore.nn.attention import attend
+from plmcore.models.padding import EVERYWHERE, Encoded, Masked, Packed, Whole
+from plmcore.models.sequence_summary import Summary
+from plmcore.models.two_streams import RelativeAttention, View
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,61 +82,17 @@ class XLNetConfig(Config):
     def weight_init(self) -> nn.init.Init:
         return nn.init.normal(self.initializer_range)
 
-
-class RelativeAttention(nn.Module):
-    def __init__(self, cfg: XLNetConfig):
-        C, H, init = cfg.d_model, cfg.n_head, cfg.weight_init
-        self.heads, self.depth, self.scale = H, C // H, (C // H) ** -0.5
-        self.causal = cfg.attn_type == "uni"
-        self.q = nn.Linear(C, C, bias=False, weight_init=init)
-        self.kv = nn.Linear(C, 2 * C, bias=False, weight_init=init)
-        self.r = nn.Linear(C, C, bias=False, weight_init=init)
-        self.out = nn.Linear(C, C, bias=False, weight_init=init)
-        self.u, self.v, self.s = (nn.Parameter.new(init, (H, C // H)) for _ in range(3))
-        self.segments = nn.Parameter.new(init, (2, H, C // H))
-        self.dropout = nn.Dropout(cfg.dropout)
-
-    def __call__(self, h: Tensor, g: Tensor | None, memory: Tensor | None, view: View) -> tuple[Tensor, Tensor | None]:
-        """h rows, g [B, M, C], memory [B, P, C]"""
-        kv = view.spread(self.kv(h))  # [B, T, 2 C]
-        kv = kv if memory is None else ops.concat([self.kv(memory), kv], 1)  # [B, S, 2 C]
-        kv = ops.reshape(kv, (*kv.shape[:2], 2, self.heads, self.depth))
-        r = ops.affine(self.r(view.distances), self.scale, 0.0)
-        r = ops.transpose(ops.reshape(r, (*r.shape[:2], self.heads, self.depth)), (0, 2, 1, 3))  # [1|2, H, L, D]
-        r = r if view.direction is None else ops.index_select(r, view.direction)  # [B, H, L, D]
-
-        y = self.attend(view.spread(self.q(h)), kv, r, view, view.content_mask)
-        h = self.dropout(self.out(view.layout.pack(y)))
-        if g is not None:
-            q = ops.matmul(view.targets, self.q(g), transpose_a=True)  # [B, T, C]
-            y = self.attend(q, kv, r, view, view.query_mask)
-            g = self.dropout(self.out(ops.matmul(view.targets, y)))  # [B, M, C]
-        return h, g
-
-    def attend(self, q: Tensor, kv: Tensor, r: Tensor, view: View, mask: Tensor | None) -> Tensor:
-        """q [B, T, C] -> [B, T, C]"""
-        B, T, C = q.shape
-        q = ops.reshape(q, (B, T, self.heads, self.depth))
-        by_head = ops.transpose(q, (0, 2, 1, 3))  # [B, H, T, D]
-        bias = ops.rel_shift(ops.matmul(self.plus(by_head, self.v), r, transpose_b=True), kv.shape[1])  # [B, H, T, S]
-        if view.differs is not None:
-            e = ops.matmul(self.plus(by_head, self.s), ops.transpose(self.segments, (1, 2, 0)))  # [B, H, T, 2]
-            same, other = ops.split(ops.affine(e, self.scale, 0.0), (1, 1), 3)
-            bias = ops.add(bias, ops.where(view.differs, other, same))
-        y = attend(
-            view.layout.collected, ops.add(q, self.u), kv, bias=bias, mask=mask, causal=self.causal, scale=self.scale,
-            dropout=self.dropout.p if self.training else 0.0,
-        )  # fmt: skip
-        return ops.reshape(y, (B, T, C))
-
-    def plus(self, by_head: Tensor, bias: Tensor) -> Tensor:
-        return ops.add(by_head, ops.reshape(bias, (self.heads, 1, self.depth)))
+    def summary(self) -> Summary:
+        width = self.d_model if self.summary_use_proj else None
+        return Summary(self.summary_type, width, self.summary_activation, self.summary_last_dropout, self.weight_init)
 
 
 class Block(nn.Module):
     def __init__(self, cfg: XLNetConfig):
         C, init = cfg.d_model, cfg.weight_init
-        self.attn = RelativeAttention(cfg)
+        self.attn = RelativeAttention(
+            C, cfg.n_head, causal=cfg.attn_type == "uni", dropout=cfg.dropout, weight_init=init
+        )
         self.norm1 = nn.LayerNorm(C, cfg.layer_norm_eps)
         self.up = nn.Linear(C, cfg.d_inner, activation=ACTIVATIONS[cfg.ff_activation], weight_init=init)
         self.down = nn.Linear(cfg.d_inner, C, weight_init=init)
@@ -273,71 +228,33 @@ class XLNetCausalLM(nn.Module):
         return heads.language_model_output(encoded, labels, self.decoder)
 
 
-class Summary(nn.Module):
-    """One vector for a sequence: its last position (where <cls> stands), the first, or the mean.  -> [B, C]"""
-
-    def __init__(self, cfg: XLNetConfig):
-        self.kind = cfg.summary_type
-        act = ACTIVATIONS[cfg.summary_activation or "linear"]
-        C = cfg.d_model
-        self.dense = (
-            nn.Linear(C, C, activation=act, weight_init=cfg.weight_init) if cfg.summary_use_proj else nn.Activation(act)
-        )
-        self.dropout = nn.Dropout(cfg.summary_last_dropout)
-
-    def reads(self, shape: Sequence) -> padding.Reads:
-        if self.kind in ("first", "mean"):
-            return (FIRST if self.kind == "first" else EVERYWHERE,)
-        B, T = shape
-        last = ops.equal(ops.add(ops.arange(0, T), whole(1)), count(T))
-        return (ops.broadcast_to(ops.reshape(ops.where(last, whole(0), whole(-100)), (1, T)), (B, T)),)
-
-    def __call__(self, encoded: Streams) -> Tensor:
-        at, x = encoded.layout, encoded.rows
-        if self.kind == "mean":
-            x = ops.mean(x, 1)
-        elif self.kind == "first":
-            x = encoded.first()
-        elif isinstance(at, Packed):
-            x = ops.index_select(x, ops.sub(ops.slice(at.starts, 0, 1, at.B + 1), whole(1)))
-        else:
-            x = ops.reshape(ops.slice(x, 1, at.T - 1, at.T), (at.B, x.shape[-1]))
-        return self.dropout(self.dense(x))
-
-
 class XLNetSequenceClassification(nn.Module):
-    def __init__(self, config: XLNetConfig, labels: int | None = None):
+    def __init__(self, config: XLNetConfig):
         self.config = config
         self.body = XLNet(config)
-        self.summary = Summary(config)
-        self.scores = nn.Linear(config.d_model, labels or config.num_labels, weight_init=config.weight_init)
+        self.summary = config.summary()
+        self.scores = nn.Linear(config.d_model, config.num_labels, weight_init=config.weight_init)
 
     def __call__(self, input_ids: Tensor, *, labels: Tensor | None = None, **inputs) -> Output:
+        padding.check_ids(input_ids)
         encoded = self.body.encode(input_ids, **inputs, reads=self.summary.reads(input_ids.shape))
         logits = self.scores(self.summary(encoded))  # [B, labels]
         loss = None if labels is None else heads.classification_loss(self.config, logits, labels)
         return encoded.output(logits=logits, loss=loss)
 
 
-class XLNetMultipleChoice(XLNetSequenceClassification):
-    """logits [B, K] of K choices.  input_ids, token_type_ids, attention_mask, input_mask [B, K, T]"""
+class XLNetMultipleChoice(heads.MultipleChoice):
+    NAMES = {"classifier": "logits_proj"}
 
-    def __init__(self, config: XLNetConfig):
-        super().__init__(config, labels=1)
+    def __init__(self, cfg: XLNetConfig):
+        super().__init__(cfg, XLNet(cfg), cfg.d_model, 0.0, cfg.weight_init)
+        self.summary = cfg.summary()
 
-    def __call__(self, input_ids: Tensor, *, labels: Tensor | None = None, **inputs) -> Output:
-        if input_ids.ndim != 3:
-            raise ShapeError(
-                f"multiple-choice: input_ids must be [batch, choices, length], got {list(input_ids.shape)}"
-            )
-        B, K, T = input_ids.shape
-        for name in ("token_type_ids", "attention_mask", "input_mask"):
-            if inputs.get(name) is not None:
-                inputs[name] = ops.reshape(inputs[name], (B * K, T))
-        flat = ops.reshape(input_ids, (B * K, T))
-        encoded = self.body.encode(flat, **inputs, reads=self.summary.reads(flat.shape))
-        logits = ops.reshape(self.scores(self.summary(encoded)), (B, K))
-        return encoded.output(logits=logits, loss=None if labels is None else ops.cross_entropy(logits, labels))
+    def reads(self, shape: Sequence) -> padding.Reads:
+        return self.summary.reads(shape)
+
+    def pool(self, encoded: Encoded) -> Tensor:
+        return self.summary(encoded)
 
 
 class XLNetTokenClassification(heads.TokenClassification):

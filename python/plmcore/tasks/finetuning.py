@@ -158,6 +158,7 @@ class _Finetuning:
         trainer = Trainer(
             lm.model, batching.Ahead(batches), optimizer, steps=steps, schedule=making.schedule(schedule, steps), seed=seed,
             loss=self.examples("train").loss(lm.model), clip_norm=self.settings["optim"]["clip_norm"], nonfinite=options["nonfinite"],
+            activations=options["activations"],
             average=None if options["average"] is None else optim.EMA(lm.parameters(), options["average"]),
             directory=self.run, save_every=options["save_every"] or per_epoch, keep=options["keep"], log_every=options["log_every"],
             evaluate=evaluate, evaluate_every=options["evaluate_every"] or per_epoch, patience=options["patience"],

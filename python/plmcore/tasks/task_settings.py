@@ -90,7 +90,8 @@ def defaults(task: str, folder: str | os.PathLike[str]) -> Settings:
         },
         "train": {
             "epochs": 3, "steps": None, "warmup_share": 0.0 if t5 else 0.002 if decoder else 0.1, "log_every": 10, "save_every": None, "keep": 2,
-            "evaluate_every": None, "patience": None, "average": None, "result": "last", "nonfinite": "stop", "recompute": False, "tensorboard": False,
+            "evaluate_every": None, "patience": None, "average": None, "result": "last", "nonfinite": "stop", "recompute": False,
+            "activations": "float32", "tensorboard": False,
         },
     }  # fmt: skip
 

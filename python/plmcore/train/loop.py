@@ -20,6 +20,7 @@ import numpy as np
 
 from plmcore import _core, draws, nn, optim
 from plmcore._core import ArgumentError, Tensor, ops
+from plmcore.autograd import STORED, stored_activations
 from plmcore.train import batching, checkpoint, nonfinite, schedules
 from plmcore.train.interrupts import Interrupted, Interrupts
 from plmcore.train.run_directory import RunDirectory
@@ -33,6 +34,7 @@ class Trainer:
     loss            parts of a batch to one loss; MeanLoss(model) unless given
     clip_norm       gradients count as scaled to this norm at most
     nonfinite       "stop" raises NonFiniteError; "skip" leaves the step out, at most `most_skips` times in a row
+    activations     "bfloat16" stores what the backward pass needs in half the memory; parameters and optimiser stay float32
     average         an EMA of the parameters, which evaluation and the result use
     directory       where metrics, checkpoints and the report go; without one nothing is written
     save_every      steps between checkpoints; `keep` of them stay, and the best
@@ -54,6 +56,7 @@ class Trainer:
         clip_norm: float | None = None,
         nonfinite: str = "stop",
         most_skips: int = 20,
+        activations: str = "float32",
         average: optim.EMA | None = None,
         directory: RunDirectory | None = None,
         save_every: int | None = None,
@@ -67,6 +70,8 @@ class Trainer:
     ):
         if nonfinite not in ("stop", "skip"):
             raise ArgumentError(f"Trainer: nonfinite must be stop or skip, got {nonfinite!r}")
+        if activations not in STORED:
+            raise ArgumentError(f"Trainer: activations must be {' or '.join(STORED)}, got {activations!r}")
         for name, value in (("steps", steps), ("save_every", save_every), ("keep", keep), ("log_every", log_every),
                             ("evaluate_every", evaluate_every), ("patience", patience)):  # fmt: skip
             if value is not None and value < 1:
@@ -75,6 +80,7 @@ class Trainer:
         self.base_lr, self.schedule, self.seed = optimizer.lr, schedule or schedules.constant(), seed
         self.loss = loss or batching.MeanLoss(model)
         self.clip_norm, self.nonfinite, self.most_skips, self.average = clip_norm, nonfinite, most_skips, average
+        self.activations = activations
         self.directory, self.save_every, self.keep, self.log_every = directory, save_every, keep, log_every
         self.evaluate, self.evaluate_every, self.patience = evaluate, evaluate_every, patience
         self.callbacks, self.data = callbacks, data
@@ -130,11 +136,12 @@ class Trainer:
         self.optimizer.zero_grad()
         self._seed()
         total = 0.0
-        for part, share in zip(parts, shares, strict=True):
-            loss, _ = self.loss(part, share)
-            if loss.requires_grad:
-                loss.backward()
-            total += loss.item()
+        with stored_activations(self.activations):
+            for part, share in zip(parts, shares, strict=True):
+                loss, _ = self.loss(part, share)
+                if loss.requires_grad:
+                    loss.backward()
+                total += loss.item()
         norm = self.optimizer.norm()
         size = norm.item()
         self.optimizer.lr = self.base_lr * self.schedule(self.step)

@@ -197,6 +197,6 @@ def defaults(family: str, size: str = "tiny", steps: int | None = None) -> Setti
         "train": {
             "steps": steps, "log_every": 10, "save_every": max(1, steps // 10), "keep": 2, "evaluate_every": max(1, steps // 10), "evaluate_batches": 20,
             "patience": None, "average": None, "label_smoothing": 0.0, "nonfinite": "stop", "recompute": False,
-            "tensorboard": False, **known.train,
+            "activations": "float32", "tensorboard": False, **known.train,
         },
     }  # fmt: skip

@@ -1,0 +1,166 @@
+"""What every family refuses, whatever its head: configs with one wrong value, and inputs that do not fit."""
+
+import dataclasses
+
+import numpy as np
+import plmcore as plm
+import pytest
+from plmcore import models
+
+SMALL = dict(
+    vocab_size=30, hidden_size=8, num_hidden_layers=1, num_attention_heads=2, intermediate_size=8, max_position_embeddings=12
+)  # fmt: skip
+GPT = dict(vocab_size=30, n_embd=8, n_layer=1, n_head=2, n_positions=10, pad_token_id=0)
+STACKS = dict(
+    vocab_size=30, d_model=8, encoder_layers=1, decoder_layers=1, encoder_attention_heads=2, decoder_attention_heads=2,
+    encoder_ffn_dim=8, decoder_ffn_dim=8, max_position_embeddings=10,
+)  # fmt: skip
+CONFIGS = {
+    "bert": SMALL,
+    "roberta": SMALL,
+    "xlm-roberta": SMALL,
+    "albert": dict(SMALL, embedding_size=6),
+    "distilbert": dict(vocab_size=30, dim=8, n_layers=1, n_heads=2, hidden_dim=8, max_position_embeddings=12),
+    "openai-gpt": GPT,
+    "gpt2": GPT,
+    "gpt3": GPT,
+    "xlnet": dict(vocab_size=30, d_model=8, n_layer=1, n_head=2, d_inner=8),
+    "t5": dict(vocab_size=30, d_model=8, d_kv=4, d_ff=8, num_layers=1, num_heads=2),
+    "bart": STACKS,
+    "mbart": STACKS,
+    "transformer": STACKS,
+    "marian": dict(STACKS, pad_token_id=29, decoder_start_token_id=29),
+}
+HEADS = [(name, head) for name in CONFIGS for head in models.family(name).HEADS]
+HEAD_COUNTS = (
+    "num_attention_heads",
+    "n_heads",
+    "n_head",
+    "num_heads",
+    "encoder_attention_heads",
+    "decoder_attention_heads",
+)
+WIDTHS = ("hidden_size", "dim", "n_embd", "d_model")
+WRONG = [None, "x", "", [], [1], {}, {"a": 1}, True, 1.5, -1, 0, float("nan"), float("inf"), 10**30, 2**62]
+
+
+def test_no_family_is_left_out():
+    assert set(CONFIGS) == set(models.FAMILIES)
+
+
+# ---- configs ----
+
+
+def config(name, **changes):
+    return models.config_from_dict({"model_type": name, **CONFIGS[name], **changes})
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_a_wrong_value_is_one_clear_error(name):
+    """Of every key, every kind of wrong value: refused by name, or good enough to be built."""
+    refused = 0
+    for key in [f.name for f in dataclasses.fields(config(name)) if f.name not in ("extra", "model_type")]:
+        for value in WRONG:
+            try:
+                made = config(name, **{key: value})
+            except plm.ArgumentError as e:
+                refused += 1
+                assert f"{key} must" in str(e) or "must" in str(e), e
+                continue
+            for head in models.family(name).HEADS:
+                try:
+                    models.count_parameters(made, head)
+                except plm.ArgumentError:
+                    pass
+    assert refused > 100
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_heads_and_widths(name):
+    keys = [f.name for f in dataclasses.fields(config(name))]
+    heads, width = [k for k in HEAD_COUNTS if k in keys], next(k for k in WIDTHS if k in keys)
+    assert heads
+    for key in heads:
+        for value in (0, -2):
+            with pytest.raises(plm.ArgumentError, match=rf"{key} must be at least 1, got {value}"):
+                config(name, **{key: value})
+        with pytest.raises(plm.ArgumentError, match=f"{key} must be a whole number, got '2'"):
+            config(name, **{key: "2"})
+    if name != "t5":  # whose heads have a width of their own
+        with pytest.raises(plm.ArgumentError, match=f"{width} must be a multiple of {heads[0]} = 2, got 9"):
+            config(name, **{width: 9})
+    layers = next(k for k in keys if k in ("num_hidden_layers", "n_layers", "n_layer", "num_layers", "encoder_layers"))
+    with pytest.raises(plm.ArgumentError, match=f"{layers} must be at most 10000, got"):
+        config(name, **{layers: 2**40})
+    with pytest.raises(plm.ArgumentError, match="vocab_size must be at most 2147483647"):
+        config(name, vocab_size=2**31)
+
+
+# ---- inputs ----
+
+
+def model(name, head):
+    plm.seed(0)
+    return plm.from_config(config(name), head).eval()
+
+
+def ids(lm, head, value=5, length=6):
+    """[B, T], or [B, K, T] for heads that choose; the end of a sequence where one is looked for."""
+    shape = (2, 3, length) if head == "multiple-choice" else (2, length)
+    found = np.full(shape, value)
+    eos = getattr(lm.config, "eos_token_id", None)
+    if head == "sequence-classification" and eos is not None:
+        found[..., -1] = eos
+    return found
+
+
+def given(lm, head, **changes):
+    batch = dict(input_ids=ids(lm, head))
+    if hasattr(lm.model, "encode") and hasattr(lm.model, "decode") or head == "seq2seq-lm":
+        batch["decoder_input_ids"] = np.full((2, 4), 5)
+    return {**batch, **changes}
+
+
+ERRORS = (plm.ArgumentError, plm.ShapeError, plm.DTypeError, plm.IndexRangeError)
+
+
+@pytest.mark.parametrize("name, head", HEADS)
+def test_inputs_that_do_not_fit(name, head):
+    lm = model(name, head)
+    lm(**given(lm, head))  # these do
+    good = ids(lm, head)
+    for value in (30, -1, 2**40, -(2**40)):
+        with pytest.raises(plm.IndexRangeError, match="is not|out of range|must be"):
+            lm(**given(lm, head, input_ids=ids(lm, head, value)))
+    for wrong in (good.astype(np.float32), good.reshape(-1), good[None, None], np.zeros((0,), np.int64)):
+        with pytest.raises(ERRORS):
+            lm(**given(lm, head, input_ids=wrong))
+    for mask in (np.ones((2, 5)), np.ones((3, 6)), np.ones(6), np.ones((2, 6, 6, 1))):
+        with pytest.raises(ERRORS):
+            lm(**given(lm, head, attention_mask=mask.astype(np.int64)))
+    if lm.config.longest is not None:
+        with pytest.raises(plm.ShapeError, match=f"is more than the {lm.config.longest} positions"):
+            lm(**given(lm, head, input_ids=ids(lm, head, length=lm.config.longest + 1)))
+    with pytest.raises(TypeError):
+        lm(**given(lm, head, no_such_input=good))
+
+
+@pytest.mark.parametrize("name, head", [(n, h) for n, h in HEADS if not h.startswith("base")])
+def test_labels_that_do_not_fit(name, head):
+    lm = model(name, head)
+    good = ids(lm, head)
+    if head == "question-answering":
+        wrong = [dict(start_positions=np.zeros(3, np.int64), end_positions=np.zeros(2, np.int64))]
+    elif head == "pretraining":
+        other = "next_sentence_label" if name == "bert" else "sentence_order_label"
+        wrong = [{"labels": np.full(good.shape, 30), other: np.array([0, 1])}, {"labels": good, other: np.array([0, 2])}, {"labels": good[:1], other: np.array([0, 1])}]  # fmt: skip
+    elif head == "double-heads":
+        wrong = [dict(labels=np.full(good.shape, 30)), dict(mc_labels=np.array([7]))]
+    else:
+        shape = (2,) if head in ("sequence-classification", "multiple-choice", "next-sentence") else good.shape
+        wrong = [dict(labels=np.full(shape, n)) for n in (30, -1, 2**40)] + [
+            dict(labels=np.zeros(n, np.int64)) for n in ((3, 7), 3, (2, 6, 1, 1))
+        ]
+    for labels in wrong:
+        with pytest.raises(ERRORS):
+            lm(input_ids=good, **labels).loss.numpy()
