@@ -1,0 +1,94 @@
+#include "text/rows.h"
+
+#include <algorithm>
+
+#include "plmcore/error.h"
+
+namespace plmcore::text {
+namespace {
+
+constexpr uint64_t kStep = 0x9E3779B97F4A7C15;
+
+uint64_t stirred(uint64_t state, uint64_t coordinate) {
+  uint64_t z = (state ^ coordinate) + kStep;
+  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9;
+  z = (z ^ (z >> 27)) * 0x94D049BB133111EB;
+  return z ^ (z >> 31);
+}
+
+}  // namespace
+
+template <class Id>
+void take(const Source<Id>& source, const int64_t* starts, const int64_t* lengths, int64_t B, int64_t T, int64_t fill, int64_t* out) {
+  const int64_t* const last = source.ends + source.documents;
+  const int64_t size = source.tokens + source.documents;
+  for (int64_t b = 0; b < B; ++b) {
+    const int64_t start = starts[b], n = lengths[b];
+    check<IndexError>(n >= 0 && n <= T && start >= 0 && start <= size - n, "take: row ", b, " must lie in a text of ", size,
+                      " tokens, and has ", n, " from ", start, " on; rows have ", T);
+    int64_t* row = out + b * T;
+    int64_t* const stop = row + n;
+    if (source.ends == nullptr) {
+      row = std::copy_n(source.ids + start, n, row);
+    } else {
+      const int64_t* end = std::upper_bound(source.ends, last, start);  // of the document that `place` is in
+      for (int64_t place = start; row < stop; ++end) {
+        check<IndexError>(end < last && *end > place, "take: the ends of documents must rise up to ", size);
+        const int64_t here = std::min<int64_t>(*end - 1 - place, stop - row), token = place - (end - source.ends);
+        check<IndexError>(token >= 0 && token + here <= source.tokens, "take: the ends of documents must rise up to ", size);
+        row = std::copy_n(source.ids + token, here, row);
+        place += here;
+        if (row < stop) *row++ = source.separator, ++place;
+      }
+    }
+    std::fill(row, out + (b + 1) * T, fill);
+  }
+}
+
+template void take(const Source<uint16_t>&, const int64_t*, const int64_t*, int64_t, int64_t, int64_t, int64_t*);
+template void take(const Source<uint32_t>&, const int64_t*, const int64_t*, int64_t, int64_t, int64_t, int64_t*);
+
+void lay_out(const std::vector<Part>& parts, const std::vector<std::vector<int64_t>>& fixed, int64_t B, int64_t T, bool right, int64_t fill,
+             int64_t* out) {
+  int64_t specials = 0;
+  for (const auto& tokens : fixed) specials += static_cast<int64_t>(tokens.size());
+  for (int64_t b = 0; b < B; ++b) {
+    int64_t used = specials;
+    for (const Part& part : parts) {
+      const int64_t n = part.lengths[b];
+      check<IndexError>(n >= 0 && (part.text == nullptr || n <= part.width), "lay_out: lengths must be 0 to ", part.width, ", got ", n,
+                        " in row ", b);
+      used += n;
+    }
+    check<IndexError>(used <= T, "lay_out: row ", b, " has ", used, " tokens, and rows have room for ", T);
+    int64_t* row = out + b * T;
+    if (right) row = std::fill_n(row, T - used, fill);
+    for (size_t k = 0; k < fixed.size(); ++k) {
+      row = std::copy(fixed[k].begin(), fixed[k].end(), row);
+      if (k == parts.size()) break;
+      const Part& part = parts[k];
+      row = part.text ? std::copy_n(part.text + b * part.width, part.lengths[b], row) : std::fill_n(row, part.lengths[b], part.value);
+    }
+    if (!right) std::fill_n(row, T - used, fill);
+  }
+}
+
+void uniform(const uint64_t* keys, int64_t B, int64_t T, double* out) {
+  for (int64_t b = 0; b < B; ++b) {
+    const uint64_t own = stirred(0, keys[b]);
+    for (int64_t t = 0; t < T; ++t) *out++ = static_cast<double>(stirred(own, static_cast<uint64_t>(t)) >> 11) * 0x1p-53;
+  }
+}
+
+void permutation_mask(const double* rank, const bool* plain, const bool* targets, int64_t B, int64_t T, float* out) {
+  std::vector<double> seen(static_cast<size_t>(T));
+  for (int64_t b = 0; b < B; ++b, rank += T, plain += T, targets += T) {
+    for (int64_t j = 0; j < T; ++j) seen[static_cast<size_t>(j)] = plain[j] ? rank[j] - 0.5 : rank[j];
+    for (int64_t i = 0; i < T; ++i, out += T) {
+      for (int64_t j = 0; j < T; ++j) out[j] = rank[i] <= seen[static_cast<size_t>(j)] ? 1.0f : 0.0f;
+      out[i] = targets[i] ? 1.0f : 0.0f;
+    }
+  }
+}
+
+}  // namespace plmcore::text

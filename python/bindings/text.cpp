@@ -1,0 +1,166 @@
+// Sentences of Python's strings, and rows of ids in NumPy's arrays, which the callers make: the buffer protocol tells where they lie.
+#include <cstring>
+#include <memory>
+#include <optional>
+
+#include "bindings/bindings.h"
+#include "plmcore/error.h"
+#include "text/rows.h"
+#include "text/sentences.h"
+
+namespace plmcore::bindings {
+namespace {
+
+// An array of `T` with `rank` axes, contiguous.
+template <class T>
+class View {
+ public:
+  View(nb::handle array, const char* name, int rank) {
+    const int flags = PyBUF_C_CONTIGUOUS | PyBUF_FORMAT | (std::is_const_v<T> ? 0 : PyBUF_WRITABLE);
+    if (PyObject_GetBuffer(array.ptr(), &view_, flags) != 0) throw nb::python_error();
+    const char* format = view_.format ? view_.format : "B";
+    if (std::strchr("@=<", *format)) ++format;
+    if (view_.ndim != rank || view_.itemsize != sizeof(T) || std::strchr(kind(), *format) == nullptr) {
+      PyBuffer_Release(&view_);
+      fail<DTypeError>(name, " must have ", rank, " axes and items of ", sizeof(T), " bytes of the kind ", kind());
+    }
+  }
+  View(const View&) = delete;
+  ~View() { PyBuffer_Release(&view_); }
+
+  T* data() const { return static_cast<T*>(view_.buf); }
+  int64_t size(int axis) const { return view_.shape[axis]; }
+  // Fails unless the sizes are these.
+  const View& of(const char* name, std::initializer_list<int64_t> sizes) const {
+    int axis = 0;
+    for (int64_t n : sizes) {
+      check(size(axis) == n, name, " must have ", n, " along axis ", axis, ", got ", size(axis));
+      ++axis;
+    }
+    return *this;
+  }
+
+ private:
+  static const char* kind() {
+    using Plain = std::remove_const_t<T>;
+    return std::is_same_v<Plain, bool> ? "?" : std::is_floating_point_v<Plain> ? "fd" : std::is_signed_v<Plain> ? "ilq" : "HILQ";
+  }
+  Py_buffer view_{};
+};
+
+using Ints = View<const int64_t>;
+
+constexpr text::Letters kLetters = {
+    [](char32_t c) { return Py_UNICODE_ISSPACE(c) != 0; },
+    [](char32_t c) { return Py_UNICODE_ISLOWER(c) != 0; },
+    [](char32_t c) { return Py_UNICODE_ISALPHA(c) != 0; },
+    [](char32_t c) { return c == '_' || Py_UNICODE_ISALNUM(c); },
+};
+
+nb::list sentences(nb::str text) {
+  const void* data = PyUnicode_DATA(text.ptr());
+  const size_t n = static_cast<size_t>(PyUnicode_GET_LENGTH(text.ptr()));
+  const int bytes = PyUnicode_KIND(text.ptr());  // of each character
+  const std::vector<size_t> ends = bytes == 1   ? text::sentence_ends(static_cast<const uint8_t*>(data), n, kLetters)
+                                   : bytes == 2 ? text::sentence_ends(static_cast<const uint16_t*>(data), n, kLetters)
+                                                : text::sentence_ends(static_cast<const uint32_t*>(data), n, kLetters);
+  nb::list found = nb::steal<nb::list>(PyList_New(static_cast<Py_ssize_t>(ends.size())));
+  if (!found.is_valid()) throw nb::python_error();
+  size_t begin = 0;
+  for (size_t i = 0; i < ends.size(); ++i) {
+    PyObject* sentence = PyUnicode_Substring(text.ptr(), static_cast<Py_ssize_t>(begin), static_cast<Py_ssize_t>(ends[i]));
+    if (!sentence) throw nb::python_error();
+    PyList_SET_ITEM(found.ptr(), static_cast<Py_ssize_t>(i), sentence);
+    begin = ends[i];
+  }
+  return found;
+}
+
+template <class Id>
+void take(nb::handle ids, nb::handle ends, int64_t separator, nb::handle starts, nb::handle lengths, int64_t fill, nb::handle out) {
+  const View<const Id> tokens(ids, "take: ids", 1);
+  std::optional<Ints> documents;
+  if (!ends.is_none()) documents.emplace(ends, "take: ends", 1);
+  const View<int64_t> rows(out, "take: out", 2);
+  const int64_t B = rows.size(0);
+  const text::Source<Id> source = {tokens.data(), tokens.size(0), documents ? documents->data() : nullptr,
+                                   documents ? documents->size(0) : 0, separator};
+  text::take(source, Ints(starts, "take: starts", 1).of("take: starts", {B}).data(),
+             Ints(lengths, "take: lengths", 1).of("take: lengths", {B}).data(), B, rows.size(1), fill, rows.data());
+}
+
+void lay_out(nb::sequence texts, nb::sequence lengths, const std::vector<std::vector<int64_t>>& fixed, bool right, int64_t fill,
+             nb::handle out) {
+  const View<int64_t> rows(out, "lay_out: out", 2);
+  const int64_t B = rows.size(0);
+  std::vector<std::unique_ptr<Ints>> views;
+  std::vector<text::Part> parts;
+  const size_t n = nb::len(texts);
+  check(nb::len(lengths) == n && fixed.size() == n + 1, "lay_out: ", n, " texts need ", n, " lengths and ", n + 1,
+        " lists of fixed tokens, got ", nb::len(lengths), " and ", fixed.size());
+  for (size_t k = 0; k < n; ++k) {
+    const Ints& sizes = *views.emplace_back(std::make_unique<Ints>(lengths[k], "lay_out: lengths", 1));
+    sizes.of("lay_out: lengths", {B});
+    if (nb::isinstance<nb::int_>(texts[k])) {
+      parts.push_back({nullptr, 0, nb::cast<int64_t>(texts[k]), sizes.data()});
+    } else {
+      const Ints& text = *views.emplace_back(std::make_unique<Ints>(texts[k], "lay_out: a text", 2));
+      check(text.size(0) == B, "lay_out: a text must have ", B, " rows, got ", text.size(0));
+      parts.push_back({text.data(), text.size(1), 0, sizes.data()});
+    }
+  }
+  text::lay_out(parts, fixed, B, rows.size(1), right, fill, rows.data());
+}
+
+}  // namespace
+
+void bind_text(nb::module_& m) {
+  m.def("sentences", &sentences, "text"_a, nb::sig("def sentences(text: str) -> list[str]"),
+        "The sentences of a text; put together they are the text. plmcore.data.sentences has the rule.");
+  m.def(
+      "take",
+      [](nb::handle ids, nb::handle ends, int64_t separator, nb::handle starts, nb::handle lengths, int64_t fill, nb::handle out) {
+        const bool narrow = nb::cast<int64_t>(ids.attr("itemsize")) == 2;
+        (narrow ? take<uint16_t> : take<uint32_t>)(ids, ends, separator, starts, lengths, fill, out);
+      },
+      "ids"_a, "ends"_a.none(), "separator"_a, "starts"_a, "lengths"_a, "fill"_a, "out"_a,
+      nb::sig("def take(ids: numpy.ndarray, ends: numpy.ndarray | None, separator: int, starts: numpy.ndarray, lengths: numpy.ndarray, "
+              "fill: int, out: "
+              "numpy.ndarray) -> None"),
+      "out[b, t] = what stands at starts[b] + t in documents on end, with a separator before each of `ends`; `fill` from lengths[b] on.  "
+      "ids uint16 or uint32 "
+      "[tokens], others int64, out [B, T]");
+  m.def("lay_out", &lay_out, "texts"_a, "lengths"_a, "fixed"_a, "right"_a, "fill"_a, "out"_a,
+        nb::sig("def lay_out(texts: Sequence[numpy.ndarray | int], lengths: Sequence[numpy.ndarray], fixed: Sequence[Sequence[int]], "
+                "right: bool, fill: int, out: "
+                "numpy.ndarray) -> None"),
+        "Each row of out [B, T] is fixed[0], lengths[0][b] of the first text [B, width] (or of a number), fixed[1], ..., at the left or "
+        "right, and `fill` elsewhere.");
+  m.def(
+      "uniform",
+      [](nb::handle keys, nb::handle out) {
+        const View<double> rows(out, "uniform: out", 2);
+        text::uniform(View<const uint64_t>(keys, "uniform: keys", 1).of("uniform: keys", {rows.size(0)}).data(), rows.size(0), rows.size(1),
+                      rows.data());
+      },
+      "keys"_a, "out"_a, nb::sig("def uniform(keys: numpy.ndarray, out: numpy.ndarray) -> None"),
+      "out[b, t] = plmcore.draws.uniform(keys[b], t).  keys uint64 [B], out float64 [B, T]");
+  m.def(
+      "permutation_mask",
+      [](nb::handle rank, nb::handle plain, nb::handle targets, nb::handle out) {
+        const View<const double> ranks(rank, "permutation_mask: rank", 2);
+        const int64_t B = ranks.size(0), T = ranks.size(1);
+        const View<const bool> seen(plain, "permutation_mask: plain", 2), hidden(targets, "permutation_mask: targets", 2);
+        const View<float> mask(out, "permutation_mask: out", 3);
+        text::permutation_mask(ranks.data(), seen.of("permutation_mask: plain", {B, T}).data(),
+                               hidden.of("permutation_mask: targets", {B, T}).data(), B, T,
+                               mask.of("permutation_mask: out", {B, T, T}).data());
+      },
+      "rank"_a, "plain"_a, "targets"_a, "out"_a,
+      nb::sig("def permutation_mask(rank: numpy.ndarray, plain: numpy.ndarray, targets: numpy.ndarray, out: numpy.ndarray) -> None"),
+      "out[b, i, j] = 1 where i may not see j: where rank[i] <= rank[j], a plain j taken for half lower; i sees itself unless it is a "
+      "target.  rank float64, "
+      "plain and targets bool [B, T], out float32 [B, T, T]");
+}
+
+}  // namespace plmcore::bindings

@@ -1,0 +1,45 @@
+"""Text and rows of token ids, for plmcore.data and plmcore.objectives."""
+
+from collections.abc import Sequence
+
+import numpy
+
+def sentences(text: str) -> list[str]:
+    """
+    The sentences of a text; put together they are the text. plmcore.data.sentences has the rule.
+    """
+
+def take(
+    ids: numpy.ndarray,
+    ends: numpy.ndarray | None,
+    separator: int,
+    starts: numpy.ndarray,
+    lengths: numpy.ndarray,
+    fill: int,
+    out: numpy.ndarray,
+) -> None:
+    """
+    out[b, t] = what stands at starts[b] + t in documents on end, with a separator before each of `ends`; `fill` from lengths[b] on.  ids uint16 or uint32 [tokens], others int64, out [B, T]
+    """
+
+def lay_out(
+    texts: Sequence[numpy.ndarray | int],
+    lengths: Sequence[numpy.ndarray],
+    fixed: Sequence[Sequence[int]],
+    right: bool,
+    fill: int,
+    out: numpy.ndarray,
+) -> None:
+    """
+    Each row of out [B, T] is fixed[0], lengths[0][b] of the first text [B, width] (or of a number), fixed[1], ..., at the left or right, and `fill` elsewhere.
+    """
+
+def uniform(keys: numpy.ndarray, out: numpy.ndarray) -> None:
+    """
+    out[b, t] = plmcore.draws.uniform(keys[b], t).  keys uint64 [B], out float64 [B, T]
+    """
+
+def permutation_mask(rank: numpy.ndarray, plain: numpy.ndarray, targets: numpy.ndarray, out: numpy.ndarray) -> None:
+    """
+    out[b, i, j] = 1 where i may not see j: where rank[i] <= rank[j], a plain j taken for half lower; i sees itself unless it is a target.  rank float64, plain and targets bool [B, T], out float32 [B, T, T]
+    """
