@@ -12,7 +12,7 @@ import numpy as np
 from plmcore.data import readers, sentences
 from plmcore.data.blocks import Block
 from plmcore.data.manifest import id_dtype
-from plmcore.data.text import decode, is_blank, whole
+from plmcore.text_files import decode, is_blank, whole
 
 CHARACTERS = 1 << 18  # of one call of the tokenizer, whose results take a hundred times the space of the ids
 
