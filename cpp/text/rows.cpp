@@ -16,6 +16,8 @@ uint64_t stirred(uint64_t state, uint64_t coordinate) {
   return z ^ (z >> 31);
 }
 
+double unit(uint64_t bits) { return static_cast<double>(bits >> 11) * 0x1p-53; }  // in [0, 1)
+
 }  // namespace
 
 template <class Id>
@@ -55,9 +57,8 @@ void lay_out(const std::vector<Part>& parts, const std::vector<std::vector<int64
   for (int64_t b = 0; b < B; ++b) {
     int64_t used = specials;
     for (const Part& part : parts) {
-      const int64_t n = part.lengths[b];
-      check<IndexError>(n >= 0 && (part.text == nullptr || n <= part.width), "lay_out: lengths must be 0 to ", part.width, ", got ", n,
-                        " in row ", b);
+      const int64_t n = part.lengths[b], most = part.text ? part.width : T;
+      check<IndexError>(n >= 0 && n <= most, "lay_out: lengths must be 0 to ", most, ", got ", n, " in row ", b);
       used += n;
     }
     check<IndexError>(used <= T, "lay_out: row ", b, " has ", used, " tokens, and rows have room for ", T);
@@ -76,7 +77,72 @@ void lay_out(const std::vector<Part>& parts, const std::vector<std::vector<int64
 void uniform(const uint64_t* keys, int64_t B, int64_t T, double* out) {
   for (int64_t b = 0; b < B; ++b) {
     const uint64_t own = stirred(0, keys[b]);
-    for (int64_t t = 0; t < T; ++t) *out++ = static_cast<double>(stirred(own, static_cast<uint64_t>(t)) >> 11) * 0x1p-53;
+    for (int64_t t = 0; t < T; ++t) *out++ = unit(stirred(own, static_cast<uint64_t>(t)));
+  }
+}
+
+void uniform(const uint64_t* keys, int64_t B, double* out) {
+  for (int64_t b = 0; b < B; ++b) out[b] = unit(stirred(0, keys[b]));
+}
+
+void hide(const int64_t* ids, const bool* chosen, const double* u, int64_t n, const Hiding& how, int64_t ignored, int64_t* hidden,
+          int64_t* labels) {
+  const double scale = static_cast<double>(how.vocabulary) / how.random_share;
+  for (int64_t i = 0; i < n; ++i) {
+    hidden[i] = ids[i];
+    labels[i] = chosen[i] ? ids[i] : ignored;
+    if (!chosen[i]) continue;
+    const double v = u[i] / how.below;
+    if (v < how.mask_share) {
+      hidden[i] = how.mask;
+    } else if (v < how.mask_share + how.random_share) {
+      hidden[i] = std::min(static_cast<int64_t>((v - how.mask_share) * scale), how.vocabulary - 1);
+    }
+  }
+}
+
+void mark_spans(const int64_t* sizes, const int64_t* shifts, int64_t K, Stretch ratio, const bool* begins, const int64_t* lengths,
+                int64_t B, int64_t T, bool* out) {
+  std::fill_n(out, B * T, false);
+  for (int64_t b = 0; b < B; ++b, begins += T, out += T) {
+    check<IndexError>(lengths[b] >= 0 && lengths[b] <= T, "mark_spans: lengths must be 0 to ", T, ", got ", lengths[b]);
+    int64_t at = 0;
+    for (int64_t k = 0; k < K; ++k) {
+      const int64_t size = *sizes++, shift = *shifts++;
+      check<IndexError>(size >= 0 && size <= INT32_MAX && shift >= 0 && shift <= INT64_MAX - T,
+                        "mark_spans: sizes and shifts must not be below 0 or huge, got ", size, " and ", shift);
+      if (at >= T) continue;
+      int64_t start = std::min(at + shift, T);
+      while (start < T && !begins[start]) ++start;
+      if (start + size <= lengths[b]) std::fill_n(out + start, size, true);
+      at += size + size * ratio.above / ratio.below;
+    }
+  }
+}
+
+void choose_units(const bool* starts, const bool* able, const double* keys, const int64_t* counts, int64_t B, int64_t T, bool* out) {
+  struct Unit {
+    double key;
+    int64_t first, last, size;
+  };
+  std::vector<Unit> units;
+  std::fill_n(out, B * T, false);
+  for (int64_t b = 0; b < B; ++b, starts += T, able += T, keys += T, out += T) {
+    units.clear();
+    bool begun = false;  // what comes before the first start belongs to the first unit
+    for (int64_t t = 0; t < T; ++t) {
+      if (t == 0 || (starts[t] && begun)) units.push_back({keys[units.size()], t, t, 0});
+      begun |= starts[t];
+      units.back().last = t + 1;
+      units.back().size += able[t];
+    }
+    std::sort(units.begin(), units.end(), [](const Unit& x, const Unit& y) { return x.key < y.key; });
+    int64_t left = counts[b];
+    for (const Unit& unit : units) {
+      if (unit.size > left) continue;
+      left -= unit.size;
+      std::copy(able + unit.first, able + unit.last, out + unit.first);
+    }
   }
 }
 

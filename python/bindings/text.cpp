@@ -139,12 +139,74 @@ void bind_text(nb::module_& m) {
   m.def(
       "uniform",
       [](nb::handle keys, nb::handle out) {
+        if (nb::cast<int>(out.attr("ndim")) == 1) {
+          const View<double> row(out, "uniform: out", 1);
+          text::uniform(View<const uint64_t>(keys, "uniform: keys", 1).of("uniform: keys", {row.size(0)}).data(), row.size(0), row.data());
+          return;
+        }
         const View<double> rows(out, "uniform: out", 2);
         text::uniform(View<const uint64_t>(keys, "uniform: keys", 1).of("uniform: keys", {rows.size(0)}).data(), rows.size(0), rows.size(1),
                       rows.data());
       },
       "keys"_a, "out"_a, nb::sig("def uniform(keys: numpy.ndarray, out: numpy.ndarray) -> None"),
-      "out[b, t] = plmcore.draws.uniform(keys[b], t).  keys uint64 [B], out float64 [B, T]");
+      "out[b, t] = plmcore.draws.uniform(keys[b], t), or out[b] = plmcore.draws.uniform(keys[b]).  keys uint64 [B], out float64 [B, T] or "
+      "[B]");
+  m.def(
+      "hide",
+      [](nb::handle ids, nb::handle chosen, nb::handle u, double below, double mask_share, double random_share, int64_t mask,
+         int64_t vocabulary, int64_t ignored, nb::handle hidden, nb::handle labels) {
+        const Ints tokens(ids, "hide: ids", 2);
+        const int64_t B = tokens.size(0), T = tokens.size(1);
+        const View<const bool> which(chosen, "hide: chosen", 2);
+        const View<const double> draws(u, "hide: u", 2);
+        const View<int64_t> out(hidden, "hide: hidden", 2), answers(labels, "hide: labels", 2);
+        text::hide(tokens.data(), which.of("hide: chosen", {B, T}).data(), draws.of("hide: u", {B, T}).data(), B * T,
+                   {below, mask_share, random_share, mask, vocabulary}, ignored, out.of("hide: hidden", {B, T}).data(),
+                   answers.of("hide: labels", {B, T}).data());
+      },
+      "ids"_a, "chosen"_a, "u"_a, "below"_a, "mask_share"_a, "random_share"_a, "mask"_a, "vocabulary"_a, "ignored"_a, "hidden"_a,
+      "labels"_a,
+      nb::sig("def hide(ids: numpy.ndarray, chosen: numpy.ndarray, u: numpy.ndarray, below: float, mask_share: float, random_share: float, "
+              "mask: int, vocabulary: "
+              "int, ignored: int, hidden: numpy.ndarray, labels: numpy.ndarray) -> None"),
+      "hidden: ids, but the chosen ones become by u / below in [0, 1) the mask, any token or stay; labels: the chosen ids, `ignored` "
+      "elsewhere.  chosen bool, u float64, "
+      "others int64, all [B, T]");
+  m.def(
+      "mark_spans",
+      [](nb::handle sizes, nb::handle shifts, int64_t above, int64_t below, nb::handle begins, nb::handle lengths, nb::handle out) {
+        const Ints spans(sizes, "mark_spans: sizes", 2), places(shifts, "mark_spans: shifts", 2), ends(lengths, "mark_spans: lengths", 1);
+        const View<const bool> words(begins, "mark_spans: begins", 2);
+        const View<bool> found(out, "mark_spans: out", 2);
+        const int64_t B = words.size(0), T = words.size(1), K = spans.size(1);
+        check<ValueError>(above >= 0 && below > 0, "mark_spans: the ratio must not be below 0, got ", above, " / ", below);
+        text::mark_spans(spans.of("mark_spans: sizes", {B, K}).data(), places.of("mark_spans: shifts", {B, K}).data(), K, {above, below},
+                         words.data(), ends.of("mark_spans: lengths", {B}).data(), B, T, found.of("mark_spans: out", {B, T}).data());
+      },
+      "sizes"_a, "shifts"_a, "above"_a, "below"_a, "begins"_a, "lengths"_a, "out"_a,
+      nb::sig("def mark_spans(sizes: numpy.ndarray, shifts: numpy.ndarray, above: int, below: int, begins: numpy.ndarray, lengths: "
+              "numpy.ndarray, out: "
+              "numpy.ndarray) -> None"),
+      "out: the tokens of spans, one after the other, each with a stretch of above / below as many tokens of its own in which it begins "
+      "`shifts` later, at the next "
+      "place of `begins`.  sizes, shifts int64 [B, K]; begins, out bool [B, T]; lengths int64 [B]");
+  m.def(
+      "choose_units",
+      [](nb::handle starts, nb::handle able, nb::handle keys, nb::handle counts, nb::handle out) {
+        const View<const bool> begins(starts, "choose_units: starts", 2), possible(able, "choose_units: able", 2);
+        const View<const double> order(keys, "choose_units: keys", 2);
+        const View<bool> found(out, "choose_units: out", 2);
+        const int64_t B = begins.size(0), T = begins.size(1);
+        text::choose_units(begins.data(), possible.of("choose_units: able", {B, T}).data(), order.of("choose_units: keys", {B, T}).data(),
+                           Ints(counts, "choose_units: counts", 1).of("choose_units: counts", {B}).data(), B, T,
+                           found.of("choose_units: out", {B, T}).data());
+      },
+      "starts"_a, "able"_a, "keys"_a, "counts"_a, "out"_a,
+      nb::sig("def choose_units(starts: numpy.ndarray, able: numpy.ndarray, keys: numpy.ndarray, counts: numpy.ndarray, out: "
+              "numpy.ndarray) -> None"),
+      "out: the able tokens of units in the order of their keys, as long as a unit fits into what is left of counts [B].  starts, able, "
+      "out bool, keys float64 of the k-th "
+      "unit, all [B, T]");
   m.def(
       "permutation_mask",
       [](nb::handle rank, nb::handle plain, nb::handle targets, nb::handle out) {

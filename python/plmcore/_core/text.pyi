@@ -36,7 +36,44 @@ def lay_out(
 
 def uniform(keys: numpy.ndarray, out: numpy.ndarray) -> None:
     """
-    out[b, t] = plmcore.draws.uniform(keys[b], t).  keys uint64 [B], out float64 [B, T]
+    out[b, t] = plmcore.draws.uniform(keys[b], t), or out[b] = plmcore.draws.uniform(keys[b]).  keys uint64 [B], out float64 [B, T] or [B]
+    """
+
+def hide(
+    ids: numpy.ndarray,
+    chosen: numpy.ndarray,
+    u: numpy.ndarray,
+    below: float,
+    mask_share: float,
+    random_share: float,
+    mask: int,
+    vocabulary: int,
+    ignored: int,
+    hidden: numpy.ndarray,
+    labels: numpy.ndarray,
+) -> None:
+    """
+    hidden: ids, but the chosen ones become by u / below in [0, 1) the mask, any token or stay; labels: the chosen ids, `ignored` elsewhere.  chosen bool, u float64, others int64, all [B, T]
+    """
+
+def mark_spans(
+    sizes: numpy.ndarray,
+    shifts: numpy.ndarray,
+    above: int,
+    below: int,
+    begins: numpy.ndarray,
+    lengths: numpy.ndarray,
+    out: numpy.ndarray,
+) -> None:
+    """
+    out: the tokens of spans, one after the other, each with a stretch of above / below as many tokens of its own in which it begins `shifts` later, at the next place of `begins`.  sizes, shifts int64 [B, K]; begins, out bool [B, T]; lengths int64 [B]
+    """
+
+def choose_units(
+    starts: numpy.ndarray, able: numpy.ndarray, keys: numpy.ndarray, counts: numpy.ndarray, out: numpy.ndarray
+) -> None:
+    """
+    out: the able tokens of units in the order of their keys, as long as a unit fits into what is left of counts [B].  starts, able, out bool, keys float64 of the k-th unit, all [B, T]
     """
 
 def permutation_mask(rank: numpy.ndarray, plain: numpy.ndarray, targets: numpy.ndarray, out: numpy.ndarray) -> None:
