@@ -20,6 +20,20 @@ double unit(uint64_t bits) { return static_cast<double>(bits >> 11) * 0x1p-53; }
 
 }  // namespace
 
+template <class Whole, class Id>
+Id* narrowed(const Whole* ids, int64_t n, int64_t vocabulary, Id* out) {
+  for (int64_t i = 0; i < n; ++i) {
+    check<ValueError>(ids[i] >= 0 && ids[i] < vocabulary, "the tokenizer gave the id ", ids[i], "; its vocab_size is ", vocabulary);
+    *out++ = static_cast<Id>(ids[i]);
+  }
+  return out;
+}
+
+template uint16_t* narrowed(const int32_t*, int64_t, int64_t, uint16_t*);
+template uint32_t* narrowed(const int32_t*, int64_t, int64_t, uint32_t*);
+template uint16_t* narrowed(const int64_t*, int64_t, int64_t, uint16_t*);
+template uint32_t* narrowed(const int64_t*, int64_t, int64_t, uint32_t*);
+
 template <class Id>
 void take(const Source<Id>& source, const int64_t* starts, const int64_t* lengths, int64_t B, int64_t T, int64_t fill, int64_t* out) {
   const int64_t* const last = source.ends + source.documents;

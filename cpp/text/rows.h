@@ -7,6 +7,10 @@
 
 namespace plmcore::text {
 
+// Copies n ids to `out` and returns the end. ValueError for one that is not of the vocabulary.
+template <class Whole, class Id>
+Id* narrowed(const Whole* ids, int64_t n, int64_t vocabulary, Id* out);
+
 // The documents of a corpus on end, with a separator after each where `ends` is given. Places count tokens and separators.
 template <class Id>
 struct Source {

@@ -89,6 +89,24 @@ void take(nb::handle ids, nb::handle ends, int64_t separator, nb::handle starts,
              Ints(lengths, "take: lengths", 1).of("take: lengths", {B}).data(), B, rows.size(1), fill, rows.data());
 }
 
+template <class Whole, class Id>
+Id* join_row(nb::handle row, int64_t vocabulary, Id* at, const Id* end) {
+  const View<const Whole> ids(row, "join: a row", 1);
+  check(ids.size(0) <= end - at, "join: the rows must have as many ids as there is room for, got more");
+  return text::narrowed(ids.data(), ids.size(0), vocabulary, at);
+}
+
+template <class Id>
+void join(nb::list rows, int64_t vocabulary, nb::handle out) {
+  const View<Id> joined(out, "join: out", 1);
+  Id *at = joined.data(), *const end = at + joined.size(0);
+  for (nb::handle row : rows) {
+    const bool wide = nb::cast<int64_t>(row.attr("itemsize")) == 8;
+    at = wide ? join_row<int64_t>(row, vocabulary, at, end) : join_row<int32_t>(row, vocabulary, at, end);
+  }
+  check(at == end, "join: the rows must have ", joined.size(0), " ids in all, got ", at - joined.data());
+}
+
 void lay_out(nb::sequence texts, nb::sequence lengths, const std::vector<std::vector<int64_t>>& fixed, bool right, int64_t fill,
              nb::handle out) {
   const View<int64_t> rows(out, "lay_out: out", 2);
@@ -130,6 +148,13 @@ void bind_text(nb::module_& m) {
       "out[b, t] = what stands at starts[b] + t in documents on end, with a separator before each of `ends`; `fill` from lengths[b] on.  "
       "ids uint16 or uint32 "
       "[tokens], others int64, out [B, T]");
+  m.def(
+      "join",
+      [](nb::list rows, int64_t vocabulary, nb::handle out) {
+        (nb::cast<int64_t>(out.attr("itemsize")) == 2 ? join<uint16_t> : join<uint32_t>)(rows, vocabulary, out);
+      },
+      "rows"_a, "vocabulary"_a, "out"_a, nb::sig("def join(rows: list[numpy.ndarray], vocabulary: int, out: numpy.ndarray) -> None"),
+      "The ids of all rows on end; each must be below the size of the vocabulary.  rows int32 or int64 [n] each, out uint16 or uint32");
   m.def("lay_out", &lay_out, "texts"_a, "lengths"_a, "fixed"_a, "right"_a, "fill"_a, "out"_a,
         nb::sig("def lay_out(texts: Sequence[numpy.ndarray | int], lengths: Sequence[numpy.ndarray], fixed: Sequence[Sequence[int]], "
                 "right: bool, fill: int, out: "

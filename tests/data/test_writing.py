@@ -296,7 +296,7 @@ class TooLarge(WordTokenizer):
 
 
 def test_ids_beyond_the_vocabulary(folder):
-    with pytest.raises(ValueError, match="the tokenizer gave ids from 1000 to 1000; its vocab_size is 1000"):
+    with pytest.raises(ValueError, match="the tokenizer gave the id 1000; its vocab_size is 1000"):
         write_corpus(folder / "out", folder / "in", TooLarge(), workers=1)
 
 

@@ -171,3 +171,21 @@ def test_permutation_mask():
     assert np.array_equal(out, expected)
     with pytest.raises(ValueError, match="permutation_mask: out must have 9 along axis 2, got 8"):
         native.permutation_mask(rank, plain, targets, np.empty((3, 9, 8), np.float32))
+
+
+@pytest.mark.parametrize("dtype", [np.uint16, np.uint32])
+def test_join(dtype):
+    rows = [np.array(ids, np.int32) for ids in ([1, 2], [], [3], [999])]
+    out = np.zeros(4, dtype)
+    native.join(rows, 1000, out)
+    assert out.tolist() == [1, 2, 3, 999]
+    for bad in (-1, 1000, 2**31 - 1):
+        with pytest.raises(ValueError, match=f"the tokenizer gave the id {bad}; its vocab_size is 1000"):
+            native.join([np.array([5, bad], np.int32)], 1000, np.zeros(2, dtype))
+    native.join([row.astype(np.int64) for row in rows], 1000, out)
+    assert out.tolist() == [1, 2, 3, 999]
+    for n in (3, 5):
+        with pytest.raises(ValueError, match="join: the rows must have .* ids"):
+            native.join(rows, 1000, np.zeros(n, dtype))
+    with pytest.raises(TypeError, match="join: a row must have 1 axes and items of 8 bytes"):
+        native.join([np.zeros(2)], 1000, np.zeros(2, dtype))

@@ -22,6 +22,11 @@ def take(
     out[b, t] = what stands at starts[b] + t in documents on end, with a separator before each of `ends`; `fill` from lengths[b] on.  ids uint16 or uint32 [tokens], others int64, out [B, T]
     """
 
+def join(rows: list[numpy.ndarray], vocabulary: int, out: numpy.ndarray) -> None:
+    """
+    The ids of all rows on end; each must be below the size of the vocabulary.  rows int32 or int64 [n] each, out uint16 or uint32
+    """
+
 def lay_out(
     texts: Sequence[numpy.ndarray | int],
     lengths: Sequence[numpy.ndarray],
