@@ -35,18 +35,12 @@ with tempfile.TemporaryDirectory() as raw:
         [sys.executable, "-m", "nanobind.stubgen", "-q", "-r", "-m", "plmcore._core", "-O", raw], check=True, cwd=raw
     )
     made = pathlib.Path(raw) / "_core"
-    (folder / "__init__.pyi").write_text(
-        finished(
-            (made / "__init__.pyi")
-            .read_text()
-            .replace("from plmcore._core import ops as ops", "from . import ops as ops")
-            .replace(
-                "from plmcore._core import safetensors as safetensors", "from . import safetensors as safetensors"
-            ),
-            (),
-        )
-    )
-    for name in ("ops.pyi", "safetensors.pyi"):
-        (folder / name).write_text(finished((made / name).read_text(), ("Dim", "Tensor")))
+    for stub in sorted(made.glob("*.pyi")):
+        text, own = stub.read_text(), ("Dim", "Tensor")
+        if stub.stem == "__init__":
+            parts = "".join(f"from . import {s.stem} as {s.stem}\n" for s in sorted(made.glob("[!_]*.pyi")))
+            text = re.sub(r"^from plmcore\._core import (\([^)]*\)|.*)\n", "", text, flags=re.M)
+            text, own = re.sub(r"^(?=class |def )", parts + "\n", text, count=1, flags=re.M), ()
+        (folder / stub.name).write_text(finished(text, own))
 subprocess.run(["ruff", "check", "-q", "--fix", "--select", "I", *folder.iterdir()], check=True)
 subprocess.run(["ruff", "format", "-q", "--config", "pyproject.toml", *folder.iterdir()], check=True)

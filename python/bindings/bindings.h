@@ -25,6 +25,7 @@ void bind_program(nb::module_& m);
 void bind_runtime(nb::module_& m);
 void bind_safetensors(nb::module_& m);
 void bind_generate(nb::module_& m);
+void bind_text(nb::module_& m);
 void bind_optim(nb::module_& m);         // whole groups of parameters, in optimisers.cpp
 // The ops by family, as in plmcore/ops.h.
 void bind_making(nb::module_& m);

@@ -29,4 +29,6 @@ NB_MODULE(_core, m) {
   bind_optimisers(ops);
   nb::module_ safetensors = m.def_submodule("safetensors", "Safetensors files; plmcore.safetensors is for users.");
   bind_safetensors(safetensors);
+  nb::module_ text = m.def_submodule("text", "Text and rows of token ids, for plmcore.data and plmcore.objectives.");
+  bind_text(text);
 }

@@ -11,7 +11,7 @@ from typing import Any
 
 from plmcore import models, nn, safetensors
 from plmcore._core import FormatError
-from plmcore.files import atomic_write
+from plmcore.files import atomic_write, read_json
 from plmcore.models import names
 from plmcore.models.config import Config
 
@@ -24,22 +24,9 @@ COMPANIONS = (
 )  # fmt: skip
 
 
-def read_json(path: pathlib.Path) -> dict[str, Any]:
-    """A JSON object from a file. FormatError says what is wrong with it."""
-    try:
-        values = json.loads(path.read_bytes())
-    except FileNotFoundError:
-        raise FileNotFoundError(f"'{path.parent}' has no {path.name}; is it a model directory?") from None
-    except (ValueError, RecursionError) as e:
-        raise FormatError(f"'{path}' cannot be read: not valid JSON: {e}") from None
-    if not isinstance(values, dict):
-        raise FormatError(f"'{path}' cannot be read: it must hold one object, got a {type(values).__name__}")
-    return values
-
-
 def read_config(folder: str | os.PathLike[str], **changes: Any) -> Config:
     folder = pathlib.Path(folder)
-    return models.config_from_dict(read_json(folder / CONFIG), **changes)
+    return models.config_from_dict(read_json(folder / CONFIG, "; is it a model directory?"), **changes)
 
 
 def read_model(

@@ -1,13 +1,16 @@
-"""Files and directories that are either whole or absent."""
+"""Files and directories that are either whole or absent, and JSON in them."""
 
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import pathlib
 import shutil
 from collections.abc import Iterator
-from typing import BinaryIO
+from typing import Any, BinaryIO
+
+from plmcore._core import FormatError
 
 
 @contextlib.contextmanager
@@ -55,3 +58,16 @@ def sync_folder(path: str | os.PathLike) -> None:
         os.fsync(folder)
     finally:
         os.close(folder)
+
+
+def read_json(path: pathlib.Path, absent: str = "") -> dict[str, Any]:
+    """A JSON object from a file. FormatError says what is wrong with it; `absent` ends the sentence that it is not there."""
+    try:
+        values = json.loads(path.read_bytes())
+    except FileNotFoundError:
+        raise FileNotFoundError(f"'{path.parent}' has no {path.name}{absent}") from None
+    except (ValueError, RecursionError) as e:
+        raise FormatError(f"'{path}' cannot be read: not valid JSON: {e}") from None
+    if not isinstance(values, dict):
+        raise FormatError(f"'{path}' cannot be read: it must hold one object, got a {type(values).__name__}")
+    return values

@@ -80,10 +80,10 @@ def test_errors_are_one_line(text, tmp_path, capsys):
     capsys.readouterr()
     for arguments, message in (
         (["train", str(tmp_path / "no"), "--out", out], "there is no file"),
-        (["train", str(bad), "--out", out], "byte 3 (0xff) is not valid UTF-8"),
+        (["train", str(bad), "--out", out], "line 2, byte 3: 0xff is not UTF-8"),
         (["train", str(text), "--vocab-size", "10", "--out", out], "vocab_size=10 is too small"),
         (["encode", str(tmp_path / "no"), "--text", "x"], "has no tokenizer.json"),
-        (["encode", out, str(bad)], "line 2': byte 0 (0xff)"),
+        (["encode", out, str(bad)], "line 2, byte 3: 0xff is not UTF-8 (invalid start byte)\n"),
     ):
         assert cli.main(["tokenize", *arguments]) == 1
         printed = capsys.readouterr().err

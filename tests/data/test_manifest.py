@@ -118,7 +118,8 @@ def test_ids_must_be_in_the_vocabulary(corpus):
     "content, message",
     [
         (b"{", "corpus.json' cannot be read: not valid JSON"),
-        (b"[]", "does not describe a corpus"),
+        (b"[]", "it must hold one object, got a list"),
+        (b"{}", "does not describe a corpus"),
         (b'{"format": "plmcore corpus", "version": 2}', "has version 2; this plmcore reads version 1"),
         (b'{"format": "plmcore corpus", "version": 1}', "incomplete or damaged .KeyError: 'vocab_size'"),
         (b"[" * 100_000, "not valid JSON"),

@@ -11,6 +11,7 @@ import time
 import numpy as np
 import plmcore as plm
 import pytest
+from plmcore import text_files
 from plmcore.data import Corpus, blocks, manifest, write_corpus, writing
 from word_tokenizer import WordTokenizer
 
@@ -202,7 +203,7 @@ def test_a_killed_run_goes_on(folder, small_blocks, monkeypatch):
 
 
 def all_blocks(folder):
-    for path in blocks.files_in([folder]):
+    for path in text_files.files_in([folder]):
         yield from blocks.blocks(path, "blank", "text", "strict")
 
 
@@ -295,7 +296,7 @@ class TooLarge(WordTokenizer):
 
 
 def test_ids_beyond_the_vocabulary(folder):
-    with pytest.raises(ValueError, match="the tokenizer gave ids from 1000 to 1000; its vocab_size is 1000"):
+    with pytest.raises(ValueError, match="the tokenizer gave the id 1000; its vocab_size is 1000"):
         write_corpus(folder / "out", folder / "in", TooLarge(), workers=1)
 
 
@@ -337,5 +338,5 @@ def test_a_full_disk(folder, small_blocks):
 def test_progress(folder, small_blocks):
     seen = []
     write_corpus(folder / "out", folder / "in", WordTokenizer(), workers=1, progress=lambda *at: seen.append(at))
-    total = sum(p.stat().st_size for p in blocks.files_in([folder / "in"]))
+    total = sum(p.stat().st_size for p in text_files.files_in([folder / "in"]))
     assert seen == sorted(seen) and seen[-1] == (total, total) and 0 < seen[0][0] < total and len(seen) > 10

@@ -32,3 +32,17 @@ def test_rows_keep_their_places():
     (ids, offsets, words), (empty, *_) = added.rows_of(["pq<a>r", "<a>"[3:]], rows)
     assert ids.tolist() == [112, 113, 1, 114] and offsets.tolist() == [[0, 1], [1, 2], [2, 5], [5, 6]]
     assert words.tolist() == [0, 0, 1, 2] and len(empty) == 0
+
+
+def test_texts_without_added_tokens_stay_whole():
+    added, calls = AddedTokens({"<a>": 1}), []
+
+    def listening(parts):
+        calls.append(parts)
+        return rows(parts)
+
+    texts = ["plain text", "with <a> one", "", "<a>", "more"]
+    found = added.rows_of(texts, listening)
+    assert calls == [["with ", " one", "plain text", "", "more"]]  # one call, and nothing but the one text cut
+    for text, (ids, offsets, _) in zip(texts, found):
+        assert [text[a:b] for a, b in offsets.tolist()] == [chr(i) if i > 1 else "<a>" for i in ids.tolist()]

@@ -6,6 +6,7 @@ from numpy.typing import DTypeLike
 
 from . import ops as ops
 from . import safetensors as safetensors
+from . import text as text
 
 class ShapeError(ValueError):
     pass

@@ -137,12 +137,10 @@ def _batches(args: argparse.Namespace, size: int = 1000) -> Iterator[list[str]]:
 
 
 def _lines(files: list[pathlib.Path]) -> Iterator[str]:
-    from plmcore.tokenizers.text_files import decoded
+    from plmcore.text_files import lines, lines_of
 
-    if not files:
-        for number, line in enumerate(sys.stdin.buffer):
-            yield decoded(line, f"standard input, line {number + 1}").rstrip("\r\n")
-    for file in files:
-        with open(file, "rb") as f:
-            for number, line in enumerate(f):
-                yield decoded(line, f"{file}, line {number + 1}").rstrip("\r\n")
+    sources = (
+        map(lambda file: lines(file, None), files) if files else [lines_of(sys.stdin.buffer, None, "standard input")]
+    )
+    for source in sources:
+        yield from (line for _, line in source)

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from plmcore.data import readers
-from plmcore.data.text import Path, opened
+from plmcore.text_files import bytes_read, opened
 
 SIZE = 4 << 20  # bytes of a block, more only where a line is longer
 RECORDS = 1024  # documents of a block of records
@@ -27,23 +27,6 @@ class Block(NamedTuple):
     at: int  # its byte
     continues: bool  # begins inside a document
     read: int  # bytes of the file that have been read so far, of the packed one if it is packed
-
-
-def files_in(inputs: Iterable[Path]) -> list[pathlib.Path]:
-    """The files of a list of files and folders; those of a folder by name, hidden ones left out."""
-    inputs = list(inputs)
-    found: list[pathlib.Path] = []
-    for given in map(pathlib.Path, inputs):
-        if given.is_dir():
-            inside = sorted(p for p in given.rglob("*") if p.is_file())
-            found += [p for p in inside if not any(part.startswith(".") for part in p.relative_to(given).parts)]
-        elif given.exists():
-            found.append(given)
-        else:
-            raise FileNotFoundError(f"there is no file or folder '{given}'")
-    if not found:
-        raise FileNotFoundError(f"no files in {', '.join(map(repr, map(str, inputs)))}")
-    return found
 
 
 def blocks(path: pathlib.Path, documents: str, field: str, errors: str) -> Iterator[Block]:
@@ -72,11 +55,11 @@ def _cut(path: pathlib.Path, kind: str, documents: str) -> Iterator[Block]:
             end, inside = _place(buffer, documents, searched)
             if end:
                 data = bytes(buffer[:end])
-                yield Block(str(path), kind, data, line, at, continues, _read(f))
+                yield Block(str(path), kind, data, line, at, continues, bytes_read(f))
                 del buffer[:end]
                 line, at, continues = line + data.count(b"\n"), at + end, inside
         if buffer:
-            yield Block(str(path), kind, bytes(buffer), line, at, continues, _read(f))
+            yield Block(str(path), kind, bytes(buffer), line, at, continues, bytes_read(f))
 
 
 def _place(buffer: bytearray, documents: str, searched: int) -> tuple[int, bool]:
@@ -93,10 +76,6 @@ def _place(buffer: bytearray, documents: str, searched: int) -> tuple[int, bool]
                 return end + 1, False
             end = begin
     return last, True
-
-
-def _read(f) -> int:
-    return getattr(f, "fileobj", f).tell()
 
 
 def _records(path: pathlib.Path, field: str, records: Iterable[readers.Record]) -> Iterator[Block]:

@@ -9,10 +9,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from plmcore._core import text as native
 from plmcore.data import readers, sentences
 from plmcore.data.blocks import Block
 from plmcore.data.manifest import id_dtype
-from plmcore.data.text import decode, is_blank, whole
+from plmcore.text_files import decode, is_blank, whole
 
 CHARACTERS = 1 << 18  # of one call of the tokenizer, whose results take a hundred times the space of the ids
 
@@ -98,9 +99,5 @@ class Encoder:
         for begin in range(0, len(texts), step):
             found = self.tokenizer.encode_ids(texts[begin : begin + step])
             lengths.append(np.fromiter(map(len, found), np.int32, len(found)))
-            together = np.concatenate(found)
-            if len(together) and not 0 <= together.min() <= together.max() < self.tokenizer.vocab_size:
-                raise ValueError(
-                    f"the tokenizer gave ids from {together.min()} to {together.max()}; its vocab_size is {self.tokenizer.vocab_size}"
-                )
-            ids.append(together.astype(dtype))
+            ids.append(np.empty(int(lengths[-1].sum(dtype=np.int64)), dtype))
+            native.join(found, self.tokenizer.vocab_size, ids[-1])

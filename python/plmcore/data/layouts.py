@@ -16,7 +16,7 @@ from typing import Any
 from plmcore._core import FormatError
 from plmcore.data import readers
 from plmcore.data.readers import Record, wrong
-from plmcore.data.text import Path, is_blank, lines
+from plmcore.text_files import Path, is_blank, lines
 
 Read = Callable[..., Iterator[Record]]
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from plmcore._core import FormatError
 from plmcore.data import mapped
+from plmcore.files import read_json
 
 FILE = "corpus.json"
 VERSION = 1
@@ -75,13 +76,8 @@ def describe(
 def read(folder: pathlib.Path) -> dict[str, Any]:
     """corpus.json, checked against itself and against the sizes of the files."""
     path = folder / FILE
-    try:
-        content = json.loads(path.read_bytes())
-    except FileNotFoundError:
-        raise FileNotFoundError(f"'{folder}' has no {FILE}; is it a corpus, and was its writing finished?") from None
-    except (ValueError, RecursionError) as e:
-        raise FormatError(f"'{path}' cannot be read: not valid JSON: {e}") from None
-    if not isinstance(content, dict) or content.get("format") != "plmcore corpus":
+    content = read_json(path, "; is it a corpus, and was its writing finished?")
+    if content.get("format") != "plmcore corpus":
         raise FormatError(f"'{path}' cannot be read: it does not describe a corpus")
     if content.get("version") != VERSION:
         raise FormatError(f"'{path}' has version {content.get('version')!r}; this plmcore reads version {VERSION}")

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from plmcore._core import FormatError
-from plmcore.data.text import Path, decode, is_blank, lines, opened
+from plmcore.text_files import Path, decode, is_blank, lines, opened
 
 Record = dict[str, Any]
 

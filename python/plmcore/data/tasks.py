@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from plmcore.data import layouts
 from plmcore.data.layouts import Read
 from plmcore.data.readers import Record
-from plmcore.data.text import Path, check_errors
+from plmcore.text_files import Path, check_errors
 
 
 @dataclasses.dataclass(frozen=True)

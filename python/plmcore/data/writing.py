@@ -16,11 +16,11 @@ import numpy as np
 
 from plmcore._core import FormatError
 from plmcore.data import manifest, workers
-from plmcore.data.blocks import Block, blocks, files_in
+from plmcore.data.blocks import Block, blocks
 from plmcore.data.corpus import Corpus
 from plmcore.data.encoding import Encoded, Encoder
-from plmcore.data.text import Path, check_errors
 from plmcore.files import atomic_write, sync_folder
+from plmcore.text_files import Path, check_errors, files_in
 
 JOURNAL = "journal.jsonl"
 COMMIT = 8  # blocks that a kill may cost
@@ -64,7 +64,7 @@ def write_corpus(
         raise ValueError(f"workers must be at least 1, got {workers}")
     out = pathlib.Path(out)
     _check_free(out, overwrite)
-    files = files_in([inputs] if isinstance(inputs, str | os.PathLike) else inputs)
+    files = files_in(inputs)
     encoder = Encoder(tokenizer, documents, sentences, unwrap, field, errors)
     with _Partial(out, files, encoder, overwrite) as partial:
         partial.fill(count, progress)

@@ -7,13 +7,14 @@ import zlib
 import numpy as np
 
 from plmcore import draws
+from plmcore._core import text as native
 
 
 class Chance:
     """The draws of the rows of a batch. A row's depend on seed, epoch and its example, on what they are for and on the column alone."""
 
     def __init__(self, seed: int, epoch: int, examples: np.ndarray):
-        self.seed, self.epoch, self.examples = seed, epoch, examples.astype(np.uint64)
+        self.seed, self.epoch, self.examples = seed, epoch, examples.astype(np.uint64, copy=False)
 
     def part(self, rows: np.ndarray) -> Chance:
         """Of some of the rows."""
@@ -21,11 +22,14 @@ class Chance:
 
     def uniform(self, what: str, columns: int | None = None) -> np.ndarray:
         """float64 in [0, 1), [B] or [B, columns]."""
-        return draws.uniform(*self._place(what, columns))
+        own = self._own(what)
+        out = np.empty(len(own) if columns is None else (len(own), columns))
+        native.uniform(own, out)  # draws.uniform(own) or draws.uniform(own[:, None], np.arange(columns))
+        return out
 
     def below(self, bound: int | np.ndarray, what: str, columns: int | None = None) -> np.ndarray:
         """int64 in [0, bound), [B] or [B, columns]; bound broadcasts."""
-        return draws.below(bound, *self._place(what, columns))
+        return (self.uniform(what, columns) * bound).astype(np.int64)
 
     def pick(self, weights: tuple[float, ...], what: str, columns: int | None = None) -> np.ndarray:
         """Indices drawn with these weights, [B] or [B, columns]."""
@@ -40,16 +44,13 @@ class Chance:
         words = -(-int(tosses.max(initial=0)) // 64)
         if not words:
             return np.zeros_like(tosses)
-        bits = np.unpackbits(draws.bits(*self._place(what, words)).view(np.uint8), axis=1)  # [B, 64 words]
+        drawn = draws.bits(self._own(what)[:, None], np.arange(words))
+        bits = np.unpackbits(drawn.view(np.uint8), axis=1)  # [B, 64 words]
         return (bits & (np.arange(bits.shape[1]) < tosses[:, None])).sum(1, dtype=np.int64)
 
     def _own(self, what: str) -> np.ndarray:
         """A number for each row, of which all its draws for one thing are made."""
         return self.examples ^ key(self.seed, self.epoch, what)
-
-    def _place(self, what: str, columns: int | None) -> tuple:
-        own = self._own(what)
-        return (own,) if columns is None else (own[:, None], np.arange(columns, dtype=np.uint64))
 
 
 @functools.lru_cache(1024)

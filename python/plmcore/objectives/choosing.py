@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from plmcore._core import text as native
 from plmcore.objectives import rows
 from plmcore.objectives.chance import Chance
 
@@ -26,20 +27,9 @@ def units(starts: np.ndarray, able: np.ndarray, rate: float, chance: Chance) -> 
 
 def exact_units(starts: np.ndarray, able: np.ndarray, counts: np.ndarray, chance: Chance) -> np.ndarray:
     """Units in random order, as long as they fit into counts[b] tokens; one that does not is passed over."""
-    unit = number(starts)
-    sizes = rows.counted(unit, able, starts.shape[1])  # [B, T], 0 beyond the last unit
-    order = rows.shuffled(chance.uniform("choose", starts.shape[1]), unit.max(1, initial=0) + 1)
-    sizes = np.take_along_axis(sizes, order, 1)
-    left = counts[:, None] - np.cumsum(sizes, 1)
-    while (left < 0).any():  # all that is too large for what is left where the first does not fit will not fit later
-        first = np.argmax(left < 0, axis=1)[:, None]
-        room = np.take_along_axis(left + sizes, first, 1)
-        late = np.arange(sizes.shape[1]) >= first
-        sizes[late & (sizes > room) & (left < 0).any(1, keepdims=True)] = 0
-        left = counts[:, None] - np.cumsum(sizes, 1)
-    taken = np.zeros(starts.shape, bool)
-    np.put_along_axis(taken, order, sizes > 0, 1)
-    return np.take_along_axis(taken, unit, 1) & able
+    chosen = np.empty(starts.shape, bool)
+    native.choose_units(starts, able, chance.uniform("choose", starts.shape[1]), counts, chosen)
+    return chosen
 
 
 def number(starts: np.ndarray) -> np.ndarray:

@@ -43,7 +43,7 @@ class Fragment(TextObjective):
         ids, lengths, able = self.take(examples)
         chosen = self.fragments(lengths, ids.shape[1], chance) & able
         layout = self.format(lengths)
-        hidden = self.masking.hide(ids, chosen, chance.at("hide", *np.nonzero(chosen)))
+        hidden, _ = self.masking.hide(ids, chosen, chance.uniform("hide", ids.shape[1]))
         inputs = layout.inputs(hidden)
         whole, chosen = layout.ids(ids), layout.put(chosen, fill=0) == 1
         before = np.pad(whole[:, :-1], ((0, 0), (1, 0)), constant_values=self.start)

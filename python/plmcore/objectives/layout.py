@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from plmcore.objectives import rows
+from plmcore._core import text as native
 
 
 class Format:
@@ -20,6 +20,8 @@ class Format:
         self.fixed = [ids[a + 1 : b] for a, b in zip(edges, edges[1:])]  # before, between and after the texts
         self.fixed_types = [types[a + 1 : b] for a, b in zip(edges, edges[1:])]
         self.types = [types[i] for i in at]
+        self.ones = [1] * texts
+        self.fixed_ones, self.fixed_zeros = ([[n] * len(tokens) for tokens in self.fixed] for n in (1, 0))
         self.specials = len(ids) - texts
         self.has_types = any(types)
         self.left, self.pad = tokenizer.padding_side == "left", tokenizer.pad_token_id or 0
@@ -34,63 +36,45 @@ class Layout:
 
     def __init__(self, format: Format, lengths: Sequence[np.ndarray]):
         self.format, self.parts = format, lengths
-        self.lengths = sum(lengths) + format.specials
+        self.lengths = sum(lengths, start=format.specials)
         self.width = int(self.lengths.max(initial=0))
-        self.rows = np.arange(len(self.lengths))
-        self.shift = self.width - self.lengths if format.left else np.zeros_like(self.lengths)
-        self.starts, at = [], self.shift  # first column of each text, [B]
-        for fixed, length in zip(format.fixed, lengths):
-            self.starts.append(at + len(fixed))
-            at = self.starts[-1] + length
 
     @functools.cached_property
-    def masks(self) -> list[np.ndarray]:
-        """Where the tokens of each text stand.  bool [B, T]"""
-        columns = np.arange(self.width)
-        return [(columns >= s[:, None]) & (columns < (s + n)[:, None]) for s, n in zip(self.starts, self.parts)]
+    def shift(self) -> np.ndarray:
+        """The first column of each row that is not padding.  [B]"""
+        return self.width - self.lengths if self.format.left else np.zeros_like(self.lengths)
+
+    @functools.cached_property
+    def within(self) -> np.ndarray:
+        """Where tokens of a text stand, not special ones or padding.  bool [B, T]"""
+        return self._filled(self.format.ones, self.format.fixed_zeros, 0) == 1
 
     @functools.cached_property
     def attention_mask(self) -> np.ndarray:
-        columns = np.arange(self.width)
-        ends = (self.shift + self.lengths)[:, None]
-        return ((columns < ends) & (columns >= self.shift[:, None]) if self.format.left else columns < ends).astype(
-            np.int64
-        )
+        return self._filled(self.format.ones, self.format.fixed_ones, 0)
 
     def put(self, *texts: np.ndarray, fill: int) -> np.ndarray:
         """Values of the texts' tokens where those stand, `fill` elsewhere.  each [B, T of the text] -> [B, T]"""
-        out = np.full((len(self.rows), self.width), fill, np.int64)
-        for k, (text, length) in enumerate(zip(texts, self.parts)):
-            real = rows.inside(length, text.shape[1])
-            if k == 0 and not self.format.left:  # all begin in one column
-                first = len(self.format.fixed[0])
-                out[:, first : first + text.shape[1]] = np.where(real, text, fill)
-            else:
-                out[self.masks[k]] = text[real]
-        return out
+        texts = [text.astype(np.int64, copy=False) for text in texts]
+        return self._filled(texts, [[fill] * len(tokens) for tokens in self.format.fixed], fill)
 
     def ids(self, *texts: np.ndarray) -> np.ndarray:
-        return self._with_fixed(self.put(*texts, fill=self.format.pad), self.format.fixed)
+        return self._filled(texts, self.format.fixed, self.format.pad)
 
     def labels(self, *texts: np.ndarray) -> np.ndarray:
         """Ids, special ones too, with -100 for padding: what a decoder writes."""
-        return self._with_fixed(self.put(*texts, fill=-100), self.format.fixed)
+        return self._filled(texts, self.format.fixed, -100)
 
     def inputs(self, *texts: np.ndarray) -> dict[str, np.ndarray]:
         """input_ids, attention_mask, and token_type_ids where the family has them."""
         inputs = {"input_ids": self.ids(*texts), "attention_mask": self.attention_mask}
         if self.format.has_types:
-            types = np.full((len(self.rows), self.width), self.format.pad_type)
-            for mask, value in zip(self.masks, self.format.types):
-                types[mask] = value
-            inputs["token_type_ids"] = self._with_fixed(types, self.format.fixed_types)
+            types = self._filled(self.format.types, self.format.fixed_types, self.format.pad_type)
+            inputs["token_type_ids"] = types
         return inputs
 
-    def _with_fixed(self, out: np.ndarray, fixed: Sequence[Sequence[int]]) -> np.ndarray:
-        at = self.shift
-        for k, values in enumerate(fixed):
-            for j, value in enumerate(values):
-                out[self.rows, at + j] = value
-            if k < len(self.parts):
-                at = self.starts[k] + self.parts[k]
+    def _filled(self, texts: Sequence[np.ndarray | int], fixed: Sequence[Sequence[int]], fill: int) -> np.ndarray:
+        """Each row is its texts, or so many of a number, with what is fixed around them."""
+        out = np.empty((len(self.lengths), self.width), np.int64)
+        native.lay_out(texts, self.parts, fixed, self.format.left, fill, out)
         return out

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from plmcore._core import text as native
 from plmcore.objectives import choosing
 from plmcore.objectives.chance import Chance
 from plmcore.objectives.objective import IGNORED, TextObjective, check_share, need
@@ -48,16 +49,15 @@ class Masking:
     def apply(
         self, ids: np.ndarray, able: np.ndarray, lengths: np.ndarray, tokens: np.ndarray | None, chance: Chance
     ) -> tuple[np.ndarray, np.ndarray]:
-        """The ids with some hidden, and which: bool [B, T].
+        """The ids with some hidden, and what those were, IGNORED elsewhere.  both [B, T]
 
         lengths: of the whole examples, which `rate` is a share of; tokens: their numbers in the corpus, for spans.
         """
         if self.unit == "token" and not self.exact:
             u = chance.uniform("choose", ids.shape[1])
-            chosen = (u < self.rate) & able
-            return self.hide(ids, chosen, u[chosen] / self.rate), chosen  # below the rate a draw is uniform again
+            return self.hide(ids, (u < self.rate) & able, u, self.rate)  # below the rate a draw is uniform again
         chosen = self.choose(ids, able, lengths, tokens, chance)
-        return self.hide(ids, chosen, chance.at("hide", *np.nonzero(chosen))), chosen
+        return self.hide(ids, chosen, chance.uniform("hide", ids.shape[1]))
 
     def choose(self, ids, able, lengths, tokens, chance: Chance) -> np.ndarray:
         counts = np.maximum(1, np.rint(self.rate * lengths)).astype(np.int64)
@@ -73,17 +73,14 @@ class Masking:
             return choosing.exact_units(starts, able, counts, chance)
         return choosing.units(starts, able, self.rate, chance)
 
-    def hide(self, ids: np.ndarray, chosen: np.ndarray, u: np.ndarray) -> np.ndarray:
-        """A draw for each chosen token decides what becomes of it and, if that is random, which."""
+    def hide(
+        self, ids: np.ndarray, chosen: np.ndarray, u: np.ndarray, below: float = 1.0
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The same for chosen tokens. A draw for each, in [0, below), decides what becomes of it and, if that is random, which.  all [B, T]"""
+        hidden, labels = np.empty_like(ids), np.empty_like(ids)
         mask, random, _ = self.shares
-        put = ids[chosen]
-        put[u < mask] = self.mask
-        if random:
-            other = (u >= mask) & (u < mask + random)
-            put[other] = np.minimum((u[other] - mask) * (self.vocab_size / random), self.vocab_size - 1)
-        out = ids.copy()
-        out[chosen] = put
-        return out
+        native.hide(ids, chosen, u, below, mask, random, self.mask, self.vocab_size, IGNORED, hidden, labels)
+        return hidden, labels
 
 
 class MaskedLM(TextObjective):
@@ -110,8 +107,8 @@ class MaskedLM(TextObjective):
         ids, lengths, able = self.take(examples)
         tokens = self.packing.text.tokens(*self.packing.runs(examples))[0] if self.masking.unit == "span" else None
         layout = self.format(lengths)
-        hidden, chosen = self.masking.apply(ids, able, layout.lengths, tokens, chance)
-        return layout.inputs(hidden) | {"labels": layout.put(np.where(chosen, ids, IGNORED), fill=IGNORED)}
+        hidden, labels = self.masking.apply(ids, able, layout.lengths, tokens, chance)
+        return layout.inputs(hidden) | {"labels": layout.put(labels, fill=IGNORED)}
 
 
 def checked_spans(spans: np.ndarray | None) -> np.ndarray | None:

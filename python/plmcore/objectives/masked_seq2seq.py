@@ -5,7 +5,7 @@ import numpy as np
 from plmcore.objectives import rows
 from plmcore.objectives.chance import Chance
 from plmcore.objectives.masked import Masking
-from plmcore.objectives.objective import TextObjective
+from plmcore.objectives.objective import IGNORED, TextObjective
 
 
 class MaskedSeq2Seq(TextObjective):
@@ -29,8 +29,8 @@ class MaskedSeq2Seq(TextObjective):
 
     def build(self, examples: np.ndarray, chance: Chance) -> dict[str, np.ndarray]:
         ids, lengths, able = self.take(examples)
-        tokens = self.packing.text.tokens(*self.packing.runs(examples))[0]
+        tokens = self.packing.text.tokens(*self.packing.runs(examples))[0] if self.masking.unit == "span" else None
         layout = self.format(lengths)
-        hidden, chosen = self.masking.apply(ids, able, layout.lengths, tokens, chance)
-        answer, counts = rows.compact(ids, chosen, self.format.pad)
+        hidden, labels = self.masking.apply(ids, able, layout.lengths, tokens, chance)
+        answer, counts = rows.compact(ids, labels != IGNORED, self.format.pad)
         return layout.inputs(hidden) | {"labels": self.format(counts).labels(answer)}

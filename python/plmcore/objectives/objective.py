@@ -37,13 +37,14 @@ class Objective:
             raise ValueError(
                 f"indices must be a list of one or more whole numbers, got {indices.dtype} {list(indices.shape)}"
             )
-        n, low, high = self.examples(epoch), int(indices.min()), int(indices.max())
-        if low < 0 or high >= n:
+        n, indices = self.examples(epoch), indices.astype(np.int64)
+        unsigned = indices.view(np.uint64)  # in which a negative one is too large as well
+        if unsigned.max() >= n:
             raise IndexError(
-                f"{type(self).__name__} has {n} examples in epoch {epoch}, got index {low if low < 0 else high}"
+                f"{type(self).__name__} has {n} examples in epoch {epoch}, got index {indices[unsigned.argmax()]}"
             )
         noise = epoch if self.copies is None else epoch % self.copies
-        return self.build(indices.astype(np.int64), Chance(seed, noise, indices))
+        return self.build(indices, Chance(seed, noise, unsigned))
 
     def build(self, examples: np.ndarray, chance: Chance) -> dict[str, np.ndarray]:
         raise NotImplementedError

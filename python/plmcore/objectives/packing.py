@@ -77,15 +77,15 @@ class Sentences:
     """
 
     def __init__(self, text: Text, length: int, across: bool):
-        self.text, self.ends = text, greedy(text, length, across)
-        self.count = len(self.ends)
+        self.text, self.edges = text, np.append(0, greedy(text, length, across))
+        self.count = len(self.edges) - 1
+        # Does a separator end this run? One byte for each.
+        self.closed = None if text.separator is None else np.isin(self.edges[1:], text.ends, assume_unique=True)
 
     def runs(self, examples: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        starts, ends = np.where(examples > 0, self.ends[examples - 1], 0), self.ends[examples]
-        lengths = ends - starts
-        if self.text.separator is not None:
-            lengths -= self.text.ends[np.searchsorted(self.text.ends, ends)] == ends
-        return starts, lengths
+        starts = self.edges[examples]
+        lengths = self.edges[examples + 1] - starts
+        return starts, lengths if self.closed is None else lengths - self.closed[examples]
 
     def lengths(self) -> np.ndarray:
         return self.runs(np.arange(self.count))[1]

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from plmcore._core import text as native
 from plmcore.objectives.chance import Chance
 from plmcore.objectives.objective import IGNORED, TextObjective
 
@@ -51,30 +52,30 @@ class PermutationLM(TextObjective):
                 f"longest and beta must be at least 1 and alpha above beta, got longest {longest}, alpha {alpha}, beta {beta}"
             )
         self.predict, self.longest, self.alpha, self.beta = predict, longest, alpha, beta
+        self.weights = tuple(1 / n for n in range(1, longest + 1))
         self.word_table = np.asarray(tokenizer.word_starts) if words else None
 
     def build(self, examples: np.ndarray, chance: Chance) -> dict[str, np.ndarray]:
         ids, lengths, able = self.take(examples)
         layout = self.format(lengths)
-        targets = self.targets(ids, able, lengths, chance)
-        inputs = layout.inputs(ids)
-        targets = layout.put(targets, fill=0) == 1  # [B, T], with the special tokens
-        T = layout.width
-        block = np.maximum(np.arange(T) - layout.shift[:, None], 0) // self.block  # [B, T]
-        plain = (layout.masks[0] & ~targets) & ~self.special[inputs["input_ids"]]
+        inputs, T = layout.inputs(ids), layout.width
+        kinds = able.view(np.int8) + self.targets(ids, able, lengths, chance)
+        kinds = layout.put(kinds, fill=0)  # [B, T], with the special tokens
+        plain, targets = kinds == 1, kinds == 2
+        if T <= self.block:
+            block = np.broadcast_to(0, kinds.shape)
+        else:
+            block = np.maximum(np.arange(T) - layout.shift[:, None], 0) // self.block
         spare_one(targets, plain, block)
 
         # Ranks: earlier blocks first; in a block what is not predicted, then targets and special tokens in random order. i may see j
         # of a lower rank, and all that is not predicted in its own block.
         rank = 3.0 * block + np.where(plain, 0.0, 1.0 + chance.uniform("order", T))
-        seen = np.where(plain, rank - 0.5, rank)
         blocked = np.empty((len(ids), T, T), np.float32)
-        np.less_equal(rank.astype(np.float32)[:, :, None], seen.astype(np.float32)[:, None, :], out=blocked)
-        every = np.arange(T)
-        blocked[:, every, every] = targets  # others see themselves
-        most = max(1, int(np.count_nonzero(targets, axis=1).max()))
+        native.permutation_mask(rank, plain, targets, blocked)
         row, column = np.nonzero(targets)
-        which = (np.cumsum(targets, 1) - 1)[targets]
+        which = np.arange(len(row)) - np.searchsorted(row, row)  # of its row's targets
+        most = int(which.max(initial=0)) + 1
         mapping = np.zeros((len(ids), most, T), np.float32)
         mapping[row, which, column] = 1
         labels = np.full((len(ids), most), IGNORED)
@@ -83,25 +84,14 @@ class PermutationLM(TextObjective):
 
     def targets(self, ids: np.ndarray, able: np.ndarray, lengths: np.ndarray, chance: Chance) -> np.ndarray:
         """Spans; then single tokens up to `predict`, or fewer.  bool [B, T]"""
-        B, T = ids.shape
+        T = ids.shape[1]
         most = max(1, T // max(1, self.alpha // self.beta))  # spans that can fit
-        sizes = 1 + chance.pick(tuple(1 / n for n in range(1, self.longest + 1)), "span", most)
-        stretch = sizes * self.alpha // self.beta
-        before = chance.below(stretch, "before", most)
-        places = np.arange(T + 1)
-        if self.word_table is None:
-            following = np.broadcast_to(places, (B, T + 1))
-        else:  # the first place from here on where a word begins
-            begins = np.where(self.word_table[ids], places[:-1], T)
-            following = np.minimum.accumulate(np.pad(begins, ((0, 0), (0, 1)), constant_values=T)[:, ::-1], 1)[:, ::-1]
-        ends = np.cumsum(sizes + stretch, 1)  # of the stretches; a span moves on to the next word in its own
-        start = np.take_along_axis(following, np.minimum(ends - stretch - sizes + before, T), 1)
-        fits = start + sizes <= lengths[:, None]
-        row, start, sizes = np.broadcast_to(np.arange(B)[:, None], fits.shape)[fits], start[fits], sizes[fits]
-        edges = np.zeros((B, T + 1), np.int64)
-        np.add.at(edges, (row, start), 1)
-        np.add.at(edges, (row, start + sizes), -1)
-        found = (np.cumsum(edges, 1)[:, :-1] > 0) & able
+        sizes = 1 + chance.pick(self.weights, "span", most)
+        before = chance.below(sizes * self.alpha // self.beta, "before", most)
+        begins = np.ones(ids.shape, bool) if self.word_table is None else self.word_table[ids]
+        found = np.empty(ids.shape, bool)
+        native.mark_spans(sizes, before, self.alpha, self.beta, begins, lengths, found)
+        found &= able
         if self.predict is None:
             return found if found.any(1).all() else found | self.one(found, able, chance)
         keys = np.where(able, chance.uniform("make up", T) + ~found, np.inf)  # spans first
@@ -120,6 +110,8 @@ def spare_one(targets: np.ndarray, plain: np.ndarray, block: np.ndarray) -> None
 
     A later block sees the earlier ones, but one rule for all is simpler.
     """
+    if plain.any(1).all() and not block.any():
+        return
     for number in range(int(block.max(initial=0)) + 1):
         here = block == number
         full = (targets & here).any(1) & ~(plain & here).any(1)

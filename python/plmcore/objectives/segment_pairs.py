@@ -6,12 +6,12 @@ import array
 
 import numpy as np
 
-from plmcore.objectives import rows
 from plmcore.objectives.chance import Chance
 from plmcore.objectives.layout import Format
 from plmcore.objectives.masked import Masking
-from plmcore.objectives.objective import IGNORED, Objective, check_same_tokenizer, check_share, special_table
+from plmcore.objectives.objective import Objective, check_same_tokenizer, check_share, special_table
 from plmcore.objectives.packing import BLOCK
+from plmcore.objectives.text import Text
 
 
 class SegmentPairs(Objective):
@@ -43,7 +43,7 @@ class SegmentPairs(Objective):
             raise ValueError(f"masking=False, but settings of masks: {', '.join(masks)}")
         self.masking = Masking(tokenizer, **masks) if masking else None
         self.short, self.copies = check_share("short", short, zero=True), copies
-        self.corpus, self.special = corpus, special_table(tokenizer)
+        self.corpus, self.text, self.special = corpus, Text(corpus), special_table(tokenizer)
         self.first, self.last = chunks(corpus.sentences, corpus.document_sentences, self.room)
         if not len(self.first):
             raise ValueError("the corpus has no document of two sentences, and segments are made of whole ones")
@@ -83,16 +83,17 @@ class SegmentPairs(Objective):
         a = self.trim(*a, cut_a, "cut A", chance)
         b = self.trim(*b, excess - cut_a, "cut B", chance)
         lengths = [a[1] - a[0], b[1] - b[0]]
-        numbers = [rows.filled(rows.ranges(s, n), n, 0) for s, n in zip((a[0], b[0]), lengths)]
         layout = self.format(*lengths)
-        inputs = layout.inputs(*(self.corpus.ids.take(n).astype(np.int64) for n in numbers))
+        inputs = layout.inputs(*(self.text.take(s, n, self.format.pad) for s, n in zip((a[0], b[0]), lengths)))
         if self.masking is None:
             return inputs
-        ids = inputs["input_ids"]
-        able = (layout.masks[0] | layout.masks[1]) & ~self.special[ids]
-        tokens = layout.put(*numbers, fill=-1)
-        hidden, chosen = self.masking.apply(ids, able, layout.lengths, tokens, chance)
-        return inputs | {"input_ids": hidden, "labels": np.where(chosen, ids, IGNORED)}
+        ids, tokens = inputs["input_ids"], None
+        able = layout.within & ~self.special[ids]
+        if self.masking.unit == "span":
+            numbers = (self.text.tokens(s, n)[0] for s, n in zip((a[0], b[0]), lengths))
+            tokens = layout.put(*numbers, fill=-1)
+        hidden, labels = self.masking.apply(ids, able, layout.lengths, tokens, chance)
+        return inputs | {"input_ids": hidden, "labels": labels}
 
 
 class NextSentence(SegmentPairs):

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from plmcore._core import text as native
 from plmcore.objectives import rows
 
 
@@ -10,19 +11,15 @@ class Text:
 
     def __init__(self, corpus, separator: int | None = None):
         self.corpus, self.separator = corpus, separator
-        self.size = len(corpus.ids)
+        self.size, self.ends = len(corpus.ids), None
         if separator is not None:
             self.ends = corpus.documents[1:] + np.arange(1, len(corpus.documents))  # after the separator
             self.size += len(self.ends)
 
     def take(self, starts: np.ndarray, lengths: np.ndarray, fill: int) -> np.ndarray:
         """The tokens from each start, with `fill` beyond the lengths.  -> int64 [B, T]"""
-        tokens, between = self.tokens(starts, lengths)
-        out = self.corpus.ids.take(tokens, mode="clip").astype(np.int64)
-        if between is not None:
-            np.putmask(out, between, self.separator)
-        if lengths.min() < out.shape[1]:
-            np.putmask(out, ~rows.inside(lengths), fill)
+        out = np.empty((len(starts), int(lengths.max(initial=0))), np.int64)
+        native.take(self.corpus.ids, self.ends, self.separator or 0, starts, lengths, fill, out)
         return out
 
     def tokens(self, starts: np.ndarray, lengths: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:

@@ -15,7 +15,7 @@ import numpy as np
 
 from plmcore import directory, nn, safetensors
 from plmcore._core import ArgumentError, FormatError, Tensor, ops
-from plmcore.files import atomic_write
+from plmcore.files import atomic_write, read_json
 from plmcore.models import causal, heads
 from plmcore.models.config import Config
 from plmcore.models.outputs import Output
@@ -125,7 +125,7 @@ def load(folder: str | os.PathLike[str]) -> Any:
     from plmcore import language_model
 
     folder = pathlib.Path(folder)
-    keys = directory.read_json(folder / CONFIG)
+    keys = read_json(folder / CONFIG)
     lm = language_model.load(folder, "base")
     config = lm.config.replace(num_labels=keys["num_labels"], problem_type=keys["problem_type"])
     if keys["id2label"]:

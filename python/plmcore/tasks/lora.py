@@ -17,8 +17,7 @@ import numpy as np
 
 from plmcore import models, nn, safetensors
 from plmcore._core import ArgumentError, FormatError, Tensor, assign, ops
-from plmcore.directory import read_json
-from plmcore.files import atomic_write
+from plmcore.files import atomic_write, read_json
 from plmcore.models import names
 from plmcore.nn.linear import TORCH_DEFAULT
 

@@ -14,7 +14,7 @@ from typing import Any
 from plmcore._core import ArgumentError
 from plmcore.data import readers
 from plmcore.data.readers import Record, wrong
-from plmcore.data.text import lines
+from plmcore.text_files import lines
 
 KINDS = ("classification", "pair", "regression", "multiple-choice", "tagging", "qa", "seq2seq", "lm")
 # The fields of a table without a header, by the number of its columns; the last one may be absent where there is nothing to learn.

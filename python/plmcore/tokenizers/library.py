@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -43,7 +44,12 @@ class Library:
     def ids(self, texts: Sequence[str]) -> list[np.ndarray]:
         with guard.encoding(texts):
             found = self.native.encode_batch_fast(texts, add_special_tokens=False)
-            return [np.array(e.ids, np.int32) for e in found]
+            lists = [e.ids for e in found]
+        ids = np.array(
+            list(itertools.chain.from_iterable(lists)), np.int32
+        )  # one array for all, since each costs more than its ids
+        ends = itertools.accumulate(map(len, lists))
+        return [ids[end - len(row) : end] for row, end in zip(lists, ends)]
 
     def rows(self, texts: Sequence[str]) -> list[Row]:
         with guard.encoding(texts):

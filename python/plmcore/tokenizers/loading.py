@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from plmcore._core import ArgumentError, FormatError
-from plmcore.directory import read_json
+from plmcore.files import read_json
 from plmcore.tokenizers import characters, families, format, guard, library, pieces
 from plmcore.tokenizers.families import FAMILIES, ROLES, Family
 from plmcore.tokenizers.tokenizer import Tokenizer

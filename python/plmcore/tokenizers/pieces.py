@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from plmcore._core import FormatError
+from plmcore._core import FormatError, num_threads
 from plmcore.tokenizers import guard
 from plmcore.tokenizers.added import AddedTokens, Row
 from plmcore.tokenizers.families import Family
@@ -57,7 +57,7 @@ class Pieces:
     def _ids(self, texts: list[str]) -> list[np.ndarray]:
         with guard.encoding(texts):
             tidied = [tidy(text, self.lower) for text in texts] if self.tidy else texts
-            rows = self.processor.encode(tidied, return_type="numpy")
+            rows = self.processor.encode(tidied, num_threads=num_threads(), return_type="numpy")
         if self.tidy:
             rows = [self._without_commas(row) if self._commas[row].any() else row for row in rows]
         return rows if self.numbers is None else [self.numbers[row] for row in rows]

@@ -15,10 +15,11 @@ import numpy as np
 
 from plmcore import draws
 from plmcore._core import ArgumentError
+from plmcore.text_files import Path, files_in
 from plmcore.tokenizers import characters, families, guard, library, pieces
 from plmcore.tokenizers.families import Family
 from plmcore.tokenizers.loading import dressed
-from plmcore.tokenizers.text_files import Paths, files_of, passages
+from plmcore.tokenizers.passages import passages
 from plmcore.tokenizers.tokenizer import Tokenizer
 
 # kind -> the family whose special tokens it has unless another is asked for, and those it can have
@@ -34,7 +35,7 @@ LONGEST_LINE = 4000  # bytes; sentencepiece leaves out longer ones
 
 
 def train_tokenizer(
-    files: Paths | None = None,
+    files: Path | Iterable[Path] | None = None,
     *,
     texts: Iterable[str] | None = None,
     kind: str = "byte-bpe",
@@ -82,8 +83,8 @@ def train_tokenizer(
 class _Text:
     """The training text from beginning to end, with a progress line."""
 
-    def __init__(self, files: Paths | None, texts: Iterable[str] | None, errors: str):
-        self.files = None if files is None else files_of(files)
+    def __init__(self, files: Path | Iterable[Path] | None, texts: Iterable[str] | None, errors: str):
+        self.files = None if files is None else files_in(files)
         self.texts = list(texts) if isinstance(texts, Iterator) else texts  # read more than once
         self.errors, self.failure, self.progress = errors, None, None
         self.bytes = sum(f.stat().st_size for f in self.files or ())

@@ -22,7 +22,7 @@ import numpy as np
 
 from plmcore import safetensors
 from plmcore._core import FormatError, Tensor
-from plmcore.files import atomic_write, sync_folder
+from plmcore.files import atomic_write, read_json, sync_folder
 
 MANIFEST, STATE = "manifest.json", "state.json"
 NAME = re.compile(r"step-(\d{8,})")
@@ -75,7 +75,7 @@ def read(path: pathlib.Path) -> Checkpoint:
     """FormatError where a file is missing, cut off or changed."""
     verify(path)
     parts = {file.stem: safetensors.read(file)[0] for file in sorted(path.glob("*.safetensors"))}
-    state = read_json(path / STATE)
+    state = read_part(path / STATE)
     if not isinstance(state.get("step"), int):
         raise FormatError(f"'{path / STATE}' has no step")
     return Checkpoint(path, parts, state)
@@ -83,7 +83,7 @@ def read(path: pathlib.Path) -> Checkpoint:
 
 def verify(path: pathlib.Path) -> None:
     """Compares every file with the manifest."""
-    manifest = read_json(path / MANIFEST)
+    manifest = read_part(path / MANIFEST)
     files = manifest.get("files")
     if manifest.get("format") != FORMAT or not isinstance(files, dict):
         raise FormatError(f"'{path / MANIFEST}' is not a manifest of format {FORMAT}")
@@ -164,7 +164,7 @@ def average(paths: list[pathlib.Path]) -> dict[str, np.ndarray]:
 
 def _score(path: pathlib.Path) -> float | None:
     try:
-        return read_json(path / STATE).get("score")
+        return read_part(path / STATE).get("score")
     except (FormatError, OSError):
         return None
 
@@ -179,13 +179,8 @@ def write_json(path: pathlib.Path, values: Mapping[str, Any]) -> None:
         f.write((json.dumps(values, indent=1) + "\n").encode())
 
 
-def read_json(path: pathlib.Path) -> dict[str, Any]:
+def read_part(path: pathlib.Path) -> dict[str, Any]:
     try:
-        values = json.loads(path.read_bytes())
+        return read_json(path)
     except FileNotFoundError:
         raise FormatError(f"checkpoint '{path.parent}' has lost {path.name}") from None
-    except (ValueError, RecursionError) as e:
-        raise FormatError(f"'{path}' cannot be read: not valid JSON: {e}") from None
-    if not isinstance(values, dict):
-        raise FormatError(f"'{path}' cannot be read: it must hold one object")
-    return values

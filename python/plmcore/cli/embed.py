@@ -1,0 +1,125 @@
+"""plmcore embed: a vector for each text of a file, to .npy or JSON lines."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import itertools
+import json
+import pathlib
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+import plmcore
+from plmcore.cli.arguments import positive
+from plmcore.cli.progress import Progress
+from plmcore.files import atomic_write
+
+BATCHES = 32  # that are read, and sorted by length, together
+EXAMPLES = """\
+examples:
+  python -m plmcore embed all-MiniLM-L6-v2 sentences.txt --out vectors.npy     float32 [lines, width]
+  python -m plmcore embed bert-dir reviews.jsonl --field body --out vectors.jsonl
+  cat sentences.txt | python -m plmcore embed bert-dir > vectors.jsonl         {"text": ..., "vector": [...]} lines
+"""
+
+
+def add_parser(commands: Any) -> None:
+    parser = commands.add_parser(
+        "embed",
+        help="turn texts into vectors",
+        description="One vector for each line of a file or of standard input, pooled and normalised as the model directory says (mean over tokens where it says "
+        "nothing): row i is line i. Memory does not grow with the number of lines.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("folder", type=pathlib.Path, metavar="DIR", help="a model directory with tokenizer files")
+    parser.add_argument(
+        "file", nargs="?", default="-", metavar="FILE", help="a text per line, may be packed (default: standard input)"
+    )
+    parser.add_argument(
+        "--out", type=pathlib.Path, metavar="FILE", help=".npy or .jsonl (default: JSON lines to standard output)"
+    )
+    parser.add_argument("--field", metavar="NAME", help="the lines are JSON objects, and this is their text")
+    parser.add_argument(
+        "--batch", type=positive, default=32, metavar="B", help="texts that run together (default: %(default)s)"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    try:
+        if args.out is not None and args.out.suffix not in WRITERS:
+            raise plmcore.ArgumentError(f"--out must end in {' or '.join(WRITERS)}, got '{args.out}'")
+        lm = plmcore.load(args.folder)
+        if lm.tokenizer is None:
+            raise plmcore.ArgumentError(f"'{args.folder}' has no tokenizer files")
+        with contextlib.closing(texts(args.file, args.field)) as lines:
+            write = WRITERS[".jsonl" if args.out is None else args.out.suffix]
+            with atomic_write(args.out) if args.out else contextlib.nullcontext(sys.stdout.buffer) as out:
+                write(out, vectors(lm, lines, args.batch))
+    except (ValueError, TypeError, OSError, plmcore.OutOfMemoryError) as e:
+        print(f"plmcore embed: {e}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("\nstopped", file=sys.stderr)
+        return 130
+    return 0
+
+
+def texts(file: str, field: str | None) -> Iterator[str]:
+    from plmcore.data import readers
+    from plmcore.text_files import bytes_read, lines_of, opened
+
+    name = "standard input" if file == "-" else file
+    bar = None if file == "-" else Progress(pathlib.Path(file).stat().st_size, "byte")
+    with contextlib.nullcontext(sys.stdin.buffer) if file == "-" else opened(file) as f:
+        for number, line in lines_of(f, None, name):
+            if field is not None:
+                line = readers.text_field(readers.json_object(line, name, number), field, name, f"line {number}")
+            yield line
+            if bar is not None and number % 64 == 0:
+                bar.update(bytes_read(f))
+    if bar is not None:
+        bar.clear()
+
+
+Found = Iterator[tuple[list[str], np.ndarray]]
+
+
+def vectors(lm: plmcore.LanguageModel, lines: Iterator[str], batch: int) -> Found:
+    """Texts, and their vectors [n, C], some at a time."""
+    while some := list(itertools.islice(lines, BATCHES * batch)):
+        yield some, lm.encode(some, batch_size=batch)
+
+
+def write_jsonl(out: Any, found: Found) -> None:
+    for some, arrays in found:
+        for text, shown in zip(some, arrays.astype(str)):  # the shortest digits that mean the same float32
+            record = {"text": text, "vector": [float(x) for x in shown]}
+            out.write(json.dumps(record, ensure_ascii=False).encode() + b"\n")
+        out.flush()
+
+
+def write_npy(out: Any, found: Found) -> None:
+    """The header has room for any number of rows, and gets it in the end."""
+    rows = width = 0
+    header(out, rows, width)
+    for some, arrays in found:
+        width = arrays.shape[1]
+        if not rows:  # the first: now the width is known
+            out.seek(0)
+            header(out, rows, width)
+        out.write(np.ascontiguousarray(arrays, np.float32).tobytes())
+        rows += len(some)
+    out.seek(0)
+    header(out, rows, width)
+
+
+def header(out: Any, rows: int, width: int) -> None:
+    np.lib.format.write_array_header_1_0(out, {"descr": "<f4", "fortran_order": False, "shape": (rows, width)})
+
+
+WRITERS: dict[str, Callable[[Any, Found], None]] = {".npy": write_npy, ".jsonl": write_jsonl}
