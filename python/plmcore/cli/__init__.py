@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 
 import plmcore
-from plmcore.cli import convert, corpus, demo, evaluate, finetune, generate, info, pretrain, show, tokenize
+from plmcore.cli import convert, corpus, demo, evaluate, finetune, generate, info, pretrain, quantize, show, tokenize
 
 COMMANDS = {
     "demo": demo,
@@ -16,6 +16,7 @@ COMMANDS = {
     "finetune": finetune,
     "generate": generate,
     "evaluate": evaluate,
+    "quantize": quantize,
     "tokenize": tokenize,
     "corpus": corpus,
     "show": show,
@@ -35,6 +36,8 @@ examples:
   python -m plmcore info model-dir                family, head, parameters and memory of a model directory
   python -m plmcore show masked-lm --text "..."   what an objective makes of a text, and what is to be predicted
   python -m plmcore evaluate model-dir text.txt   perplexity of a text per token, word, byte and character
+  python -m plmcore quantize model-dir --to int8 --out small-dir
+                                                  the same model with int8 weights, and what that saves and costs
   python -m plmcore tokenize train texts/ --out my-tokenizer
                                                   train a tokenizer on a folder of text
   python -m plmcore corpus texts/ --tokenizer my-tokenizer --out my-corpus

@@ -35,8 +35,9 @@ class LoraLinear(nn.Linear):
     parts: int
     scale: float
 
-    def __call__(self, x: Tensor) -> Tensor:
-        y = ops.add(ops.linear(x, self.weight, self.bias, "none"), ops.affine(self.update(x), self.scale, 0.0))
+    def __call__(self, x: Tensor, bias: Tensor | None = None) -> Tensor:
+        bias = self.bias if bias is None else bias
+        y = ops.add(ops.linear(x, self.weight, bias, "none"), ops.affine(self.update(x), self.scale, 0.0))
         return y if self.activation == "none" else nn.Activation(self.activation)(y)
 
     def update(self, x: Tensor) -> Tensor:
