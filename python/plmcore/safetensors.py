@@ -125,7 +125,7 @@ def write_each(
                 raise _core.ArgumentError(
                     f"safetensors: {name!r} must be {specs[name][0]} {list(specs[name][1])}, got {tensor.dtype} {list(tensor.shape)}"
                 )
-            f.write(memoryview(tensor.numpy().view(np.uint8).reshape(-1)))
+            f.write(memoryview(tensor.numpy().reshape(-1).view(np.uint8)))
 
 
 def _tensor(name: str, value: Tensor | np.ndarray) -> Tensor:

@@ -167,7 +167,10 @@ def tokens_per_second(lm: LanguageModel) -> float:
         prompt = max(1, min(PROMPT, longest // 2))
         new = max(1, min(NEW, longest - prompt))
         ids = rng.integers(0, lm.config.vocab_size, (1, prompt))
-        return new / fastest(lambda: lm.generate(ids, max_new_tokens=new, eos_token_id=None, pad_token_id=0))
+        options: dict[str, Any] = dict(max_new_tokens=new, eos_token_id=None, pad_token_id=0)
+        if getattr(lm.config, "decoder_start_token_id", 0) is None:
+            options["decoder_start_token_id"] = 0
+        return new / fastest(lambda: lm.generate(ids, **options))
     inputs = rows_of(lm, ["x " * LENGTH] * BATCH)
     return inputs["input_ids"].size / fastest(lambda: outputs(lm, inputs))
 

@@ -83,9 +83,9 @@ def prepare(model: Module, tensors: Mapping[str, Tensor], weights: str) -> Modul
         if not any(tensors[n].dtype == weights and tuple(tensors[n].shape) == shape for n in spelled):
             continue
         if not all(slot.attribute == "weight" and is_quantizable(slot.owner) for slot in group):
-            raise FormatError(
-                f"'{spelled[0]}' must not be {weights}: it is not the weight of a linear layer or a table"
-            )
+            if weights == "int8":
+                raise FormatError(f"'{spelled[0]}' must not be int8: it is not the weight of a linear layer or a table")
+            continue
         weight = UnsetQuantizedWeight(init.zeros, shape, stored_as=weights)
         scale = UnsetBuffer(init.zeros, shape[:1], stored_as="float32") if weights == "int8" else None
         for slot in group:
