@@ -285,6 +285,8 @@ def test_training_is_refused(tmp_path):
     assert np.isfinite(out.loss.numpy())
     with pytest.raises(plm.GraphError, match="requires_grad"):
         out.loss.backward()
+    with pytest.raises(plm.ArgumentError, match="LoRA: the model has int8 weights"):
+        plm.tasks.lora.attach(lm.model, 2, 4, ["attn.qkv"])
     (tmp_path / "t.tsv").write_text("good\t1\nbad\t0\n" * 8)
     with pytest.raises(plm.ArgumentError, match="finetune: .*small' has int8 weights; take the directory it was made"):
         plm.finetune(tmp_path / "small", "classification", train=tmp_path / "t.tsv", out=tmp_path / "run", quiet=True)

@@ -19,7 +19,7 @@ from plmcore import models, nn, safetensors
 from plmcore._core import ArgumentError, FormatError, Tensor, assign, ops
 from plmcore.directory import read_json
 from plmcore.files import atomic_write
-from plmcore.models import names
+from plmcore.models import names, quantized
 from plmcore.nn.linear import TORCH_DEFAULT
 
 CONFIG, WEIGHTS, PREFIX = "adapter_config.json", "adapter_model.safetensors", "base_model.model."
@@ -155,6 +155,10 @@ def load(model: nn.Module, folder: str | os.PathLike[str]) -> None:
 
 def plain_slots(model: nn.Module) -> list[names.Slot]:
     """The parameters that are published: without updates."""
+    if weights := quantized.weights_in(model):
+        raise ArgumentError(
+            f'LoRA: the model has {weights} weights; plm.load(dir, dtype="float32") makes ones that take updates'
+        )
     kept: dict[LoraLinear, Mapping[str, Any]] = {}
     for layer in list(model.modules()):
         if isinstance(layer, LoraLinear):
