@@ -209,19 +209,19 @@ PLM_INLINE Tiles flat_tiles_of(int64_t M, int64_t N) {
   return {m, n, ceil_div(M, m), ceil_div(N, n)};
 }
 
-// Whether products of this type run on the own engine.
-template <class T>
-constexpr bool kOwnEngine = !std::is_same_v<T, double> && (!std::is_same_v<T, float> || kF == 8);
+// Whether products of these types run on the own engine.
+template <class T, class TB = T>
+constexpr bool kOwnEngine = !std::is_same_v<T, double> && (!std::is_same_v<T, float> || !std::is_same_v<TB, float> || kF == 8);
 
 // One tile of C into memory of type T. `space` is a worker's workspace.
-template <class T>
-PLM_INLINE void gemm_tile(int64_t m0, int64_t m, int64_t n0, int64_t n, int64_t K, const Operand<T>& A, const Operand<T>& B,
+template <class T, class TB>
+PLM_INLINE void gemm_tile(int64_t m0, int64_t m, int64_t n0, int64_t n, int64_t K, const Operand<T>& A, const Operand<TB>& B,
                           const float* packed, T* C, int64_t ldc, float* space) {
   if (K == 0) {
     for (int64_t i = 0; i < m; ++i) std::memset(C + i * ldc, 0, static_cast<size_t>(n) * sizeof(T));
     return;
   }
-  if constexpr (!kOwnEngine<T>) {
+  if constexpr (!kOwnEngine<T, TB>) {
     if (!packed) {
       const blas::Op a = A.k_contiguous ? blas::Op::plain : blas::Op::transposed,
                      b = B.k_contiguous ? blas::Op::transposed : blas::Op::plain;
@@ -251,16 +251,16 @@ PLM_INLINE const float* pack_strip(const Operand<T>& B, int64_t n0, int64_t n, i
 
 // The whole product; epilogue(i, j, rows, columns) runs after the tile at row i, column j. B is packed by `packed`, or here into
 // `shared` (gemm_shared(N, K) bytes), a strip of columns at a time.
-template <class T, class F>
-PLM_INLINE void gemm(const KernelArgs& args, char* shared, int64_t M, int64_t N, int64_t K, const Operand<T>& A, const Operand<T>& B,
+template <class T, class TB, class F>
+PLM_INLINE void gemm(const KernelArgs& args, char* shared, int64_t M, int64_t N, int64_t K, const Operand<T>& A, const Operand<TB>& B,
                      const float* packed, T* C, int64_t ldc, F epilogue) {
   if (M == 0 || N == 0) return;
-  const bool pack_here = kOwnEngine<T> && !packed && K > 0 && M > kGemmRows;  // fewer rows: each worker packs its own columns
+  const bool pack_here = kOwnEngine<T, TB> && !packed && K > 0 && M > kGemmRows;  // fewer rows: each worker packs its own columns
   const int64_t strip = pack_here ? gemm_strip(N, K) : N;
   for (int64_t n0 = 0; n0 < N; n0 += strip) {
     const int64_t width = min_of(strip, N - n0);
     const float* b = packed;
-    if constexpr (kOwnEngine<T>)
+    if constexpr (kOwnEngine<T, TB>)
       if (pack_here) b = pack_strip(B, n0, width, K, reinterpret_cast<float*>(shared));
     const Tiles tiles = b ? flat_tiles_of(M, width) : tiles_of(M, width);
     parallel_for(tiles.rows * tiles.columns, [&](int64_t t, int worker) {

@@ -22,7 +22,7 @@ PLM_KERNEL(linear) {
     };
     if constexpr (std::is_same_v<T, float>)
       if (M <= kGemmFewRows)
-        return few_rows(M, N, K, x.as<float>(), w.as<float>(), out, [&](int64_t b, int64_t e) { epilogue(0, b, M, e - b); });
+        return few_rows(M, N, K, x.as<float>(), K, w.as<float>(), out, [&](int64_t b, int64_t e) { epilogue(0, b, M, e - b); });
     gemm(args, args.shared, M, N, K, Operand<T>{x.as<T>(), K, true}, Operand<T>{w.as<T>(), K, true}, nullptr, out, N, epilogue);
   });
 }

@@ -35,8 +35,10 @@ typedef float vf __attribute__((vector_size(PLM_VECTOR_BYTES)));
 typedef int32_t vi __attribute__((vector_size(PLM_VECTOR_BYTES)));
 typedef uint32_t vu __attribute__((vector_size(PLM_VECTOR_BYTES)));
 typedef double vd __attribute__((vector_size(PLM_VECTOR_BYTES)));
+typedef int16_t vs __attribute__((vector_size(PLM_VECTOR_BYTES)));
 constexpr int kF = PLM_VECTOR_BYTES / 4;  // floats in a vector
 constexpr int kD = PLM_VECTOR_BYTES / 8;
+constexpr int kS = PLM_VECTOR_BYTES / 2;
 
 struct bf16 {
   uint16_t bits;
@@ -170,6 +172,27 @@ PLM_INLINE V fold(V v, F f) {
   constexpr size_t n = sizeof(V) / sizeof(v[0]);
   return fold_from<n / 2>(v, f, std::make_index_sequence<n>{});
 }
+// Lane i: the sum of the lanes of v[i], for the first n of kF vectors, each added up in the order of fold. Two vectors share an addition,
+// so that all of them take little more than one alone.
+template <int w, class V, size_t... i>
+PLM_INLINE V merge_sums(V p, V q, std::index_sequence<i...>) {
+  constexpr size_t n = sizeof...(i);
+  return __builtin_shufflevector(p, q, (i & w ? n + i : i)...) + __builtin_shufflevector(p, q, ((i & w ? n + i : i) ^ w)...);
+}
+template <int w, int at, int n, class V>
+PLM_INLINE V sums_from(const V* v) {
+  constexpr auto lanes = std::make_index_sequence<sizeof(V) / sizeof(v[0][0])>{};
+  if constexpr (w == lanes.size()) return v[at];
+  else {
+    const V p = sums_from<2 * w, at, n>(v);
+    if constexpr (at + w < n) return merge_sums<w>(p, sums_from<2 * w, at + w, n>(v), lanes);
+    else return merge_sums<w>(p, p, lanes);
+  }
+}
+template <int n, class V>
+PLM_INLINE V lane_sums(const V* v) {
+  return sums_from<1, 0, n>(v);
+}
 PLM_INLINE float reduce_add(vf v) {
   return fold(v, [](vf a, vf b) { return a + b; })[0];
 }
@@ -181,6 +204,64 @@ PLM_INLINE float reduce_max(vf v) {
 }
 PLM_INLINE double reduce_max(vd v) {
   return fold(v, [](vd a, vd b) { return max(a, b); })[0];
+}
+
+// ---- small whole numbers ----
+PLM_INLINE vs load(const int16_t* p) {
+  vs v;
+  __builtin_memcpy(&v, p, sizeof v);
+  return v;
+}
+PLM_INLINE vs load(const int8_t* p) {  // widened
+  typedef int8_t bytes __attribute__((vector_size(kS)));
+  bytes b;
+  __builtin_memcpy(&b, p, sizeof b);
+  return __builtin_convertvector(b, vs);
+}
+PLM_INLINE void store(int32_t* p, vi v) { __builtin_memcpy(p, &v, sizeof v); }
+PLM_INLINE vf to_float(vi v) { return __builtin_convertvector(v, vf); }
+// Lane i: a[2i] b[2i] + a[2i + 1] b[2i + 1].
+PLM_INLINE vi multiply_pairs(vs a, vs b) {
+#if defined(__AVX512BW__) && PLM_VECTOR_BYTES == 64
+  return __builtin_bit_cast(vi, _mm512_madd_epi16(__builtin_bit_cast(__m512i, a), __builtin_bit_cast(__m512i, b)));
+#elif defined(__AVX2__)
+  __m256i x[PLM_VECTOR_BYTES / 32], y[PLM_VECTOR_BYTES / 32];
+  __builtin_memcpy(x, &a, sizeof a);
+  __builtin_memcpy(y, &b, sizeof b);
+  for (int i = 0; i < PLM_VECTOR_BYTES / 32; ++i) x[i] = _mm256_madd_epi16(x[i], y[i]);
+  vi v;
+  __builtin_memcpy(&v, x, sizeof v);
+  return v;
+#elif defined(__SSE2__)
+  return __builtin_bit_cast(vi, _mm_madd_epi16(__builtin_bit_cast(__m128i, a), __builtin_bit_cast(__m128i, b)));
+#else
+  vi v;
+  for (int i = 0; i < kF; ++i) v[i] = a[2 * i] * b[2 * i] + a[2 * i + 1] * b[2 * i + 1];
+  return v;
+#endif
+}
+// To the nearest whole number, the even one of two; never contracted with what made v.
+PLM_INLINE vi round_to_int(vf v) {
+#if defined(__AVX512F__) && PLM_VECTOR_BYTES == 64
+  return __builtin_bit_cast(vi, _mm512_cvtps_epi32(v));
+#elif defined(__AVX2__)
+  __m256 x[PLM_VECTOR_BYTES / 32];
+  __m256i y[PLM_VECTOR_BYTES / 32];
+  __builtin_memcpy(x, &v, sizeof v);
+  for (int i = 0; i < PLM_VECTOR_BYTES / 32; ++i) y[i] = _mm256_cvtps_epi32(x[i]);
+  vi r;
+  __builtin_memcpy(&r, y, sizeof r);
+  return r;
+#elif defined(__SSE2__)
+  return __builtin_bit_cast(vi, _mm_cvtps_epi32(v));
+#else
+  vi r;
+  for (int i = 0; i < kF; ++i) r[i] = static_cast<int32_t>(__builtin_rintf(v[i]));
+  return r;
+#endif
+}
+PLM_INLINE int32_t reduce_add(vi v) {
+  return fold(v, [](vi a, vi b) { return a + b; })[0];
 }
 
 // Bit k: lane k of a mask is true.

@@ -56,6 +56,14 @@ void require_spec(const char* op, const char* name, const Spec& got, const Spec&
   check<DTypeError>(got.dtype == want.dtype, op, ": ", name, " must be ", want, ", got ", got);
   require_shape(op, name, got, want.shape);
 }
+void require_scale(const char* op, const InSpecs& in, size_t weight, size_t scale) {
+  const Spec& w = in[weight];
+  check<DTypeError>(w.dtype == DType::int8 || w.dtype == DType::bfloat16, op, ": weight must be int8 or bfloat16, got ", w);
+  check(in.has(scale) == (w.dtype == DType::int8), op, ": an int8 weight needs a scale, and a bfloat16 weight has none; weight is ", w,
+        in.has(scale) ? " with a scale" : " without a scale");
+  if (in.has(scale)) require_spec(op, "scale", in[scale], {{w.shape[0]}, DType::float32});
+}
+
 void require_random(const char* op, const Spec& state) {
   check(state.shape.rank() == 1 && state.shape[0].is(2) && state.dtype == DType::int64, op, ": the random state must be int64[2], got ",
         state);

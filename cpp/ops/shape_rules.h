@@ -27,6 +27,9 @@ void require_index(const char* op, const Spec& index);
 void require_shape(const char* op, const char* name, const Spec& got, const Shape& want);
 void require_spec(const char* op, const char* name, const Spec& got, const Spec& want);
 
+// A weight of fewer bits: int8 with a scale float32 for each of its rows, or bfloat16 without.
+void require_scale(const char* op, const InSpecs& in, size_t weight, size_t scale);
+
 // The (seed, offset) of a random op: int64[2].
 void require_random(const char* op, const Spec& state);
 

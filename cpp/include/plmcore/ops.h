@@ -75,6 +75,10 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, Activat
 // For inference: W [N, K] in the layout of the inner loop, float32, and the product with it. No gradient.
 Tensor pack_weight(const Tensor& weight);
 Tensor linear_packed(const Tensor& x, const Tensor& packed, const Tensor& bias, Dim N, Activation activation = Activation::none);
+// For inference: a weight int8 [N, K] with a scale for each row, or bfloat16 [N, K] with `scale` undefined; x, y and bias float32. No
+// gradient.
+Tensor linear_quantized(const Tensor& x, const Tensor& weight, const Tensor& scale, const Tensor& bias,
+                        Activation activation = Activation::none);
 
 // ---- shape ----
 using Dims = SmallVector<Dim, 8>;
@@ -92,6 +96,7 @@ Tensor scatter_add(const Tensor& x, const Tensor& index, const Tensor& updates);
 
 // ---- embedding and row-sparse gradients ----
 Tensor embedding(const Tensor& weight, const Tensor& ids, bool sparse = false);   // [V, C], [...] -> [..., C]
+Tensor embedding_quantized(const Tensor& weight, const Tensor& ids, const Tensor& scale);  // weight as of linear_quantized
 Tensor merge_rows(const Tensor& a, const Tensor& b);                 // the sum of two row-sparse tensors
 Tensor add_rows(const Tensor& dense, const Tensor& sparse);          // dense + sparse
 Tensor to_dense(const Tensor& sparse);
