@@ -105,8 +105,8 @@ static void int8_panel(const int8_t* b, int64_t K, int64_t cols, int64_t kc, int
     }
 }
 
-// Rows of A are lda apart, lda even and at least K; where K is odd, A has a zero behind it. epilogue(i, j, rows, columns) runs after the tile at row i,
-// column j.
+// Rows of A are lda apart, lda even and at least K; where K is odd, A has a zero behind it. epilogue(i, j, rows, columns) runs after the
+// tile at row i, column j.
 template <class F>
 PLM_INLINE void int8_gemm(const KernelArgs& args, int64_t M, int64_t N, int64_t K, const int16_t* A, int64_t lda, const int8_t* B,
                           int32_t* C, F epilogue) {

@@ -21,6 +21,8 @@ constexpr int64_t activation_most(int64_t K) {
 // A row of activations takes an even number of places.
 constexpr int64_t activation_row(int64_t K) { return (K + 1) / 2 * 2; }
 // What holds M rows of activations, and behind them a scale for each.
-constexpr size_t activation_bytes(int64_t M, int64_t K) { return static_cast<size_t>(M * activation_row(K)) * 2 + static_cast<size_t>(M) * 4 + 128; }
+constexpr size_t activation_bytes(int64_t M, int64_t K) {
+  return static_cast<size_t>(M * activation_row(K)) * 2 + static_cast<size_t>(M) * 4 + 128;
+}
 
 }  // namespace plmcore

@@ -1,5 +1,6 @@
-// bfloat16 weights widen on their way into the product. int8 weights meet activations that are rounded here, a row at a time; the sums are whole
-// numbers, kept in y's memory until a tile is done and its scales, bias and activation are applied. Up to eight rows: one pass over W.
+// bfloat16 weights widen on their way into the product. int8 weights meet activations that are rounded here, a row at a time; the sums are
+// whole numbers, kept in y's memory until a tile is done and its scales, bias and activation are applied. Up to eight rows: one pass over
+// W.
 #include "kernels/epilogue.h"
 #include "kernels/few_rows.h"
 #include "kernels/gemm.h"
@@ -7,7 +8,8 @@
 
 namespace plmcore::PLM_ISA {
 
-// q = round(x Q / max |x|), and the scale max |x| / Q that undoes it. A row with NaN or infinity gets the scale NaN; one that is too small to scale counts as zeros.
+// q = round(x Q / max |x|), and the scale max |x| / Q that undoes it. A row with NaN or infinity gets the scale NaN; one that is too small
+// to scale counts as zeros.
 static float round_row(const float* x, int64_t K, float most, int16_t* q) {
   vf top = splat(0.f), odd = splat(0.f);  // odd: NaN once there was a NaN or an infinity
   over_row<float>(K, [&](int64_t k, int part) __attribute__((always_inline)) {

@@ -1,7 +1,9 @@
-// y = activation(x W^T + bias) with a weight of fewer bits, for inference.   x float32 [..., K] -> float32 [..., N]; bias float32 [N] or none
+// y = activation(x W^T + bias) with a weight of fewer bits, for inference.   x float32 [..., K] -> float32 [..., N]; bias float32 [N] or
+// none
 //   weight bfloat16 [N, K]: widened to float32.
 //   weight int8 [N, K], scale float32 [N]: W[n, k] = weight[n, k] scale[n]. A row of x is rounded to whole numbers q with
-//   |q| <= Q = min(4095, (2^31 - 1) / (128 K)) by q = round(x Q / max |x|), the sum of q weight[n] over k is an exact int32, and y = sum * (scale[n] max |x| / Q).
+//   |q| <= Q = min(4095, (2^31 - 1) / (128 K)) by q = round(x Q / max |x|), the sum of q weight[n] over k is an exact int32, and y = sum *
+//   (scale[n] max |x| / Q).
 #include "kernels/gemm_space.h"
 #include "kernels/int8_space.h"
 #include "ops/shape_rules.h"

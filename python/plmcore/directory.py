@@ -132,7 +132,9 @@ def write_model(model: nn.Module, folder: str | os.PathLike[str], max_shard_byte
         dtype=next((p.dtype for p in model.parameters()), None),
     )
     tensors = model.state_dict() if weights else names.published(models.family(config), model)
-    safetensors.write(folder / safetensors.FILE, tensors, {"format": "pt"}, max_shard_bytes)
+    safetensors.write(
+        folder / safetensors.FILE, tensors, {"format": "pt"}, max_shard_bytes, aligned=weights is not None
+    )
     write_config(quantized.with_weights(config, weights), folder)
 
 

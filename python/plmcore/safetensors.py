@@ -62,8 +62,11 @@ def write(
     tensors: Mapping[str, Tensor | np.ndarray],
     metadata: Mapping[str, str] | None = None,
     max_shard_bytes: int | None = None,
+    aligned: bool = False,
 ) -> list[pathlib.Path]:
     """Writes one file, or shards and their index beside where it would be, of at most `max_shard_bytes` each; returns their paths.
+
+    aligned: one file has its tensors in the order of write_each, instead of the reference's.
 
     A directory as `path` means its model.safetensors. Each file appears when it is complete. What an earlier call left under the
     same name in the other form is taken away: a reader would not know which is meant.
@@ -78,7 +81,10 @@ def write(
     path.parent.mkdir(parents=True, exist_ok=True)
     groups = shards.split({name: t.nbytes for name, t in ours.items()}, max_shard_bytes) if max_shard_bytes else []
     if len(groups) <= 1:
-        _core.safetensors.write(os.fspath(path), ours, dict(metadata or {}))
+        if aligned:
+            write_each(path, {n: (t.dtype, tuple(t.shape)) for n, t in ours.items()}, ours.__getitem__, metadata)
+        else:
+            _core.safetensors.write(os.fspath(path), ours, dict(metadata or {}))
         index.unlink(missing_ok=True)
         _remove_shards(path, keep=())
         return [path]

@@ -61,3 +61,16 @@ def test_a_batch_gives_what_its_rows_give(wordpiece, tmp_path):
     mask = np.array([[1] * 5, [1, 1, 1, 0, 0]])
     both = lm(input_ids=ids, attention_mask=mask).logits.numpy()
     np.testing.assert_allclose(both[1, :3], lm(input_ids=ids[1:, :3]).logits.numpy()[0], rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("weights", ["int8", "bfloat16"])
+def test_export(tmp_path, weights):
+    """A traced program keeps the weights as they are, and gives the same bits at any size."""
+    _, lm = small(tmp_path, GPT2, "causal-lm", None, weights)
+    plm.export(plm.trace(lm.model, input_ids=plm.spec("int64", "B", "T")), tmp_path / "small.plm")
+    program = plm.load_program(tmp_path / "small.plm")
+    for shape in ((1, 3), (3, 9)):
+        ids = np.random.default_rng(0).integers(0, 40, shape)
+        assert np.array_equal(program(input_ids=plm.Tensor(ids))["logits"].numpy(), lm(input_ids=ids).logits.numpy())
+    plm.export(plm.trace(plm.load(tmp_path / "model").model, input_ids=plm.spec("int64", "B", "T")), tmp_path / "m.plm")
+    assert (tmp_path / "small.plm").stat().st_size < 0.8 * (tmp_path / "m.plm").stat().st_size

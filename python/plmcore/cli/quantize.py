@@ -52,7 +52,7 @@ def run(args: argparse.Namespace) -> int:
     try:
         text = None if args.text is None else args.text.read_text(encoding="utf-8")
         sources = None if args.source is None else args.source.read_text(encoding="utf-8")
-        plmcore.quantize(args.folder, args.to, out=args.out, head=args.head)
+        write(args)
         print(args.out)
         if not args.no_compare:
             print(described(compared(args, text, sources), args.to))
@@ -63,6 +63,21 @@ def run(args: argparse.Namespace) -> int:
         print("\nstopped", file=sys.stderr)
         return 130
     return 0
+
+
+def write(args: argparse.Namespace) -> None:
+    import plmcore
+
+    bar = Progress(0, "tensor")
+
+    def progress(done: int, total: int) -> None:
+        bar.total = total
+        bar.update(done)
+
+    try:
+        plmcore.quantize(args.folder, args.to, out=args.out, head=args.head, progress=progress)
+    finally:
+        bar.clear()
 
 
 def compared(args: argparse.Namespace, text: str | None, sources: str | None) -> Comparison:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import pathlib
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -16,13 +18,18 @@ from plmcore.models import names, quantized
 
 
 def quantize(
-    folder: str | os.PathLike[str], weights: str = "int8", *, out: str | os.PathLike[str], head: str | None = None
+    folder: str | os.PathLike[str],
+    weights: str = "int8",
+    *,
+    out: str | os.PathLike[str],
+    head: str | None = None,
+    progress: Callable[[int, int], None] | None = None,
 ) -> pathlib.Path:
     """Writes the model of a directory with int8 or bfloat16 weights to the directory `out`, which plm.load opens; returns `out`.
 
     The weights of linear layers and the tables of tokens are quantised, shared ones once; all else becomes float32. config.json keeps its
     keys, and tokenizer files come along. `head`: the head to keep, where it is not the one that config.json names. One tensor at a time is in
-    memory. The same directory gives the same bytes.
+    memory. The same directory gives the same bytes. progress: called with the number of tensors that are done, and of all.
     """
     folder, out = pathlib.Path(folder), pathlib.Path(out)
     if weights not in quantized.WEIGHTS:
@@ -32,8 +39,16 @@ def quantize(
     source = Source(directory.open_model(folder, head), weights)
     config = source.opened.model.config
     config = config.replace(architectures=(models.architecture_of(config, source.opened.head),), dtype="float32")
+    done = itertools.count(1)
+
+    def value(name: str) -> Tensor:
+        made = source.value(name)
+        if progress is not None:
+            progress(next(done), len(source.specs))
+        return made
+
     with atomic_directory(out) as partial:
-        safetensors.write_each(partial / safetensors.FILE, source.specs, source.value, {"format": "pt"})
+        safetensors.write_each(partial / safetensors.FILE, source.specs, value, {"format": "pt"})
         directory.write_config(quantized.with_weights(config, weights), partial)
         directory.copy_companions(folder, partial)
         for file in partial.rglob("*"):
