@@ -69,7 +69,7 @@ def compare(
         scored = (done[0], done[1])
     return Comparison(
         bytes=(weight_bytes(before), weight_bytes(after)),
-        speed=(tokens_per_second(before), tokens_per_second(after)),
+        speed=speeds(before, after),
         generates=isinstance(before.model, WRITERS),
         perplexity=scored,
         agreement=agreement,
@@ -161,25 +161,30 @@ def difference(before: list[tuple[str, np.ndarray]], after: list[tuple[str, np.n
 # ---- speed ----
 
 
-def tokens_per_second(lm: LanguageModel) -> float:
-    longest, rng = lm.config.longest or PROMPT + NEW, np.random.default_rng(0)
-    if isinstance(lm.model, WRITERS):
-        prompt = max(1, min(PROMPT, longest // 2))
-        new = max(1, min(NEW, longest - prompt))
-        ids = rng.integers(0, lm.config.vocab_size, (1, prompt))
-        options: dict[str, Any] = dict(max_new_tokens=new, eos_token_id=None, pad_token_id=0)
-        if getattr(lm.config, "decoder_start_token_id", 0) is None:
-            options["decoder_start_token_id"] = 0
-        return new / fastest(lambda: lm.generate(ids, **options))
-    inputs = rows_of(lm, ["x " * LENGTH] * BATCH)
-    return inputs["input_ids"].size / fastest(lambda: outputs(lm, inputs))
-
-
-def fastest(work: Callable[[], object]) -> float:
-    work()  # brings the weights into memory
-    times = []
+def speeds(*models: LanguageModel) -> tuple[float, ...]:
+    """Tokens per second of each, in alternating rounds: what else the machine does falls on all."""
+    jobs = [timed(lm) for lm in models]
+    for _, work in jobs:
+        work()  # brings the weights into memory
+    best = [float("inf")] * len(jobs)
     for _ in range(ROUNDS):
-        start = time.perf_counter()
-        work()
-        times.append(time.perf_counter() - start)
-    return min(times)
+        for k, (_, work) in enumerate(jobs):
+            start = time.perf_counter()
+            work()
+            best[k] = min(best[k], time.perf_counter() - start)
+    return tuple(tokens / seconds for (tokens, _), seconds in zip(jobs, best))
+
+
+def timed(lm: LanguageModel) -> tuple[int, Callable[[], object]]:
+    """What is timed, and its tokens: a greedy generation, or a forward pass of a model that makes no text."""
+    longest = lm.config.longest or PROMPT + NEW
+    if not isinstance(lm.model, WRITERS):
+        inputs = rows_of(lm, ["x " * LENGTH] * BATCH)
+        return inputs["input_ids"].size, lambda: outputs(lm, inputs)
+    prompt = max(1, min(PROMPT, longest // 2))
+    new = max(1, min(NEW, longest - prompt))
+    ids = np.random.default_rng(0).integers(0, lm.config.vocab_size, (1, prompt))
+    options: dict[str, Any] = dict(max_new_tokens=new, eos_token_id=None, pad_token_id=0)
+    if getattr(lm.config, "decoder_start_token_id", 0) is None:
+        options["decoder_start_token_id"] = 0
+    return new, lambda: lm.generate(ids, **options)
