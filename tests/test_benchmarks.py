@@ -175,3 +175,12 @@ def test_cases_have_inputs_that_fit_their_models():
     assert mixed.padded == pytest.approx(32 * max(mixed.lengths) / sum(mixed.lengths))
     labels = cases.CASES["train BERT-base MLM 8x128 dropout 0"].inputs()["labels"]
     assert 0.1 < (labels >= 0).mean() < 0.2
+
+
+def test_errors_of_logits_are_relative():
+    sys.path.insert(0, str(BENCHMARKS))
+    errors = importlib.import_module("generate.errors")
+    sys.path.remove(str(BENCHMARKS))
+    exact = np.array([[3.0, 4.0], [0.0, 0.0]])
+    said = errors.line("int8", exact, exact + np.array([[0.0, 0.0], [0.0, 0.05]]))
+    assert said.split() == ["int8", "error", "1.0000", "%", "same", "choice", "50.00", "%"]

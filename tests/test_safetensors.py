@@ -437,3 +437,38 @@ def test_fuzz():
 
     read, refused = fuzz_safetensors.run(count=3000, seed=1)
     assert read > 50 and refused > 1000
+
+
+# ---- one tensor at a time ----
+
+
+def test_write_each(tmp_path):
+    values = {
+        "b": plm.Tensor(np.arange(64, dtype=np.int8).reshape(8, 8)),
+        "a": plm.Tensor(np.arange(16, dtype=np.float32)),
+        "odd": plm.Tensor(np.arange(3, dtype=np.int8)),
+        "half": plm.Tensor(np.arange(5, dtype=np.float32), dtype="bfloat16"),
+        "empty": plm.Tensor(np.zeros((0, 4), np.float32)),
+        "one": plm.Tensor(np.float32(7)),
+    }
+    asked = []
+
+    def value(name):
+        asked.append(name)
+        return values[name]
+
+    specs = {n: (t.dtype, tuple(t.shape)) for n, t in values.items()}
+    safetensors.write_each(tmp_path / "f.safetensors", specs, value, {"format": "pt"})
+    tensors, metadata = safetensors.read(tmp_path / "f.safetensors")
+    assert metadata == {"format": "pt"} and sorted(asked) == sorted(values)
+    for name, t in values.items():
+        assert tensors[name].dtype == t.dtype and np.array_equal(tensors[name].numpy(), t.numpy())
+    assert all(tensors[n].numpy().ctypes.data % 64 == 0 for n in ("a", "b"))
+
+
+def test_write_each_refuses_another_tensor_and_leaves_nothing(tmp_path):
+    with pytest.raises(plm.ArgumentError, match=r"'a' must be float32 \[3\], got float32 \[4\]"):
+        safetensors.write_each(
+            tmp_path / "f", {"a": ("float32", (3,))}, lambda name: plm.Tensor(np.zeros(4, np.float32))
+        )
+    assert not list(tmp_path.iterdir())

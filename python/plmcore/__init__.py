@@ -35,6 +35,7 @@ from plmcore.making import arange, full, ones, rand, randn, zeros
 from plmcore.program import Program, spec, trace
 
 _ON_FIRST_USE = (
+    "compress",
     "cuda",
     "data",
     "evaluate",
@@ -55,6 +56,7 @@ _FUNCTIONS_ON_FIRST_USE = {
     "load": "language_model",
     "load_tokenizer": "tokenizers",
     "pretrain": "train.pretraining",
+    "quantize": "compress.quantizing",
     "train_tokenizer": "tokenizers",
 }
 

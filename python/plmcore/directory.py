@@ -7,12 +7,15 @@ import os
 import pathlib
 import shutil
 import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import ModuleType
 from typing import Any
 
 from plmcore import models, nn, safetensors
-from plmcore._core import FormatError
+from plmcore._core import FormatError, Tensor
 from plmcore.files import atomic_write, read_json
-from plmcore.models import names
+from plmcore.models import names, quantized
 from plmcore.models.config import Config
 
 CONFIG = "config.json"
@@ -29,6 +32,56 @@ def read_config(folder: str | os.PathLike[str], **changes: Any) -> Config:
     return models.config_from_dict(read_json(folder / CONFIG, "; is it a model directory?"), **changes)
 
 
+@dataclass
+class Opened:
+    """A directory's tensors, and the model that they belong to, which has no weights yet."""
+
+    folder: pathlib.Path
+    model: nn.Module
+    head: str
+    own: str  # the head that the directory was saved with
+    family: ModuleType  # that knows the names of the tensors
+    tensors: Mapping[str, Tensor]
+    build: Callable[[str], nn.Module]  # another head of the same config
+
+    def settle(self, report: names.Report, strict: bool = True) -> list[str]:
+        """The published names that are fresh, after the report was cleared of what comes of another head. FormatError for the rest."""
+        fresh = _separate_heads(self, report)
+        if strict and (problems := report.problems()):
+            raise FormatError(
+                f"the weights in '{self.folder}' do not fit {self.model.config.model_type} with the head {self.head}; {problems}. "
+                "strict=False loads what fits"
+            )
+        return fresh + [*report.missing, *(text.partition(" ")[0] for text in report.misshaped)]
+
+
+def open_model(
+    folder: str | os.PathLike[str], head: str | None = None, dtype: str | None = None, **changes: Any
+) -> Opened:
+    """Without `head` config.json decides. With a `dtype` quantised weights become ordinary ones. `changes` replace keys of the config."""
+    folder = pathlib.Path(folder)
+    tensors, _ = safetensors.read(folder)
+    config = read_config(folder, **changes)
+    family, weights = models.family(config), quantized.weights_of(config)
+    if weights is not None:
+        quantized.check(folder, tensors)
+        if dtype is not None:
+            tensors, config, weights = quantized.plain(tensors), quantized.with_weights(config, None), None
+        family = names.OWN
+    config = config.fitted(tensors)
+    if head is None:
+        head = own = models.head_of(config)
+    else:
+        own = models.family(config).ARCHITECTURES.get(next(iter(config.architectures), ""), "base")
+
+    def build(head: str) -> nn.Module:
+        with nn.init.skipped():
+            model = models.build(config, head)
+        return model if weights is None else quantized.prepare(model, tensors, weights)
+
+    return Opened(folder, build(head), head, own, family, tensors, build)
+
+
 def read_model(
     folder: str | os.PathLike[str],
     head: str | None = None,
@@ -41,29 +94,18 @@ def read_model(
     A head that the directory was not saved with is drawn fresh, with a warning; tensors of other heads are left aside. Anything
     else that is missing, unexpected or of a wrong shape is an error, or with strict=False an entry of the report.
     """
-    folder = pathlib.Path(folder)
-    tensors, _ = safetensors.read(folder)
-    config = read_config(folder, **changes).fitted(tensors)
-    family = models.family(config)
-    if head is None:
-        head = own = models.head_of(config)
-    else:
-        own = family.ARCHITECTURES.get(next(iter(config.architectures), ""), "base")
-    with nn.init.skipped():
-        model = models.build(config, head)
-    report = names.load(family, model, tensors, dtype)
-    fresh = _separate_heads(config, head, own, report)
-    if strict and (problems := report.problems()):
-        raise FormatError(
-            f"the weights in '{folder}' do not fit {config.model_type} with the head {head}; {problems}. strict=False loads what fits"
-        )
-    fresh += [*report.missing, *(text.partition(" ")[0] for text in report.misshaped)]
-    if fresh:
+    opened = open_model(folder, head, dtype, **changes)
+    model = opened.model
+    weights = quantized.weights_in(model)
+    report = names.load(opened.family, model, opened.tensors, "float32" if weights else dtype)
+    if fresh := opened.settle(report, strict):
         warnings.warn(
             f"'{folder}' has no weights for {', '.join(fresh)}: they are drawn at random and want training",
             stacklevel=3,
         )
-    model.config = config.replace(dtype=next((p.dtype for p in model.parameters()), None))
+    if weights is not None:
+        model.requires_grad_(False)
+    model.config = model.config.replace(dtype=next((p.dtype for p in model.parameters()), None))
     return model, report
 
 
@@ -71,13 +113,19 @@ def write_model(model: nn.Module, folder: str | os.PathLike[str], max_shard_byte
     """config.json and the weights, in the dtype they have."""
     folder = pathlib.Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    config, head = model.config, models.head_name(model)
+    config, head, weights = model.config, models.head_name(model), quantized.weights_in(model)
     config = config.replace(
         architectures=(models.architecture_of(config, head),),
         dtype=next((p.dtype for p in model.parameters()), None),
     )
-    tensors = names.published(models.family(config), model)
-    safetensors.write(folder / safetensors.FILE, tensors, {"format": "pt"}, max_shard_bytes)
+    tensors = model.state_dict() if weights else names.published(models.family(config), model)
+    safetensors.write(
+        folder / safetensors.FILE, tensors, {"format": "pt"}, max_shard_bytes, aligned=weights is not None
+    )
+    write_config(quantized.with_weights(config, weights), folder)
+
+
+def write_config(config: Config, folder: pathlib.Path) -> None:
     with atomic_write(folder / CONFIG) as f:
         f.write((json.dumps(config.to_dict(), indent=2, sort_keys=True) + "\n").encode())
 
@@ -92,23 +140,23 @@ def copy_companions(source: pathlib.Path, folder: pathlib.Path) -> None:
             shutil.copyfile(source / name, folder / name)
 
 
-def _separate_heads(config: Config, head: str, own: str, report: names.Report) -> list[str]:
+def _separate_heads(opened: Opened, report: names.Report) -> list[str]:
     """Takes out of the report what comes of loading another head than the file's; returns the names that are fresh for it."""
     if not report.missing and not report.unexpected:
         return []
-    family = models.family(config)
+    prefix = opened.family.PREFIX
 
     def known(head: str) -> set[str]:
-        with nn.init.skipped():
-            return names.published_names(family, models.build(config, head))
+        found = names.published_names(opened.family, opened.build(head))
+        return {name.removeprefix(prefix) for name in found}
 
     fresh: list[str] = []
-    if own != head:
-        expected = {name.removeprefix(family.PREFIX) for name in known(own)}
-        fresh = [name for name in report.missing if name.removeprefix(family.PREFIX) not in expected]
+    if opened.own != opened.head:
+        expected = known(opened.own)
+        fresh = [name for name in report.missing if name.removeprefix(prefix) not in expected]
         report.missing = [name for name in report.missing if name not in fresh]
     if report.unexpected:
-        others = {name.removeprefix(family.PREFIX) for other in family.HEADS for name in known(other)}
-        report.unused = [name for name in report.unexpected if name.removeprefix(family.PREFIX) in others]
+        others = set().union(*map(known, models.family(opened.model.config).HEADS))
+        report.unused = [name for name in report.unexpected if name.removeprefix(prefix) in others]
         report.unexpected = [name for name in report.unexpected if name not in report.unused]
     return fresh

@@ -51,6 +51,12 @@ def atomic_directory(path: str | os.PathLike) -> Iterator[pathlib.Path]:
     shutil.rmtree(old, ignore_errors=True)
 
 
+def sync_file(path: str | os.PathLike) -> None:
+    """Brings a file that was written to disk."""
+    with open(path, "rb") as f:
+        os.fsync(f.fileno())
+
+
 def sync_folder(path: str | os.PathLike) -> None:
     """Brings the names in a folder to disk, as after a rename."""
     folder = os.open(path, os.O_RDONLY)

@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+import json
+import math
 import os
 import pathlib
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
 from plmcore import _core, shards
 from plmcore._core import Tensor
+from plmcore.files import atomic_write
 
 FILE = "model.safetensors"
 INDEX = ".index.json"
+_ALIGN = 64
+_FORMAT_NAMES = {
+    "float64": "F64", "float32": "F32", "bfloat16": "BF16", "float16": "F16",
+    "int64": "I64", "int32": "I32", "int8": "I8", "uint8": "U8", "bool": "BOOL",
+}  # fmt: skip
+_BYTES = {
+    "float64": 8, "float32": 4, "bfloat16": 2, "float16": 2, "int64": 8, "int32": 4, "int8": 1, "uint8": 1, "bool": 1,
+}  # fmt: skip
 
 
 def read(path: str | os.PathLike[str]) -> tuple[dict[str, Tensor], dict[str, str]]:
@@ -51,8 +62,11 @@ def write(
     tensors: Mapping[str, Tensor | np.ndarray],
     metadata: Mapping[str, str] | None = None,
     max_shard_bytes: int | None = None,
+    aligned: bool = False,
 ) -> list[pathlib.Path]:
     """Writes one file, or shards and their index beside where it would be, of at most `max_shard_bytes` each; returns their paths.
+
+    aligned: one file has its tensors in the order of write_each, instead of the reference's.
 
     A directory as `path` means its model.safetensors. Each file appears when it is complete. What an earlier call left under the
     same name in the other form is taken away: a reader would not know which is meant.
@@ -67,7 +81,10 @@ def write(
     path.parent.mkdir(parents=True, exist_ok=True)
     groups = shards.split({name: t.nbytes for name, t in ours.items()}, max_shard_bytes) if max_shard_bytes else []
     if len(groups) <= 1:
-        _core.safetensors.write(os.fspath(path), ours, dict(metadata or {}))
+        if aligned:
+            write_each(path, {n: (t.dtype, tuple(t.shape)) for n, t in ours.items()}, ours.__getitem__, metadata)
+        else:
+            _core.safetensors.write(os.fspath(path), ours, dict(metadata or {}))
         index.unlink(missing_ok=True)
         _remove_shards(path, keep=())
         return [path]
@@ -84,6 +101,37 @@ def write(
     path.unlink(missing_ok=True)  # readers look for it first
     _remove_shards(path, keep=files)
     return [*files, index]
+
+
+def write_each(
+    path: str | os.PathLike[str],
+    specs: Mapping[str, tuple[str, tuple[int, ...]]],
+    value: Callable[[str], Tensor],
+    metadata: Mapping[str, str] | None = None,
+) -> None:
+    """Writes one file of tensors (dtype, shape) by name, of which `value` makes one at a time: no more than one is in memory.
+
+    Tensors whose size is a multiple of 64 bytes come first and so begin at one; those of the same alignment in the order of their names.
+    """
+    sizes = {name: _BYTES[dtype] * math.prod(shape) for name, (dtype, shape) in specs.items()}
+    order = sorted(specs, key=lambda n: (sizes[n] % _ALIGN != 0, -_BYTES[specs[n][0]], n))
+    header: dict[str, object] = {"__metadata__": dict(metadata)} if metadata else {}
+    end = 0
+    for name in order:
+        dtype, shape = specs[name]
+        begin, end = end, end + sizes[name]
+        header[name] = {"dtype": _FORMAT_NAMES[dtype], "shape": list(shape), "data_offsets": [begin, end]}
+    text = json.dumps(header, ensure_ascii=False, separators=(",", ":")).encode()
+    text += b" " * (-(8 + len(text)) % _ALIGN)
+    with atomic_write(path) as f:
+        f.write(len(text).to_bytes(8, "little") + text)
+        for name in order:
+            tensor = value(name)
+            if (tensor.dtype, tuple(tensor.shape)) != (specs[name][0], tuple(specs[name][1])):
+                raise _core.ArgumentError(
+                    f"safetensors: {name!r} must be {specs[name][0]} {list(specs[name][1])}, got {tensor.dtype} {list(tensor.shape)}"
+                )
+            f.write(memoryview(tensor.numpy().reshape(-1).view(np.uint8)))
 
 
 def _tensor(name: str, value: Tensor | np.ndarray) -> Tensor:

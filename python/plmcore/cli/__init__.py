@@ -8,7 +8,20 @@ import sys
 from collections.abc import Sequence
 
 import plmcore
-from plmcore.cli import convert, corpus, demo, embed, evaluate, finetune, generate, info, pretrain, show, tokenize
+from plmcore.cli import (
+    convert,
+    corpus,
+    demo,
+    embed,
+    evaluate,
+    finetune,
+    generate,
+    info,
+    pretrain,
+    quantize,
+    show,
+    tokenize,
+)
 
 COMMANDS = {
     "demo": demo,
@@ -17,6 +30,7 @@ COMMANDS = {
     "generate": generate,
     "evaluate": evaluate,
     "embed": embed,
+    "quantize": quantize,
     "tokenize": tokenize,
     "corpus": corpus,
     "show": show,
@@ -38,6 +52,8 @@ examples:
   python -m plmcore evaluate model-dir text.txt   perplexity of a text per token, word, byte and character
   python -m plmcore embed model-dir lines.txt --out vectors.npy
                                                   a vector for each line
+  python -m plmcore quantize model-dir --to int8 --out small-dir
+                                                  the same model with int8 weights, and what that saves and costs
   python -m plmcore tokenize train texts/ --out my-tokenizer
                                                   train a tokenizer on a folder of text
   python -m plmcore corpus texts/ --tokenizer my-tokenizer --out my-corpus

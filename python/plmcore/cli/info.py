@@ -50,7 +50,7 @@ def describe(folder: pathlib.Path) -> str:
     tensors, _ = safetensors.read(folder)
     values = Counter()
     for t in tensors.values():
-        if "float" in t.dtype:  # others are buffers
+        if "float" in t.dtype or t.dtype == "int8":  # others are buffers
             values[t.dtype] += math.prod(t.shape)
     lines = {
         "family": config.model_type,

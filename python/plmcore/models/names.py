@@ -14,6 +14,8 @@ names unties them. With tie_word_embeddings false every name of a `|` is written
 Shared parameters whose names match REPEATED (a pattern) are written under each of them, for readers that know nothing of the
 sharing. Names that match DROPPED are not parameters. RENAMED lists (pattern, replacement) for names of old files.
 A head whose files differ from its family's has attributes NAMES (further lines) or PREFIX of its own.
+
+A family whose NAMES is None, as OWN, stands for files in which every parameter has our name and lies as it does here.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 
 import numpy as np
 
@@ -33,6 +35,7 @@ from plmcore.nn.parameter import Unset
 
 RENAMED = ((r"LayerNorm\.gamma$", "LayerNorm.weight"), (r"LayerNorm\.beta$", "LayerNorm.bias"))
 LEAVES = {"gamma": "weight", "beta": "bias"}
+OWN = SimpleNamespace(NAMES=None, PREFIX="body.")
 
 
 @dataclass(frozen=True)
@@ -93,9 +96,21 @@ class Report:
         return "; ".join(f"{kind}: {_listed(names)}" for kind, names in kinds.items() if names)
 
 
+@dataclass
+class Found:
+    """What a file has of one parameter: values by the names of its slots, and the published names that were used for them."""
+
+    values: dict[str, Tensor]
+    used: list[str]
+    missing: list[str]
+    misshaped: list[str]  # as in Report
+
+
 def slots(family: ModuleType, model: Module) -> list[Slot]:
     """Every attribute of the model that holds a parameter, with what it is called in a file."""
-    table = [(_pattern(key), value) for key, value in {**family.NAMES, **getattr(model, "NAMES", {})}.items()]
+    table = []
+    if family.NAMES is not None:
+        table = [(_pattern(key), value) for key, value in {**family.NAMES, **getattr(model, "NAMES", {})}.items()]
     prefix, found = getattr(model, "PREFIX", family.PREFIX), []
     for path, module in model.named_modules():
         for attribute, value in module.members():
@@ -125,42 +140,56 @@ def published_names(family: ModuleType, model: Module) -> set[str]:
     return {name for slot in slots(family, model) for name in (*slot.stored.parts, *slot.stored.aliases)}
 
 
+def groups(family: ModuleType, model: Module) -> list[list[Slot]]:
+    """The slots of each parameter."""
+    found: dict[int, list[Slot]] = {}
+    for slot in slots(family, model):
+        found.setdefault(id(slot.parameter), []).append(slot)
+    return list(found.values())
+
+
+def read(family: ModuleType, group: Sequence[Slot], tensors: Mapping[str, Tensor], config: Config, dtype: str) -> Found:
+    """One parameter from a file's tensors: the very tensors where dtype and layout fit, else converted copies."""
+    values: dict[str, Tensor] = {}
+    used: list[str] = []
+    wrong: list[str] = []
+    for slot in group:
+        parts = find(slot.stored, tensors, family.PREFIX)
+        used += [name for names in parts for name in names]
+        if all(parts):
+            chosen = {names[-1]: tensors[names[-1]] for names in parts}
+            shape = slot.stored.part_shape(slot.parameter.shape, config)
+            bad = [n for n, t in chosen.items() if tuple(t.shape) != shape]
+            wrong += [f"{n} {list(chosen[n].shape)}, expected {list(shape)}" for n in bad]
+            if not bad:
+                values[slot.name] = _converted(slot, list(chosen.values()), dtype)
+    missing: list[str] = []
+    if not values and not wrong and not isinstance(group[0].parameter, Buffer):  # a buffer may be absent
+        stored = group[0].stored
+        missing = [p for p, names in zip(stored.parts, find(stored, tensors, family.PREFIX)) if not names]
+    return Found(values, used, missing, wrong)
+
+
 def load(family: ModuleType, model: Module, tensors: Mapping[str, Tensor], dtype: str | None = None) -> Report:
     """Gives a model built inside nn.init.skipped() its weights: the very tensors where dtype and layout fit, else converted copies.
 
     Parameters that are not there are drawn as for a fresh model.
     """
-    tensors = _normal(family, tensors)
-    report, used, config = Report(), set(), model.config
+    tensors = normal(family, tensors)
+    report, used = Report(), set()
     dtype = dtype or _common_dtype(tensors.values())
-    groups: dict[int, list[Slot]] = {}
-    for slot in slots(family, model):
-        groups.setdefault(id(slot.parameter), []).append(slot)
-    for group in groups.values():
-        values: dict[str, Tensor] = {}
-        wrong: list[str] = []
-        for slot in group:
-            parts = _find(slot.stored, tensors, family.PREFIX)
-            used.update(name for names in parts for name in names)
-            if all(parts):
-                chosen = {names[-1]: tensors[names[-1]] for names in parts}
-                shape = slot.stored.part_shape(slot.parameter.shape, config)
-                bad = [n for n, t in chosen.items() if tuple(t.shape) != shape]
-                wrong += [f"{n} {list(chosen[n].shape)}, expected {list(shape)}" for n in bad]
-                if not bad:
-                    values[slot.name] = _converted(slot, list(chosen.values()), dtype)
-        report.misshaped += wrong
-        kind = Buffer if isinstance(group[0].parameter, Buffer) else Parameter  # a buffer may be absent
-        if not values and not wrong and kind is Parameter:
-            parts = group[0].stored.parts
-            report.missing += [
-                p for p, names in zip(parts, _find(group[0].stored, tensors, family.PREFIX)) if not names
-            ]
+    for group in groups(family, model):
+        found = read(family, group, tensors, model.config, dtype)
+        values = found.values
+        used.update(found.used)
+        report.missing += found.missing
+        report.misshaped += found.misshaped
+        kind = _kind(group[0].parameter)
         first = next(iter(values.values())) if values else _drawn(group[0].parameter, dtype)
         shared = kind(first)
         for slot in group:
             value = values.get(slot.name, first)
-            setattr(slot.owner, slot.attribute, shared if _same(value, first) else kind(value))
+            setattr(slot.owner, slot.attribute, shared if same(value, first) else kind(value))
     report.unexpected = [name for name in tensors if name not in used]
     return report
 
@@ -173,6 +202,8 @@ def _pattern(key: str) -> re.Pattern:
 
 
 def _stored(family: ModuleType, table: list, prefix: str, name: str) -> Stored:
+    if family.NAMES is None:
+        return Stored((name,))
     inner = name.removeprefix("body.")
     prefix = prefix if inner != name else ""
     matches = [(m, value) for pattern, value in table if (m := pattern.fullmatch(inner))]
@@ -203,7 +234,7 @@ def _stored(family: ModuleType, table: list, prefix: str, name: str) -> Stored:
 # ---- files ----
 
 
-def _normal(family: ModuleType, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+def normal(family: ModuleType, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Without buffers, old names as new ones."""
     renamed = (*RENAMED, *getattr(family, "RENAMED", ()))
     dropped = [re.compile(pattern) for pattern in getattr(family, "DROPPED", ())]
@@ -217,7 +248,7 @@ def _normal(family: ModuleType, tensors: Mapping[str, Tensor]) -> dict[str, Tens
     return result
 
 
-def _find(stored: Stored, tensors: Mapping[str, Tensor], prefix: str) -> list[list[str]]:
+def find(stored: Stored, tensors: Mapping[str, Tensor], prefix: str) -> list[list[str]]:
     """For each part the names under which the file has it, with or without the family's prefix; the last counts."""
 
     def spellings(name: str) -> tuple[str, ...]:
@@ -232,7 +263,14 @@ def _common_dtype(tensors) -> str:
     return next((d for d in ("float64", "float32", "bfloat16", "float16") if d in found), "float32")
 
 
+def _kind(parameter: Parameter | Buffer) -> type:
+    if isinstance(parameter, Unset):
+        return parameter.kind
+    return Buffer if isinstance(parameter, Buffer) else Parameter
+
+
 def _converted(slot: Slot, parts: list[Tensor], dtype: str) -> Tensor:
+    dtype = getattr(slot.parameter, "stored_as", None) or dtype
     with no_grad():
         return slot.stored.to_ours([p.astype(dtype) for p in parts], slot.parameter.shape)
 
@@ -242,7 +280,7 @@ def _drawn(parameter: Parameter | Buffer, dtype: str) -> Tensor:
     return drawn.detach().astype(dtype)
 
 
-def _same(a: Tensor, b: Tensor) -> bool:
+def same(a: Tensor, b: Tensor) -> bool:
     return a is b or (tuple(a.shape) == tuple(b.shape) and np.array_equal(a.numpy(), b.numpy()))
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from plmcore import nn
-from plmcore._core import Tensor, ops
+from plmcore._core import Tensor
 from plmcore.models import causal_attention, heads, padding, seq2seq
 from plmcore.models.cache import Cache
 from plmcore.models.config import ACTIVATIONS, Config
@@ -191,7 +191,7 @@ class StacksSeq2SeqLM(seq2seq.Seq2SeqLM):
         self.logits_bias = nn.Buffer.new(nn.init.zeros, self.output.weight.shape[:1])
 
     def logits(self, rows: Tensor) -> Tensor:
-        return ops.linear(rows, self.output.weight, self.logits_bias)
+        return self.output(rows, self.logits_bias)
 
 
 class DecoderAlone(nn.Module):

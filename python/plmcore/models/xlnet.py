@@ -161,7 +161,7 @@ class XLNet(nn.Module):
         layout = padding.layout(input_ids.shape, attention_mask, reads, output_attentions)
         memories = relative.by_batch(mems, cfg.n_layer, B, T, cfg.d_model)
         view = two_streams.view(
-            cfg, layout, 0 if mems is None else memories[0].shape[1], self.tokens.weight.dtype,
+            cfg, layout, 0 if mems is None else memories[0].shape[1], self.tokens.dtype,
             attention_mask=attention_mask, perm_mask=perm_mask, targets=target_mapping, types=token_type_ids,
         )  # fmt: skip
         view.distances = self.dropout(view.distances)  # once for the batch, not for each sequence

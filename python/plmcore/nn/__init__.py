@@ -10,9 +10,10 @@ from plmcore.nn.linear import Linear
 from plmcore.nn.mlp import MLP
 from plmcore.nn.module import Module
 from plmcore.nn.norms import LayerNorm, RMSNorm
-from plmcore.nn.parameter import Buffer, Parameter
+from plmcore.nn.parameter import Buffer, Parameter, QuantizedWeight
+from plmcore.nn.quantized import QuantizedEmbedding, QuantizedLinear
 
 __all__ = [
     "GELU", "MLP", "Activation", "Buffer", "CrossAttention", "Dropout", "Embedding", "LayerNorm", "Linear", "LockedDropout", "Module", "ModuleList",
-    "Parameter", "RMSNorm", "ReLU", "SelfAttention", "Sequential", "SiLU", "Sigmoid", "Tanh", "init",
+    "Parameter", "QuantizedEmbedding", "QuantizedLinear", "QuantizedWeight", "RMSNorm", "ReLU", "SelfAttention", "Sequential", "SiLU", "Sigmoid", "Tanh", "init",
 ]  # fmt: skip

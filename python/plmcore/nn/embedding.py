@@ -35,6 +35,11 @@ class Embedding(Module):
         self.padding_idx = padding_idx
         self.sparse = sparse
 
+    @property
+    def dtype(self) -> str:
+        """Of the rows that a call gives."""
+        return self.weight.dtype
+
     def __call__(self, ids: Tensor) -> Tensor:
         y = ops.embedding(self.weight, ids, self.sparse)  # [..., C]
         if self.padding_idx is None or not y.requires_grad:

@@ -33,8 +33,9 @@ class Linear(Module):
         self.bias = Parameter.new(bias_init, (out_width,)) if bias else None
         self.activation = activation
 
-    def __call__(self, x: Tensor) -> Tensor:
-        return ops.linear(x, self.weight, self.bias, self.activation)
+    def __call__(self, x: Tensor, bias: Tensor | None = None) -> Tensor:
+        """bias: one of the caller's, for a layer that has none."""
+        return ops.linear(x, self.weight, self.bias if bias is None else bias, self.activation)
 
     def describe(self) -> str:
         return super().describe() + (f", {self.activation}" if self.activation != "none" else "")

@@ -3,8 +3,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Self
 
-from plmcore._core import Tensor, assign
-from plmcore.nn.parameter import Buffer, Parameter
+from plmcore._core import ArgumentError, Tensor, assign
+from plmcore.nn.parameter import Buffer, Parameter, QuantizedWeight
 
 
 class Module:
@@ -14,6 +14,7 @@ class Module:
     """
 
     training = True
+    fixed: str | None = None  # what keeps a layer's weights from being trained or converted: "int8 weights"
 
     def members(self) -> Iterator[tuple[str, Any]]:
         """Attributes in the order they were set; a container lists its items by number."""
@@ -56,7 +57,7 @@ class Module:
         return [p for _, p in self.named_parameters()]
 
     def num_parameters(self) -> int:
-        return sum(p.size for p in self.parameters())
+        return sum(p.size for _, p in self._named((Parameter, QuantizedWeight)))
 
     # ---- state ----
 
@@ -88,6 +89,8 @@ class Module:
     # ---- modes ----
 
     def train(self, mode: bool = True) -> Self:
+        if mode:
+            self._refuse_fixed("train", "cannot be trained")
         for module in self.modules():
             module.training = mode
         return self
@@ -97,6 +100,8 @@ class Module:
 
     def requires_grad_(self, on: bool = True) -> Self:
         """Freezes (False) or thaws all parameters."""
+        if on:
+            self._refuse_fixed("requires_grad_", "have no gradients")
         for p in self.parameters():
             p.requires_grad = on
             if not on:
@@ -115,6 +120,7 @@ class Module:
 
     def to(self, dtype: str) -> Self:
         """Parameters and constant float tensors in another dtype, as new tensors: make the optimiser afterwards."""
+        self._refuse_fixed("to", "have the one dtype")
         converted: dict[int, Tensor] = {}
         for module in self.modules():
             for name, value in list(vars(module).items()):
@@ -127,6 +133,13 @@ class Module:
                     converted[id(value)] = Buffer(new) if isinstance(value, Buffer) else new
                 setattr(module, name, converted[id(value)])
         return self
+
+    def _refuse_fixed(self, what: str, rule: str) -> None:
+        for name, module in self.named_modules():
+            if module.fixed:
+                raise ArgumentError(
+                    f"{what}: '{name}' has {module.fixed}, which {rule}; plm.load(dir, dtype=\"float32\") makes ordinary weights of them"
+                )
 
     # ---- repr ----
 

@@ -29,15 +29,22 @@ class Buffer(Tensor):
         return UnsetBuffer(draw, shape) if init.is_skipped() else Buffer(draw(tuple(shape)))
 
 
+class QuantizedWeight(Buffer):
+    """A weight of a few bits: counted as a parameter, but not trained."""
+
+
 NOTHING = Tensor([])
 
 
 class Unset:
-    """A tensor that has a shape and no memory yet: what a model is built of for counting, or before its weights are loaded."""
+    """A tensor that has a shape and no memory yet: what a model is built of for counting, or before its weights are loaded.
 
-    def __init__(self, draw: init.Init, shape: Sequence[int]):
+    stored_as: a dtype that loading leaves as it is, whatever the others are converted to.
+    """
+
+    def __init__(self, draw: init.Init, shape: Sequence[int], stored_as: str | None = None):
         super().__init__(NOTHING)
-        self.draw, self._shape = draw, tuple(shape)
+        self.draw, self._shape, self.stored_as = draw, tuple(shape), stored_as
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -68,3 +75,7 @@ class UnsetParameter(Unset, Parameter):
 
 class UnsetBuffer(Unset, Buffer):
     kind = Buffer
+
+
+class UnsetQuantizedWeight(Unset, QuantizedWeight):
+    kind = QuantizedWeight

@@ -18,7 +18,7 @@ import numpy as np
 from plmcore import models, nn, safetensors
 from plmcore._core import ArgumentError, FormatError, Tensor, assign, ops
 from plmcore.files import atomic_write, read_json
-from plmcore.models import names
+from plmcore.models import names, quantized
 from plmcore.nn.linear import TORCH_DEFAULT
 
 CONFIG, WEIGHTS, PREFIX = "adapter_config.json", "adapter_model.safetensors", "base_model.model."
@@ -34,8 +34,9 @@ class LoraLinear(nn.Linear):
     parts: int
     scale: float
 
-    def __call__(self, x: Tensor) -> Tensor:
-        y = ops.add(ops.linear(x, self.weight, self.bias, "none"), ops.affine(self.update(x), self.scale, 0.0))
+    def __call__(self, x: Tensor, bias: Tensor | None = None) -> Tensor:
+        bias = self.bias if bias is None else bias
+        y = ops.add(ops.linear(x, self.weight, bias, "none"), ops.affine(self.update(x), self.scale, 0.0))
         return y if self.activation == "none" else nn.Activation(self.activation)(y)
 
     def update(self, x: Tensor) -> Tensor:
@@ -153,6 +154,10 @@ def load(model: nn.Module, folder: str | os.PathLike[str]) -> None:
 
 def plain_slots(model: nn.Module) -> list[names.Slot]:
     """The parameters that are published: without updates."""
+    if weights := quantized.weights_in(model):
+        raise ArgumentError(
+            f'LoRA: the model has {weights} weights; plm.load(dir, dtype="float32") makes ones that take updates'
+        )
     kept: dict[LoraLinear, Mapping[str, Any]] = {}
     for layer in list(model.modules()):
         if isinstance(layer, LoraLinear):

@@ -10,6 +10,7 @@ from typing import Any
 import plmcore as plm
 from plmcore import directory, language_model, models, nn
 from plmcore._core import ArgumentError
+from plmcore.models import quantized
 from plmcore.models.config import Config
 from plmcore.tasks import decoder_format, language_modelling
 from plmcore.tasks.features import Features
@@ -23,6 +24,7 @@ HEADS = {
 def load(folder: pathlib.Path, task_data: TaskData, say: Callable[[str], None]) -> language_model.LanguageModel:
     """What is new, the head and rows for new tokens, is drawn with the run's seed. Decoders get GPT-1's special tokens."""
     adapt = task_data.settings["adapt"]
+    quantized.refuse(folder, directory.read_config(folder), "finetune")
     reads = adapt["layers"] is not None or adapt["pooling"] is not None
     plm.seed(task_data.settings["run"]["seed"])
     head = (

@@ -1,0 +1,54 @@
+"""Layers whose weights have fewer bits than what they compute with: for inference.
+
+They are made of a model's own layers, by `quantize_layer`, so that a model's file knows nothing of them. A weight that two layers share
+stays shared. Activations are float32.
+"""
+
+from __future__ import annotations
+
+from plmcore._core import Tensor, ops
+from plmcore.nn.embedding import Embedding
+from plmcore.nn.linear import Linear
+from plmcore.nn.module import Module
+from plmcore.nn.parameter import Buffer, QuantizedWeight
+
+
+class Quantized(Module):
+    """weight: int8 [N, K] with scale float32 [N], which stands for weight * scale by rows; or bfloat16 [N, K] and scale None."""
+
+    weight: QuantizedWeight
+    scale: Buffer | None
+
+    @property
+    def fixed(self) -> str:
+        return f"{self.weight.dtype} weights"
+
+    def describe(self) -> str:
+        return f"weight: {self.weight.dtype}{list(self.weight.shape)}"
+
+
+class QuantizedLinear(Quantized, Linear):
+    """activation(x W^T scale + b). With int8 the rows of x are rounded, too, and the sums are exact."""
+
+    def __call__(self, x: Tensor, bias: Tensor | None = None) -> Tensor:
+        return ops.linear_quantized(x, self.weight, self.scale, self.bias if bias is None else bias, self.activation)
+
+
+class QuantizedEmbedding(Quantized, Embedding):
+    """Rows of a table, times their scales."""
+
+    dtype = "float32"
+
+    def __call__(self, ids: Tensor) -> Tensor:
+        return ops.embedding_quantized(self.weight, ids, self.scale)
+
+
+def is_quantizable(layer: Module) -> bool:
+    """Whether it computes as Linear or Embedding do, and nothing else."""
+    return type(layer).__call__ in (Linear.__call__, Embedding.__call__)
+
+
+def quantize_layer(layer: Module, weight: QuantizedWeight, scale: Buffer | None) -> None:
+    """Turns a Linear or an Embedding into the layer that computes with this weight."""
+    layer.__class__ = QuantizedLinear if isinstance(layer, Linear) else QuantizedEmbedding
+    layer.weight, layer.scale = weight, scale
