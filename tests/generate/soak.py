@@ -14,7 +14,7 @@ import numpy as np
 import plmcore as plm
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-from generate.test_run import EOS, PAD, V, model
+from generate.small import EOS, PAD, V, model
 
 FAMILIES = ("gpt2", "gpt3", "t5", "xlnet")
 RULES = (
@@ -51,7 +51,7 @@ def soak(count: int, report=None) -> tuple[int, int]:
     models = [model(family) for family in FAMILIES]
     turns = itertools.cycle(itertools.product(models, RULES))
     for lm in models:  # the first run with more than eight rows packs the weights
-        lm.generate([[3, 4]] * 5, max_new_tokens=2, num_beams=4)
+        lm.generate([[3] * 8] * 5, max_new_tokens=8, num_beams=4)
     before = None
     for i in range(count):
         lm, rules = next(turns)

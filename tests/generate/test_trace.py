@@ -2,7 +2,8 @@ import types
 
 import numpy as np
 import pytest
-from generate.test_run import EOS, folder, model  # noqa: F401 - a fixture
+from generate.small import EOS, model
+from generate.test_run import folder  # noqa: F401 - a fixture
 from generate.toy import Notes, Table, options, searched
 from plmcore import load
 from plmcore._core import Search
