@@ -1,4 +1,5 @@
 import json
+import os
 import signal
 import threading
 
@@ -170,7 +171,8 @@ def as_ids(found):
 def test_memory_stays_flat():
     """tests/generate/soak.py is the long one."""
     grown, tensors = soak(100)
-    assert tensors == 0 and grown < 4e6
+    assert tensors == 0
+    assert grown < 4e6 or "asan" in os.environ.get("LD_PRELOAD", "")  # which keeps what is freed
 
 
 def test_it_can_be_interrupted():
