@@ -12,7 +12,7 @@ constexpr float kNever = -std::numeric_limits<float>::infinity();
 
 Beam::Beam(const SearchOptions& options, int64_t prompt, std::vector<int64_t> ids)
     : options_(&options), prompt_(prompt), k_(options.beams / options.groups), prompt_length_(ids.size()) {
-  alive_.push_back({std::move(ids), {}, 0, 0});
+  alive_.push_back({std::move(ids), {}, 0, 0, -1});
 }
 
 int64_t Beam::wanted(const SearchOptions& o) { return std::max<int64_t>(2, 1 + static_cast<int64_t>(o.eos.size())) * (o.beams / o.groups); }
@@ -27,31 +27,39 @@ bool Beam::ends(const std::vector<int64_t>& ids, int64_t length) const {
          (options_->stop && options_->stop(prompt_, ids));
 }
 
-void Beam::finish(Hypothesis&& h, int64_t length) {
+// -> its score
+double Beam::finish(Hypothesis&& h, int64_t length) {
   const double score = static_cast<float>(h.score / penalty(length));
   const auto at = std::ranges::find_if(finished_, [&](const Completion& s) { return s.score < score; });
-  if (at - finished_.begin() >= k_) return;
+  if (at - finished_.begin() >= k_) return score;
   const auto first = h.ids.begin() + static_cast<int64_t>(prompt_length_);
   finished_.insert(at, {{first, h.ids.end()}, score, std::move(h.token_scores)});
   if (static_cast<int64_t>(finished_.size()) > k_) finished_.pop_back();
+  return score;
 }
 
-void Beam::advance(const Continuations& best, int64_t length) {
+void Beam::advance(const Continuations& best, int64_t length, int64_t group, std::vector<Considered>* trace) {
   std::vector<Hypothesis> next;
-  for (size_t i = 0; i < best.size(); ++i) {
+  const auto full = [&](size_t i) { return static_cast<int64_t>(next.size()) == k_ && static_cast<int64_t>(i) >= k_; };
+  for (size_t i = 0; i < best.size() && (trace || !full(i)); ++i) {
     const Continuation& c = best[i];
     const Hypothesis& from = alive_[static_cast<size_t>(c.parent)];
-    Hypothesis h{from.ids, {}, c.score, c.parent};
+    Considered* seen = nullptr;
+    if (trace) seen = &trace->emplace_back(Considered{group, from.place, c.token, c.score, Fate::dropped, std::nan("")});
+    if (full(i)) continue;
+    Hypothesis h{from.ids, {}, c.score, c.parent, trace ? static_cast<int64_t>(trace->size()) - 1 : -1};
     h.ids.push_back(c.token);
     if (options_->token_scores) {
       h.token_scores = from.token_scores;
       h.token_scores.push_back(c.token_score);
     }
     if (ends(h.ids, length)) {
-      if (static_cast<int64_t>(i) < k_) finish(std::move(h), length);
+      if (static_cast<int64_t>(i) >= k_) continue;
+      const double score = finish(std::move(h), length);
+      if (seen) seen->fate = Fate::finished, seen->final_score = score;
     } else {
       next.push_back(std::move(h));
-      if (static_cast<int64_t>(next.size()) == k_ && static_cast<int64_t>(i) >= k_ - 1) break;
+      if (seen) seen->fate = Fate::kept;
     }
   }
   alive_ = std::move(next);

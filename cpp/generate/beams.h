@@ -21,6 +21,7 @@ struct Hypothesis {
   std::vector<float> token_scores;
   float score = 0;
   int64_t parent = 0;        // in the run before
+  int64_t place = -1;        // among what the last step looked at, if that is traced
 };
 
 class Beam {
@@ -29,8 +30,8 @@ class Beam {
 
   // How many of the best continuations a step needs: as many as can end, and k that go on.
   static int64_t wanted(const SearchOptions& options);
-  // The best continuations in descending order; `length` counts their new tokens.
-  void advance(const Continuations& best, int64_t length);
+  // The best continuations in descending order; `length` counts their new tokens. What becomes of each is added to `trace`, unless null.
+  void advance(const Continuations& best, int64_t length, int64_t group, std::vector<Considered>* trace);
   bool over() const { return over_; }
   const std::vector<Hypothesis>& alive() const { return alive_; }
   const std::vector<Completion>& finished() const { return finished_; }
@@ -38,7 +39,7 @@ class Beam {
  private:
   double penalty(int64_t length) const;
   bool ends(const std::vector<int64_t>& ids, int64_t length) const;
-  void finish(Hypothesis&& h, int64_t length);
+  double finish(Hypothesis&& h, int64_t length);
 
   const SearchOptions* options_;
   int64_t prompt_, k_;

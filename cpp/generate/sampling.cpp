@@ -65,7 +65,7 @@ void keep_typical(Candidates& c, double p, float top) {
 }
 }  // namespace
 
-Drawn draw_token(const SearchOptions& o, std::span<const float> scores, double uniform) {
+Drawn draw_token(const SearchOptions& o, std::span<const float> scores, double uniform, int64_t shown, std::vector<Drawn>* best) {
   Candidates c;
   c.reserve(scores.size());
   const auto by = static_cast<float>(o.temperature);
@@ -91,7 +91,14 @@ Drawn draw_token(const SearchOptions& o, std::span<const float> scores, double u
       break;
     }
   }
-  return {chosen->token, static_cast<float>(chosen->score - top - std::log(total))};
+  const auto drawn = [&](const Candidate& x) { return Drawn{x.token, static_cast<float>(x.score - top - std::log(total))}; };
+  const Drawn result = drawn(*chosen);
+  if (best) {
+    const auto end = c.begin() + std::min(shown, static_cast<int64_t>(c.size()));
+    std::partial_sort(c.begin(), end, c.end(), before);
+    for (auto x = c.begin(); x != end; ++x) best->push_back(drawn(*x));
+  }
+  return result;
 }
 
 double stream_uniform(int64_t seed, int64_t sample, int64_t step) {

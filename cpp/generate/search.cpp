@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <map>
 #include <utility>
@@ -12,6 +13,8 @@
 namespace plmcore {
 
 namespace {
+constexpr int64_t kShown = 5;  // tokens that a trace without beams has of each step, if the one that was taken is among them
+
 // A prompt's sequences, either of beams or each on its own.
 struct Entry {
   int64_t prompt;
@@ -41,6 +44,7 @@ struct Search::State {
   std::vector<Entry> entries;   // live
   std::vector<std::vector<Completion>> results;
   int64_t steps = 0, width = 1;  // sequences of each prompt in the run that is asked for
+  std::vector<std::vector<std::vector<Considered>>> traces;  // by prompt and step, if they are kept
   Tensor live, parents, tokens;
 
   bool beams() const { return options.beams > 1; }
@@ -48,6 +52,7 @@ struct Search::State {
   std::vector<std::vector<Continuations>> best_continuations(const Tensor& logits);
   Continuations of_group(const Entry& entry, size_t g, const float* rows, int64_t V, std::map<int64_t, int64_t>& taken) const;
   void choose(const Tensor& logits);
+  void record(Entry& e, size_t j, const Drawn& taken, const std::vector<Drawn>& best);
   void close();
   void ask();
 
@@ -87,7 +92,9 @@ Search::Search(std::vector<std::vector<int64_t>> prompts, SearchOptions options)
   check<ValueError>(!prompts.empty(), "there are no prompts");
   State& s = *state_;
   s.options = std::move(options);
+  s.options.token_scores |= s.options.trace;
   s.results.resize(prompts.size());
+  if (s.options.trace) s.traces.resize(prompts.size());
   for (size_t i = 0; i < prompts.size(); ++i) {
     check<ValueError>(!prompts[i].empty(), "prompt ", i, " is empty: there must be a token to start from");
     s.prompt_lengths.push_back(prompts[i].size());
@@ -96,7 +103,7 @@ Search::Search(std::vector<std::vector<int64_t>> prompts, SearchOptions options)
       e.starts.assign(static_cast<size_t>(s.options.groups), 0);
       for (int64_t g = 0; g < s.options.groups; ++g) e.groups.emplace_back(s.options, e.prompt, prompts[i]);
     } else {
-      e.own.assign(static_cast<size_t>(s.options.returns), {std::move(prompts[i]), {}, 0, 0});
+      e.own.assign(static_cast<size_t>(s.options.returns), {std::move(prompts[i]), {}, 0, 0, -1});
       e.ended.assign(e.own.size(), false);
     }
     s.entries.push_back(std::move(e));
@@ -122,6 +129,11 @@ const std::vector<Completion>& Search::result(int64_t prompt) const {
                     " prompts, got number ", prompt);
   return state_->results[static_cast<size_t>(prompt)];
 }
+const std::vector<std::vector<Considered>>& Search::trace(int64_t prompt) const {
+  check<ValueError>(state_->options.trace, "trace: the search was made without the option trace");
+  result(prompt);  // checks the number
+  return state_->traces[static_cast<size_t>(prompt)];
+}
 
 [[noreturn]] static void refuse(int64_t prompt, float value) {
   check<ValueError>(value == value, "the model's logits for prompt ", prompt, " hold NaN");
@@ -140,9 +152,11 @@ void Search::State::accept(const Tensor& given) {
   if (beams()) {
     const auto best = best_continuations(logits);
     ++steps;
-    for (size_t e = 0; e < entries.size(); ++e)
+    for (size_t e = 0; e < entries.size(); ++e) {
+      auto* step = options.trace ? &traces[static_cast<size_t>(entries[e].prompt)].emplace_back() : nullptr;
       for (size_t g = 0; g < entries[e].groups.size(); ++g)
-        if (!entries[e].groups[g].over()) entries[e].groups[g].advance(best[e][g], steps);
+        if (!entries[e].groups[g].over()) entries[e].groups[g].advance(best[e][g], steps, static_cast<int64_t>(g), step);
+    }
   } else {
     choose(logits);
   }
@@ -216,6 +230,7 @@ void Search::State::choose(const Tensor& given) {
     change(scores.as<float>(), V);
   }
   std::vector<Drawn> drawn(rows.size(), {-1, 0});
+  std::vector<std::vector<Drawn>> likeliest(options.trace ? rows.size() : 0);
   const float* data = scores.as<float>();
   const auto alive = [&](size_t i) { return !entries[i / static_cast<size_t>(each)].ended[i % static_cast<size_t>(each)]; };
   if (options.sample) {
@@ -223,7 +238,8 @@ void Search::State::choose(const Tensor& given) {
       if (!alive(static_cast<size_t>(i))) return;
       const int64_t seed = options.seeds[static_cast<size_t>(entries[static_cast<size_t>(i / each)].prompt)];
       drawn[static_cast<size_t>(i)] =
-          draw_token(options, {data + rows[static_cast<size_t>(i)] * V, static_cast<size_t>(V)}, stream_uniform(seed, i % each, steps));
+          draw_token(options, {data + rows[static_cast<size_t>(i)] * V, static_cast<size_t>(V)}, stream_uniform(seed, i % each, steps),
+                     kShown, options.trace ? &likeliest[static_cast<size_t>(i)] : nullptr);
     });
   } else {
     const Tensor best = argmax(scores, 1), sums = options.token_scores ? log_softmax(scores) : Tensor();
@@ -231,6 +247,12 @@ void Search::State::choose(const Tensor& given) {
       const int64_t token = best.as<int64_t>()[rows[i]];
       if (data[rows[i] * V + token] > -std::numeric_limits<float>::infinity())
         drawn[i] = {token, sums.defined() ? sums.as<float>()[rows[i] * V + token] : 0};
+      if (options.trace) {
+        Continuations best;
+        append_best({sums.as<float>() + rows[i] * V, static_cast<size_t>(V)}, 0, 0, kShown, best);
+        keep_best(best, kShown);
+        for (const Continuation& c : best) likeliest[i].push_back({c.token, c.token_score});
+      }
     }
   }
   for (size_t i = 0; i < rows.size(); ++i)
@@ -240,6 +262,8 @@ void Search::State::choose(const Tensor& given) {
       refuse(entries[i / static_cast<size_t>(each)].prompt, bad == row + V ? 0 : *bad);
     }
   ++steps;
+  if (options.trace)
+    for (const Entry& e : entries) traces[static_cast<size_t>(e.prompt)].emplace_back();
   for (size_t i = 0; i < rows.size(); ++i) {
     if (!alive(i)) continue;
     Entry& e = entries[i / static_cast<size_t>(each)];
@@ -250,7 +274,30 @@ void Search::State::choose(const Tensor& given) {
     if (options.token_scores) h.token_scores.push_back(drawn[i].log_probability);
     e.ended[j] = steps == options.max_new_tokens || std::ranges::find(options.eos, drawn[i].token) != options.eos.end() ||
                  (options.stop && options.stop(e.prompt, h.ids));
+    if (options.trace) record(e, j, drawn[i], likeliest[i]);
   }
+}
+
+// What the last step took for the sequence j of its own, and the likeliest others.
+void Search::State::record(Entry& e, size_t j, const Drawn& taken, const std::vector<Drawn>& best) {
+  Hypothesis& h = e.own[j];
+  auto& step = traces[static_cast<size_t>(e.prompt)].back();
+  const auto add = [&](const Drawn& d, Fate fate) {
+    const float score = h.score + d.log_probability;
+    step.push_back({static_cast<int64_t>(j), h.place, d.token, score, fate, fate == Fate::finished ? score : std::nan("")});
+  };
+  const Fate fate = e.ended[j] ? Fate::finished : Fate::kept;
+  int64_t place = -1;
+  for (const Drawn& d : best) {
+    if (d.token == taken.token) place = static_cast<int64_t>(step.size());
+    add(d, d.token == taken.token ? fate : Fate::dropped);
+  }
+  if (place < 0) {  // less likely than those that are shown
+    place = static_cast<int64_t>(step.size());
+    add(taken, fate);
+  }
+  h.place = place;
+  h.score += taken.log_probability;
 }
 
 // The next run: [L, n] with n the same for all. Where a sequence is no more another of its prompt stands in, and is not looked at.

@@ -49,6 +49,7 @@ void bind_generate(nb::module_& m) {
       .def_rw("forced_first", &SearchOptions::forced_first)
       .def_rw("forced_last", &SearchOptions::forced_last)
       .def_rw("token_scores", &SearchOptions::token_scores)
+      .def_rw("trace", &SearchOptions::trace)
       .def(
           "set_allowed",
           [](SearchOptions& o, nb::callable f) {
@@ -65,6 +66,14 @@ void bind_generate(nb::module_& m) {
       .def_ro("tokens", &Completion::tokens)
       .def_ro("score", &Completion::score)
       .def_ro("token_scores", &Completion::token_scores);
+  nb::enum_<Fate>(m, "Fate").value("kept", Fate::kept).value("dropped", Fate::dropped).value("finished", Fate::finished);
+  nb::class_<Considered>(m, "Considered", "A continuation that a step of a search looked at.")
+      .def_ro("group", &Considered::group)
+      .def_ro("parent", &Considered::parent)
+      .def_ro("token", &Considered::token)
+      .def_ro("score", &Considered::score)
+      .def_ro("fate", &Considered::fate)
+      .def_ro("final_score", &Considered::final_score);
   nb::class_<Search>(m, "Search", "Says which tokens a model runs next, and takes the logits.")
       .def(nb::init<std::vector<std::vector<int64_t>>, SearchOptions>(), "prompts"_a, "options"_a)
       .def_prop_ro("done", &Search::done)
@@ -74,7 +83,8 @@ void bind_generate(nb::module_& m) {
       .def_prop_ro("tokens", [](const Search& s) { return from_tensor(s.tokens()); })
       .def_prop_ro("prompts", &Search::prompts)
       .def("accept", &accept, "logits"_a, "The logits of the run that was asked for, [L, n, V] or [L * n, V].")
-      .def("result", &Search::result, "prompt"_a, "The sequences of a prompt, the best first.");
+      .def("result", &Search::result, "prompt"_a, "The sequences of a prompt, the best first.")
+      .def("trace", &Search::trace, "prompt"_a, "What each step looked at, with the option trace.");
 }
 
 }  // namespace plmcore::bindings

@@ -79,8 +79,8 @@ class LanguageModel:
     def generate(self, inputs: Any, attention_mask: Any = None, decoder_input_ids: Any = None, **options: Any) -> Any:
         """What follows a prompt, or with an encoder what answers it: a text for a text, ids [B, L] for ids [B, T], as transformers' generate.
 
-        lm.generate("Once upon", max_new_tokens=40, num_beams=4). With output_scores=True a plmcore.generate.Generated. docs/generation.md
-        lists the options.
+        lm.generate("Once upon", max_new_tokens=40, num_beams=4). With output_scores=True a plmcore.generate.Generated; with trace=True
+        one whose html("beams.html") shows the search. docs/generation.md lists the options.
         """
         from plmcore import generate
 

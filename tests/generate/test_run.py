@@ -1,43 +1,15 @@
-import gc
 import json
+import os
 import signal
 import threading
 
 import numpy as np
 import plmcore as plm
 import pytest
-from plmcore.models import bart, bert, gpt2, gpt3, t5, xlnet
-
-V, EOS, PAD = 30, 2, 1
-MODELS = {
-    "gpt2": lambda: gpt2.GPT2Config(vocab_size=V, n_positions=24, n_embd=12, n_layer=2, n_head=3),
-    "gpt3": lambda: gpt3.GPT3Config(vocab_size=V, n_positions=24, n_embd=12, n_layer=2, n_head=3, attention_band=4),
-    "bart": lambda: bart.BartConfig(
-        vocab_size=V,
-        d_model=12,
-        max_position_embeddings=24,
-        encoder_layers=1,
-        decoder_layers=2,
-        encoder_attention_heads=3,
-        decoder_attention_heads=3,
-        encoder_ffn_dim=16,
-        decoder_ffn_dim=16,
-    ),  # fmt: skip
-    "t5": lambda: t5.T5Config(vocab_size=V, d_model=12, d_kv=4, d_ff=16, num_layers=2, num_heads=3),
-    "xlnet": lambda: xlnet.XLNetConfig(vocab_size=V, d_model=12, n_layer=2, n_head=3, d_inner=16),
-}
-TOKENS = "<pad> <s> </s> once upon a time the cat sat on mat dog ran far away home and then it was dark so long ago in an old".split()
-
-
-def model(family, peaked=True):
-    plm.seed(1)
-    config = MODELS[family]()
-    lm = plm.from_config(config, "seq2seq-lm" if family in ("bart", "t5") else "causal-lm").eval()
-    rng = np.random.default_rng(2)
-    for p in lm.parameters() if peaked else []:
-        if len(p.shape) > 1:
-            plm._core.assign(p, plm.Tensor((rng.normal(size=p.shape) * 0.7).astype(np.float32)))
-    return lm
+from generate.small import EOS, MODELS, PAD, TOKENS, V, model
+from generate.soak import settled, soak
+from plmcore.generate.steps import Steps, XLNetSteps
+from plmcore.models import bert, gpt2
 
 
 def full_greedy(lm, ids, n):
@@ -129,6 +101,11 @@ def test_modes():
         ([[3, 4]], dict(max_length=2), "max_length = 2"),
         ([[3, 4]], dict(num_beams=31), "num_beams = 31 is more than the vocabulary of 30"),
         ([[3, 4]], dict(num_beam=3), "no option 'num_beam'"),
+        ([[3, 4]], dict(num_beams=2, do_sample=True), "sampling has no beams"),
+        ([[3, 4]], dict(num_return_sequences=2), "at most num_beams = 1"),
+        ([[3, 4]], dict(min_new_tokens=9, max_new_tokens=5), "min_new_tokens must be at most max_new_tokens = 5"),
+        ([[3, 4]], dict(num_beams=4, num_beam_groups=3), "a multiple of num_beam_groups"),
+        ([[3, 4]], dict(max_new_tokens=2.5), "a whole number"),
         ([[3, 4]], dict(early_stopping="maybe"), "early_stopping"),
         ([[3, 4]], dict(length_penalty_form="log"), "length_penalty_form"),
         ([[3, 4]], dict(stop_strings="x"), "tokenizer"),
@@ -164,15 +141,38 @@ def test_a_model_that_fails_leaves_no_trace():
     np.testing.assert_array_equal(lm.generate([[3, 4]], max_new_tokens=5), before)
 
 
+@pytest.mark.parametrize("options", [dict(), dict(num_beams=3), dict(do_sample=True), dict(trace=True)])
+@pytest.mark.parametrize("family", MODELS)
+def test_a_step_that_raises(family, options, monkeypatch):
+    """At whatever step it happens, it is the caller's to see; nothing stays, and the model works afterwards."""
+    lm, asked = model(family), dict(max_new_tokens=6, eos_token_id=None, forced_eos_token_id=None) | options
+    before = as_ids(lm.generate([[3, 4], [5, 6]], **asked))
+    in_use = settled()[1]
+    real = Steps.__call__ if family != "xlnet" else XLNetSteps.__call__
+    for last in (0, 1, 4):
+
+        def step(self, search):
+            if search.steps == last:
+                raise RuntimeError("the disk is gone")
+            return real(self, search)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(XLNetSteps if family == "xlnet" else Steps, "__call__", step)
+            with pytest.raises(RuntimeError, match="the disk is gone"):
+                lm.generate([[3, 4], [5, 6]], **asked)
+        assert settled()[1] == in_use
+    np.testing.assert_array_equal(as_ids(lm.generate([[3, 4], [5, 6]], **asked)), before)
+
+
+def as_ids(found):
+    return found if isinstance(found, np.ndarray) else found.sequences
+
+
 def test_memory_stays_flat():
-    lm = model("gpt2")
-    run = lambda: lm.generate([[3, 4], [5, 6]], max_new_tokens=6, num_beams=2)  # noqa: E731
-    run()
-    gc.collect()  # what earlier tests left
-    before = plm.memory_stats()
-    for _ in range(50):
-        run()
-    assert plm.memory_stats()["in_use"] == before["in_use"]
+    """tests/generate/soak.py is the long one."""
+    grown, tensors = soak(100)
+    assert tensors == 0
+    assert grown < 4e6 or "asan" in os.environ.get("LD_PRELOAD", "")  # which keeps what is freed
 
 
 def test_it_can_be_interrupted():
@@ -218,6 +218,18 @@ def test_texts(folder):
     word = text.split()[6]
     stopped = lm.generate("once upon a time", max_new_tokens=6, stop_strings=[word])
     assert stopped == " ".join(text.split()[: text.split().index(word, 4) + 1])
+
+
+def test_texts_without_tokens(folder):
+    lm = plm.load(folder)
+    for text in ("", "   ", ["once upon", ""], []):
+        with pytest.raises(ValueError, match="empty"):
+            lm.generate(text)
+    with pytest.raises(ValueError, match="prompt 0 is empty"):
+        lm.stream("")
+    with pytest.raises(ValueError, match="30 tokens, and the model 24 positions"):
+        lm.generate("cat " * 30)
+    assert lm.generate("once upon", max_new_tokens=2)
 
 
 def test_streams(folder):
@@ -269,43 +281,3 @@ def test_score_of_targets():
         lm.score(sources)
     with pytest.raises(ValueError, match="takes no targets"):
         model("gpt2").score(sources, targets)
-
-
-# ---- the command ----
-
-
-def command(capsys, *args):
-    from plmcore.cli import main
-
-    code = main(["generate", *map(str, args)])
-    out = capsys.readouterr()
-    return code, out.out, out.err
-
-
-def test_command(folder, tmp_path, capsys):
-    lm = plm.load(folder)
-    code, out, _ = command(capsys, folder, "--prompt", "once upon", "--max-new-tokens", 5)
-    assert code == 0 and out == lm.generate("once upon", max_new_tokens=5) + "\n"
-    code, out, _ = command(capsys, folder, "--prompt", "once upon", "--max-new-tokens", 5, "--beams", 3, "--returns", 2)
-    assert code == 0 and out.splitlines() == lm.generate(
-        "once upon", max_new_tokens=5, num_beams=3, num_return_sequences=2
-    )
-
-    lines = tmp_path / "prompts.txt"
-    texts = ["once upon", "the cat", "the dog sat", "it was dark", "long ago"]
-    lines.write_text("\n".join(texts))
-    result = tmp_path / "out.jsonl"
-    asked = ("--max-new-tokens", 5, "--sample", "--seed", 4, "--batch", 2)
-    code, out, _ = command(capsys, folder, "--prompts", lines, *asked, "--out", result)
-    assert code == 0 and not out
-    records = [json.loads(line) for line in result.read_text().splitlines()]
-    assert [r["prompt"] for r in records] == texts
-    for i, r in enumerate(records):
-        assert r["text"] == lm.generate(texts[i], max_new_tokens=5, do_sample=True, seed=4 + i)
-        assert r["score"] < 0 and 1 <= r["tokens"] <= 5
-
-    lines.write_text("the cat\n\n")
-    code, _, err = command(capsys, folder, "--prompts", lines)
-    assert code == 1 and "lines 1 to 2: prompt 1 is empty" in err
-    code, _, err = command(capsys, tmp_path / "nowhere", "--prompt", "x")
-    assert code == 1 and "nowhere" in err

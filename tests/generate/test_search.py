@@ -1,7 +1,7 @@
 import numpy as np
 import plmcore as plm
 import pytest
-from generate.toy import Table, all_sequences, options, search
+from generate.toy import Notes, Table, all_sequences, options, search
 from plmcore import Tensor
 from plmcore._core import EarlyStopping, Search
 
@@ -174,20 +174,7 @@ def test_prompts_that_are_done_leave():
 
 def test_the_example_of_the_notes():
     """Width 2: a and the; then a cat, a dog, the cat, the dog, of which the latter two go on."""
-    words = ["EOS", "a", "the", "cat", "dog"]
-    after = {
-        0: [0, 0.45, 0.55, 0, 0],
-        1: [0, 0, 0, 0.55, 0.45],
-        2: [0, 0, 0, 0.52, 0.48],
-        3: [0.9, 0.1, 0, 0, 0],
-        4: [0.8, 0.2, 0, 0, 0],
-    }
-
-    class Notes:
-        def logits(self, ids):
-            with np.errstate(divide="ignore"):
-                return np.log(np.array(after[ids[-1]], np.float32))
-
+    words = Notes.WORDS
     seen = []
     (found,) = search(
         Notes(), [[0]], options(beams=2, returns=2, max_new_tokens=3, eos=[0], length_penalty=0.0),

@@ -41,8 +41,32 @@ class Table:
         return total
 
 
+class Notes:
+    """The example of the notes. The first word is a or the, the second cat or dog; then the sentence mostly ends."""
+
+    WORDS = ["EOS", "a", "the", "cat", "dog"]
+    AFTER = {
+        "EOS": {"a": 0.45, "the": 0.55},
+        "a": {"cat": 0.55, "dog": 0.45},
+        "the": {"cat": 0.52, "dog": 0.48},
+        "cat": {"EOS": 0.9, "a": 0.1},
+        "dog": {"EOS": 0.8, "a": 0.2},
+    }
+
+    def logits(self, ids):
+        after = self.AFTER[self.WORDS[ids[-1]]]
+        with np.errstate(divide="ignore"):
+            return np.log(np.array([after.get(word, 0) for word in self.WORDS], np.float32))
+
+
 def search(model, prompts, rules, watch=None):
-    """Runs a search to its end, keeping the sequences as the search describes them. -> results by prompt"""
+    """Runs a search to its end. -> results by prompt"""
+    s = searched(model, prompts, rules, watch)
+    return [s.result(i) for i in range(len(prompts))]
+
+
+def searched(model, prompts, rules, watch=None):
+    """A search at its end. Keeps the sequences as the search describes them."""
     s = Search([list(map(int, p)) for p in prompts], rules)
     sequences = [[list(p)] for p in prompts]
     while not s.done:
@@ -54,7 +78,7 @@ def search(model, prompts, rules, watch=None):
         if watch is not None:
             watch(sequences)
         s.accept(Tensor(np.array([[model.logits(ids) for ids in row] for row in sequences], np.float32)))
-    return [s.result(i) for i in range(len(prompts))]
+    return s
 
 
 def all_sequences(V, length, eos=0):

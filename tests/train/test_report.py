@@ -2,6 +2,7 @@ import xml.etree.ElementTree as ET
 from html.parser import HTMLParser
 
 import pytest
+from browser import open_page
 from plmcore.train import report
 
 METRICS = [
@@ -52,6 +53,17 @@ def test_a_falling_loss_falls_on_the_page():
 def test_texts_cannot_become_markup():
     page = report.page("<b>", {"<i>": "<script>"}, [{"step": 3, "sample": "</pre><script>alert(1)</script>"}])
     assert "<script" not in page and "&lt;script&gt;" in page
+
+
+@pytest.mark.browser
+def test_a_browser_draws_the_curves(tmp_path):
+    (tmp_path / "report.html").write_text(report.page("a run", {"steps": 100}, METRICS))
+    opened = open_page(tmp_path / "report.html", tmp_path / "profile")
+    assert opened.console == []
+    assert len(opened.elements("svg")) == len(report.CHARTS)
+    lines = opened.elements("polyline")
+    assert len(lines) == sum(map(len, report.CHARTS.values()))
+    assert max(len(line["points"].split()) for line in lines) == 10
 
 
 def test_without_metrics_there_are_no_charts():

@@ -38,6 +38,7 @@ struct SearchOptions {
   std::function<std::vector<int64_t>(int64_t, std::span<const int64_t>)> allowed;
   std::function<bool(int64_t, std::span<const int64_t>)> stop;
   bool token_scores = false;  // keep the log-probability of each token
+  bool trace = false;  // keep what each step looked at, and token_scores
 
   void check(int64_t prompts) const;  // ValueError that names the option
 };
@@ -46,6 +47,19 @@ struct Completion {
   std::vector<int64_t> tokens;  // those after the prompt, with the one that ended it
   double score = 0;  // of beams: with the length penalty; else the sum of token_scores, if they are kept
   std::vector<float> token_scores;
+};
+
+// What became of a continuation that a step looked at.
+enum class Fate { kept, dropped, finished };
+
+// One of the continuations that a step looked at: of beams the best ones, else the token that was taken and the likeliest others.
+struct Considered {
+  int64_t group;  // of diverse beams; of samples, which of them
+  int64_t parent;  // what it continues: its number among those of the step before, -1 for the prompt
+  int64_t token;
+  float score;  // the sum of the log-probabilities of the new tokens
+  Fate fate;
+  double final_score;  // of a finished one: with the length penalty; else NaN
 };
 
 class Search {
@@ -66,6 +80,7 @@ class Search {
   void accept(const Tensor& logits);  // [L, n, V] or [L * n, V]; a ValueError leaves the search where it was
 
   const std::vector<Completion>& result(int64_t prompt) const;  // the best first; complete when done
+  const std::vector<std::vector<Considered>>& trace(int64_t prompt) const;  // by step, with SearchOptions::trace
 
  private:
   struct State;

@@ -455,6 +455,10 @@ class SearchOptions:
     def token_scores(self) -> bool: ...
     @token_scores.setter
     def token_scores(self, arg: bool, /) -> None: ...
+    @property
+    def trace(self) -> bool: ...
+    @trace.setter
+    def trace(self, arg: bool, /) -> None: ...
     def set_allowed(self, allowed: Callable) -> None:
         """allowed(prompt, ids) -> the tokens that may follow."""
 
@@ -470,6 +474,29 @@ class Completion:
     def score(self) -> float: ...
     @property
     def token_scores(self) -> list[float]: ...
+
+class Fate(enum.Enum):
+    kept = 0
+
+    dropped = 1
+
+    finished = 2
+
+class Considered:
+    """A continuation that a step of a search looked at."""
+
+    @property
+    def group(self) -> int: ...
+    @property
+    def parent(self) -> int: ...
+    @property
+    def token(self) -> int: ...
+    @property
+    def score(self) -> float: ...
+    @property
+    def fate(self) -> Fate: ...
+    @property
+    def final_score(self) -> float: ...
 
 class Search:
     """Says which tokens a model runs next, and takes the logits."""
@@ -492,6 +519,9 @@ class Search:
 
     def result(self, prompt: int) -> list[Completion]:
         """The sequences of a prompt, the best first."""
+
+    def trace(self, prompt: int) -> list[list[Considered]]:
+        """What each step looked at, with the option trace."""
 
 class ParamState:
     """One trainable tensor and what its optimiser remembers of it."""

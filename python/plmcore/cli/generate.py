@@ -6,13 +6,16 @@ import argparse
 import contextlib
 import itertools
 import json
+import os
 import pathlib
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, TextIO
 
 import plmcore
+from plmcore import generate
 from plmcore.cli.progress import Progress
+from plmcore.files import sync_folder
 
 
 def add_parser(commands) -> None:
@@ -20,9 +23,11 @@ def add_parser(commands) -> None:
         "generate",
         help="write the text that follows a prompt",
         description="One --prompt: the text appears as it is made. --prompts: one prompt per line of a file, or - for standard input; each becomes one line of JSON "
-        "with its text, score and number of tokens, in the same order. Memory does not grow with the number of prompts.",
+        "with its text, score and number of tokens, in the same order. Memory does not grow with the number of prompts. --out takes its name when it is "
+        "complete; until then, and after an error, it is FILE.partial.",
         epilog="examples:\n  python -m plmcore generate gpt2-dir --prompt 'Once upon' --max-new-tokens 40\n"
         "  python -m plmcore generate bart-dir --prompts articles.txt --beams 4 --out summaries.jsonl\n"
+        "  python -m plmcore generate gpt2-dir --prompt 'Once upon' --beams 4 --trace beams.html\n"
         "  cat questions | python -m plmcore generate t5-dir --prompts - --sample --top-p 0.9 --seed 7",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -33,13 +38,23 @@ def add_parser(commands) -> None:
     parser.add_argument(
         "--out", type=pathlib.Path, metavar="FILE", help="where JSON lines go (default: standard output)"
     )
+    parser.add_argument(
+        "--trace",
+        type=pathlib.Path,
+        metavar="FILE.html",
+        help="of a --prompt: write a page that shows the search step by step",
+    )
     parser.add_argument("--max-new-tokens", type=int, default=40, metavar="N", help="default: %(default)s")
+    parser.add_argument("--min-new-tokens", type=int, metavar="N", help="no text ends before")
     parser.add_argument("--beams", type=int, metavar="K", help="beam search of this width")
     parser.add_argument(
         "--returns", type=int, default=1, metavar="R", help="texts for each prompt (default: %(default)s)"
     )
     parser.add_argument("--length-penalty", type=float, metavar="A", help="of beams: log-probability / length^A")
     parser.add_argument("--no-repeat-ngram", type=int, metavar="N", help="no N tokens in a row occur twice")
+    parser.add_argument(
+        "--repetition-penalty", type=float, metavar="P", help="more than 1: tokens that occurred are less likely"
+    )
     parser.add_argument("--sample", action="store_true", help="draw tokens instead of taking the best")
     parser.add_argument("--temperature", type=float, metavar="T", help="of sampling")
     parser.add_argument("--top-k", type=int, metavar="K", help="draw from the K best (default: 50; 0: all)")
@@ -60,7 +75,9 @@ def run(args: argparse.Namespace) -> int:
             raise plmcore.ArgumentError(f"'{args.folder}' has no tokenizer files")
         options = options_of(args)
         if args.prompt is not None:
-            one(lm, args.prompt, options, sys.stdout)
+            one(lm, args, options, sys.stdout)
+        elif args.trace is not None:
+            raise plmcore.ArgumentError("--trace is for one --prompt")
         else:
             many(lm, args, options)
     except (ValueError, TypeError, OSError) as e:
@@ -74,21 +91,24 @@ def run(args: argparse.Namespace) -> int:
 
 def options_of(args: argparse.Namespace) -> dict[str, Any]:
     options = {
-        "max_new_tokens": args.max_new_tokens, "num_beams": args.beams, "num_return_sequences": args.returns, "length_penalty": args.length_penalty,
+        "max_new_tokens": args.max_new_tokens, "min_new_tokens": args.min_new_tokens, "repetition_penalty": args.repetition_penalty, "num_beams": args.beams, "num_return_sequences": args.returns, "length_penalty": args.length_penalty,
         "no_repeat_ngram_size": args.no_repeat_ngram, "do_sample": args.sample or None, "temperature": args.temperature, "top_k": args.top_k,
         "top_p": args.top_p, "seed": args.seed, "stop_strings": args.stop,
     }  # fmt: skip
     return {name: value for name, value in options.items() if value is not None}
 
 
-def one(lm, prompt: str, options: dict[str, Any], out: TextIO) -> None:
-    if options.get("num_beams", 1) > 1 or options["num_return_sequences"] > 1:
-        texts = lm.generate(prompt, **options)
-        out.write("\n".join([texts] if isinstance(texts, str) else texts) + "\n")
+def one(lm, args: argparse.Namespace, options: dict[str, Any], out: TextIO) -> None:
+    begun = generate.begin(lm, args.prompt, **options | {"trace": args.trace is not None})
+    if args.trace is not None or begun.settings.num_beams > 1 or begun.settings.num_return_sequences > 1:
+        found = begun.finish()
+        out.write("\n".join(found.texts) + "\n")
+        if args.trace is not None:
+            found.html(args.trace, f"{args.folder.resolve().name}: {args.prompt}")
         return
     if lm.head == "causal-lm":
-        out.write(prompt)
-    for piece in lm.stream(prompt, **options):
+        out.write(args.prompt)
+    for piece in generate.pieces(begun):
         out.write(piece)
         out.flush()
     out.write("\n")
@@ -99,11 +119,12 @@ def many(lm, args: argparse.Namespace, options: dict[str, Any]) -> None:
         lines: TextIO = sys.stdin
         total = None
         if args.prompts != "-":
-            with open(args.prompts, encoding="utf-8") as counted:
-                total = sum(1 for _ in counted)
             lines = stack.enter_context(open(args.prompts, encoding="utf-8"))
-        out = stack.enter_context(open(args.out, "w", encoding="utf-8")) if args.out else sys.stdout
-        progress = Progress(total, "prompt") if total else None
+            if lines.seekable():
+                total = sum(1 for _ in lines)
+                lines.seek(0)
+        progress = Progress(total, "prompt")
+        out = stack.enter_context(growing(args.out)) if args.out else sys.stdout
         done = 0
         for batch in batches(lines, args.batch):
             out.writelines(
@@ -111,18 +132,36 @@ def many(lm, args: argparse.Namespace, options: dict[str, Any]) -> None:
             )
             out.flush()
             done += len(batch)
-            if progress is not None:
-                progress.update(done)
-        if progress is not None:
-            progress.clear()
+            progress.update(done)
+        progress.clear()
 
 
-def batches(lines: TextIO, size: int) -> Iterator[list[str]]:
+@contextlib.contextmanager
+def growing(path: pathlib.Path) -> Iterator[TextIO]:
+    """A file that can be read while it grows and takes its name when it is complete: hours of work are not lost to an error in the last line."""
+    partial = path.with_name(path.name + ".partial")
+    with open(partial, "w", encoding="utf-8") as out:
+        yield out
+        out.flush()
+        os.fsync(out.fileno())
+    os.replace(partial, path)
+    sync_folder(path.parent)
+
+
+def batches(lines: Iterable[str], size: int) -> Iterator[list[str]]:
     if size < 1:
         raise plmcore.ArgumentError(f"--batch must be at least 1, got {size}")
-    stripped = (line.rstrip("\r\n") for line in lines)
-    while batch := list(itertools.islice(stripped, size)):
+    prompts = prompts_of(lines)
+    while batch := list(itertools.islice(prompts, size)):
         yield batch
+
+
+def prompts_of(lines: Iterable[str]) -> Iterator[str]:
+    for number, line in enumerate(lines, 1):
+        prompt = line.rstrip("\r\n")
+        if not prompt.strip():
+            raise plmcore.ArgumentError(f"line {number} is empty: there must be a prompt in each line")
+        yield prompt
 
 
 def records(lm, prompts: list[str], first: int, options: dict[str, Any]) -> Iterator[dict[str, Any]]:

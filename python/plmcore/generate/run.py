@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -14,17 +15,27 @@ from plmcore.autograd import no_grad
 from plmcore.generate.inputs import Prompts, prompts_of
 from plmcore.generate.settings import Settings, as_list
 from plmcore.generate.steps import Steps, has_encoder, steps_of
+from plmcore.generate.trace import Trace, traced
 
 
 @dataclass
 class Generated:
     """sequences: ids [B R, L], with the prompt where there is no encoder. scores: of beams with the length penalty, else the sums of
-    token_scores, which are log-probabilities of the new tokens. texts: None without a tokenizer."""
+    token_scores, which are log-probabilities of the new tokens. texts: None without a tokenizer. trace: with trace=True, what the search looked at."""
 
     sequences: np.ndarray
     scores: np.ndarray
     token_scores: list[np.ndarray]
     texts: list[str] | None
+    trace: Trace | None = None
+
+    def html(self, path: str | os.PathLike[str], title: str = "Search") -> None:
+        """Writes the search, step by step, as a page for a browser that needs no other file."""
+        from plmcore.viz import beams
+
+        if self.trace is None:
+            raise ArgumentError("html: the search was not traced; pass trace=True to generate")
+        beams.write(path, self.trace, title)
 
 
 @dataclass
@@ -60,12 +71,21 @@ class Run:
         new = np.full((len(found), width), self.settings.fill, np.int64)
         for row, s in zip(new, found):
             row[: len(s.tokens)] = s.tokens
-        read = self.lm.tokenizer is not None and (self.given.text or self.settings.output_scores)
+        read = self.lm.tokenizer is not None and (self.given.text or self.settings.detailed)
         return Generated(
             np.concatenate([np.repeat(before, R, 0), new], 1),
             np.array([s.score for s in found]),
             [np.array(s.token_scores, np.float32) for s in found],
             [self.text(i // R, s.tokens) for i, s in enumerate(found)] if read else None,
+            self.trace() if self.settings.trace else None,
+        )
+
+    def trace(self) -> Trace:
+        kind = "beams" if self.settings.num_beams > 1 else "samples" if self.settings.do_sample else "greedy"
+        return Trace(
+            kind,
+            self.settings.num_beams,
+            [traced(self.search, i, ids, self.lm.tokenizer, decode) for i, ids in enumerate(self.given.rows)],
         )
 
     def text(self, prompt: int, new: list[int]) -> str:
@@ -137,7 +157,7 @@ def decoder_prompts(B: int, ids: Any, settings: Settings) -> list[np.ndarray]:
 def generate(lm, inputs: Any, attention_mask: Any = None, decoder_input_ids: Any = None, **options: Any) -> Any:
     run = begin(lm, inputs, attention_mask, decoder_input_ids, **options)
     result = run.finish()
-    if run.settings.output_scores:
+    if run.settings.detailed:
         return result
     alone = run.given.single and run.settings.num_return_sequences == 1
     if run.given.text:

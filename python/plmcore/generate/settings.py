@@ -53,6 +53,7 @@ class Settings:
     pad_token_id: int | None = None
     decoder_start_token_id: int | None = None
     output_scores: bool = False
+    trace: bool = False
 
     @classmethod
     def of(cls, config: Config, folder: pathlib.Path | None, given: dict[str, Any]) -> Self:
@@ -66,6 +67,11 @@ class Settings:
         if settings.pad_token_id is None and settings.eos:
             settings = replace(settings, pad_token_id=settings.eos[0])
         return settings
+
+    @property
+    def detailed(self) -> bool:
+        """Whether the caller wants more than the sequences."""
+        return bool(self.output_scores or self.trace)
 
     @property
     def eos(self) -> list[int]:
@@ -106,7 +112,7 @@ class Settings:
         o.forced_last = as_list(self.forced_eos_token_id)
         if self.prefix_allowed_tokens_fn is not None:
             o.set_allowed(lambda prompt, ids: [int(t) for t in self.prefix_allowed_tokens_fn(prompt, ids)])
-        o.token_scores = bool(self.output_scores)
+        o.token_scores, o.trace = bool(self.output_scores), bool(self.trace)
         return o
 
     def new_tokens(self, prompt: int, positions: int | None) -> int:

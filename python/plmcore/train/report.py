@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import html
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
+
+from plmcore.viz import page as pages
 
 # Title of a chart -> its curves as (key of a metrics line, name, colour)
 CHARTS = {
@@ -19,30 +20,21 @@ WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 560, 240, 64, 12, 12, 28
 MOST_POINTS = 1000
 
 STYLE = """
-body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 1180px; padding: 0 1rem; color: #222; background: #fff }
-h1 { font-size: 1.4rem } h2 { font-size: 1rem; margin: 0 0 .3rem }
-table { border-collapse: collapse } td { padding: .1rem 1.2rem .1rem 0; vertical-align: top } td:first-child { color: #666 }
+td:first-child { color: var(--quiet) }
 .charts { display: flex; flex-wrap: wrap; gap: 1.5rem; margin: 1.5rem 0 } .charts > div { flex: 1 1 520px }
-svg { width: 100%; height: auto } svg text { font: 11px system-ui, sans-serif; fill: #666 }
-pre { background: #f5f5f2; padding: .8rem 1rem; white-space: pre-wrap; overflow-wrap: anywhere }
+svg { width: 100%; height: auto }
 .key { margin-right: 1rem } .key::before { content: ""; display: inline-block; width: .8em; height: .25em; margin-right: .4em; vertical-align: middle; background: var(--c) }
-@media (prefers-color-scheme: dark) { body { background: #16181b; color: #ddd } pre { background: #22252a } svg text { fill: #999 } }
 """
 
 
 def page(title: str, facts: Mapping[str, Any], metrics: Sequence[Mapping[str, Any]]) -> str:
     """The whole page. `facts` is the table at its head; of the samples among the metrics the first and the last ones are shown."""
-    rows = "".join(f"<tr><td>{_text(k)}</td><td>{_text(v)}</td></tr>" for k, v in facts.items())
+    rows = "".join(f"<tr><td>{pages.escaped(k)}</td><td>{pages.escaped(v)}</td></tr>" for k, v in facts.items())
     charts = "".join(filter(None, (chart(name, curves, metrics) for name, curves in CHARTS.items())))
     samples = [(m["step"], m["sample"]) for m in metrics if "sample" in m]
     samples = samples[:1] + samples[1:][-3:]
-    shown = "".join(f"<h2>Sample after step {step:,}</h2><pre>{_text(text)}</pre>" for step, text in samples)
-    return (
-        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{_text(title)}</title>'
-        '<meta name="viewport" content="width=device-width"><link rel="icon" href="data:,">'
-        f"<style>{STYLE}</style></head><body>\n<h1>{_text(title)}</h1>\n<table>{rows}</table>\n"
-        f'<div class="charts">{charts}</div>\n{shown}</body></html>\n'
-    )
+    shown = "".join(f"<h2>Sample after step {step:,}</h2><pre>{pages.escaped(text)}</pre>" for step, text in samples)
+    return pages.page(title, f'<table>{rows}</table>\n<div class="charts">{charts}</div>\n{shown}', style=STYLE)
 
 
 def chart(title: str, curves: Sequence[tuple[str, str, str]], metrics: Sequence[Mapping[str, Any]]) -> str:
@@ -73,11 +65,11 @@ def chart(title: str, curves: Sequence[tuple[str, str, str]], metrics: Sequence[
         if len(points) == 1:
             parts.append(f'<circle cx="{path.partition(",")[0]}" cy="{path.partition(",")[2]}" r="3" fill="{colour}"/>')
     keys = "".join(
-        f'<span class="key" style="--c:{colour}">{_text(name)}, last {number(p[-1][1])}</span>'
+        f'<span class="key" style="--c:{colour}">{pages.escaped(name)}, last {number(p[-1][1])}</span>'
         for name, colour, p in series
     )
     return (
-        f'<div><h2>{_text(title)}</h2><svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{_text(title)}">'
+        f'<div><h2>{pages.escaped(title)}</h2><svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{pages.escaped(title)}">'
         f"{''.join(parts)}</svg><div>{keys}</div></div>\n"
     )
 
@@ -116,7 +108,3 @@ def number(value: float) -> str:
     if value and not 1e-3 <= abs(value) < 1e7:
         return f"{value:.3g}"
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
-
-
-def _text(value: Any) -> str:
-    return html.escape(str(value))
