@@ -10,7 +10,7 @@ from plmcore.train import batching, schedules
 
 SYMBOLS, SHORTEST, LONGEST = 20, 10, 20
 START, PAD, END, FIRST = 0, 1, 2, 3  # ids
-BATCH, STEPS, WIDTH, LR = 64, 2000, 64, 2e-3
+BATCH, STEPS, WIDTH, LR = 64, 1500, 64, 2e-3
 UNSEEN = 1 << 40  # the number of the first row that is not trained on
 ORDERS = {"copy": 1, "reverse": -1}
 
