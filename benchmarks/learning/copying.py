@@ -8,7 +8,8 @@ from plmcore import draws, models, optim, train
 from plmcore.language_model import LanguageModel
 from plmcore.train import batching, schedules
 
-SYMBOLS, SHORTEST, LONGEST = 20, 10, 20
+SYMBOLS = 20
+LENGTHS = (10, 20)
 START, PAD, END, FIRST = 0, 1, 2, 3  # ids
 BATCH, STEPS, WIDTH, LR = 64, 1500, 64, 2e-3
 UNSEEN = 1 << 40  # the number of the first row that is not trained on
@@ -16,16 +17,17 @@ ORDERS = {"copy": 1, "reverse": -1}
 
 
 class Strings:
-    """Random strings of 10 to 20 of 20 symbols, and the same read in one or the other direction. Row n is a function of seed and n."""
+    """Random strings of 20 symbols, of lengths from the one to the other, and the same read in one or the other direction. Row n is a function of seed and n."""
 
-    def __init__(self, order: int, seed: int, rows: int = BATCH, first: int = 0):
-        self.order, self.seed, self.rows, self.first = order, seed, rows, first
+    def __init__(self, order: int, seed: int, rows: int = BATCH, first: int = 0, lengths: tuple[int, int] = LENGTHS):
+        self.order, self.seed, self.rows, self.first, self.lengths = order, seed, rows, first, lengths
 
     def __getitem__(self, step: int) -> dict[str, np.ndarray]:
         row = self.first + step * self.rows + np.arange(self.rows)
-        lengths = SHORTEST + draws.below(LONGEST - SHORTEST + 1, self.seed, row, 0)
-        symbols = FIRST + draws.below(SYMBOLS, self.seed, row[:, None], 1 + np.arange(LONGEST))
-        places = np.arange(LONGEST + 1)
+        shortest, longest = self.lengths
+        lengths = shortest + draws.below(longest - shortest + 1, self.seed, row, 0)
+        symbols = FIRST + draws.below(SYMBOLS, self.seed, row[:, None], 1 + np.arange(longest))
+        places = np.arange(longest + 1)
         inside, last = places < lengths[:, None], places == lengths[:, None]
         text = np.where(inside, np.pad(symbols, ((0, 0), (0, 1))), PAD)
         turned = np.where(inside & (self.order < 0), lengths[:, None] - 1 - places, places)
@@ -37,7 +39,9 @@ class Strings:
         }
 
 
-def run(name: str, seed: int, *, steps: int = STEPS, rows: int = 1000) -> dict[str, float]:
+def run(
+    name: str, seed: int, *, steps: int = STEPS, rows: int = 1000, lengths: tuple[int, int] = LENGTHS
+) -> dict[str, float]:
     """Trains one model; the share of unseen strings that it writes without a fault, symbol by symbol and to the end."""
     order = ORDERS[name]
     plm.seed(seed)
@@ -46,16 +50,16 @@ def run(name: str, seed: int, *, steps: int = STEPS, rows: int = 1000) -> dict[s
              decoder_attention_heads=4, encoder_ffn_dim=4 * WIDTH, decoder_ffn_dim=4 * WIDTH, max_position_embeddings=64, dropout=0.0)
     )  # fmt: skip
     model = models.build(config, "seq2seq-lm")
-    ahead = batching.Ahead(Strings(order, seed))
+    ahead = batching.Ahead(Strings(order, seed, lengths=lengths))
     train.Trainer(
         model, ahead, optim.Adam(model.parameters(), lr=LR, betas=(0.9, 0.98)), steps=steps, seed=seed, clip_norm=1.0,
         schedule=schedules.cosine(steps=steps, warmup=steps // 10),
     ).run()  # fmt: skip
     ahead.close()
-    test = Strings(order, seed, rows, UNSEEN)[0]
+    test = Strings(order, seed, rows, UNSEEN, lengths)[0]
     written = LanguageModel(model.eval()).generate(
-        test["input_ids"], test["attention_mask"], num_beams=1, max_new_tokens=LONGEST + 1
+        test["input_ids"], test["attention_mask"], num_beams=1, max_new_tokens=lengths[1] + 1
     )[:, 1:]  # without the start token
     wanted = np.where(test["labels"] == -100, PAD, test["labels"])
-    written = np.pad(written, ((0, 0), (0, max(0, LONGEST + 1 - written.shape[1]))), constant_values=PAD)
+    written = np.pad(written, ((0, 0), (0, max(0, lengths[1] + 1 - written.shape[1]))), constant_values=PAD)
     return {"exact": round(float((written == wanted).all(1).mean()), 4), "strings": rows}

@@ -13,16 +13,21 @@ from plmcore import data, models, objectives, optim, train
 from plmcore.objectives.span_corruption import raw_length
 from plmcore.train import batching, schedules
 
-STATES, WIDTH, LAYERS, HEADS, LENGTH = 20, 64, 2, 4, 16
+STATES, WIDTH, HEADS, LENGTH = 20, 64, 4, 16
+SHALLOW, DEEP = (
+    1,
+    2,
+)  # layers: where a token and its neighbours say all, and where what they say must be brought together first
+SPREAD = 0.1  # of fresh weights: the published 0.02 is for wider models, and such narrow ones take long to leave it
 SENTENCE, DOCUMENT = 4, 32  # tokens of a sentence; sentences of a document, for pairs
 TEXT, HELD_OUT = 500_000, 60_000  # tokens
 BATCH, SCORED = 128, 256  # rows of a step and of a held-out batch
 FAR = -9  # for optimum.evidence: behind the end of a row
 
-ENCODER = dict(hidden_size=WIDTH, num_hidden_layers=LAYERS, num_attention_heads=HEADS, intermediate_size=4 * WIDTH, max_position_embeddings=64,
-               hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)  # fmt: skip
-STACKS = dict(d_model=WIDTH, encoder_layers=LAYERS, decoder_layers=LAYERS, encoder_attention_heads=HEADS, decoder_attention_heads=HEADS, encoder_ffn_dim=4 * WIDTH,
-              decoder_ffn_dim=4 * WIDTH, max_position_embeddings=64, dropout=0.0, attention_dropout=0.0, activation_dropout=0.0)  # fmt: skip
+ENCODER = dict(hidden_size=WIDTH, num_hidden_layers=SHALLOW, num_attention_heads=HEADS, intermediate_size=4 * WIDTH, max_position_embeddings=64,
+               hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0, initializer_range=SPREAD)  # fmt: skip
+STACKS = dict(d_model=WIDTH, encoder_layers=DEEP, decoder_layers=DEEP, encoder_attention_heads=HEADS, decoder_attention_heads=HEADS, encoder_ffn_dim=4 * WIDTH,
+              decoder_ffn_dim=4 * WIDTH, max_position_embeddings=64, dropout=0.0, attention_dropout=0.0, activation_dropout=0.0, init_std=SPREAD)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -132,19 +137,19 @@ def odds_of_other(chain: Chain, tokens: States, batch: dict) -> np.ndarray:
 
 CASES = {
     "causal LM, GPT-2": Case(
-        "gpt2", "causal-lm", dict(n_embd=WIDTH, n_layer=LAYERS, n_head=HEADS, n_positions=LENGTH, resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0),
+        "gpt2", "causal-lm", dict(n_embd=WIDTH, n_layer=SHALLOW, n_head=HEADS, n_positions=LENGTH, resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0),
         "causal-lm", {}, 600, of_causal, layout="gpt2",
     ),
-    "masked LM, BERT": Case("bert", "masked-lm", ENCODER, "masked-lm", {}, 1500, of_masked),
+    "masked LM, BERT": Case("bert", "masked-lm", ENCODER, "masked-lm", {}, 3500, of_masked, lr=5e-3),
     "masked LM, RoBERTa": Case(
-        "roberta", "masked-lm", ENCODER | dict(type_vocab_size=1, layer_norm_eps=1e-5), "masked-lm", {}, 1500, of_masked, layout="bart",
+        "roberta", "masked-lm", ENCODER | dict(type_vocab_size=1, layer_norm_eps=1e-5), "masked-lm", {}, 3500, of_masked, lr=5e-3, layout="bart",
     ),
     "permutation LM, XLNet": Case(
-        "xlnet", "causal-lm", dict(d_model=WIDTH, n_layer=LAYERS, n_head=HEADS, d_inner=4 * WIDTH, dropout=0.0, mem_len=None),
-        "permutation-lm", dict(alpha=3), 1500, of_permutation, layout="xlnet",
+        "xlnet", "causal-lm", dict(d_model=WIDTH, n_layer=SHALLOW, n_head=HEADS, d_inner=4 * WIDTH, dropout=0.0, mem_len=None, initializer_range=SPREAD),
+        "permutation-lm", dict(alpha=3), 2500, of_permutation, lr=5e-3, layout="xlnet",
     ),
     "span corruption, T5": Case(
-        "t5", "seq2seq-lm", dict(d_model=WIDTH, num_layers=LAYERS, num_heads=HEADS, d_kv=WIDTH // HEADS, d_ff=4 * WIDTH, dropout_rate=0.0),
+        "t5", "seq2seq-lm", dict(d_model=WIDTH, num_layers=DEEP, num_heads=HEADS, d_kv=WIDTH // HEADS, d_ff=4 * WIDTH, dropout_rate=0.0),
         "span-corruption", dict(rate=0.3), 2000, of_spans, layout="t5", sentinels=8, body=raw_length(LENGTH, 0.3)[0], special=dict(decoder_start_token_id="pad"),
     ),
     "infilling, BART": Case(
@@ -152,10 +157,10 @@ CASES = {
         special=dict(decoder_start_token_id="eos", bos_token_id="bos"),
     ),
     "next sentence, BERT": Case(
-        "bert", "pretraining", ENCODER, "next-sentence", dict(short=0.0), 3000, odds_of_other, pairs="next_sentence_label",
+        "bert", "pretraining", ENCODER | dict(num_hidden_layers=DEEP), "next-sentence", dict(short=0.0), 2500, odds_of_other, pairs="next_sentence_label",
     ),
     "sentence order, ALBERT": Case(
-        "albert", "pretraining", ENCODER | dict(embedding_size=WIDTH), "sentence-order", dict(short=0.0), 3000, odds_of_order, pairs="sentence_order_label",
+        "albert", "pretraining", ENCODER | dict(embedding_size=WIDTH, num_hidden_layers=DEEP), "sentence-order", dict(short=0.0), 2500, odds_of_order, pairs="sentence_order_label",
     ),
 }  # fmt: skip
 

@@ -75,7 +75,9 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--steps", type=int, default=4, help="training steps of a round")
     parser.add_argument("--pause", type=float, default=0.5)
-    parser.add_argument("--layers", type=int, default=0, help="smaller models, to try the benchmark itself")
+    parser.add_argument(
+        "--layers", type=int, default=0, help="models with so few layers and one short row, to try the benchmark itself"
+    )
     parser.add_argument("--folder", help="where runs and checkpoints of up to 3 GB are put")
     parser.add_argument("--json", help="keep the results in this file")
     parser.add_argument("--write", action="store_true", help="write the table into benchmarks/README.md")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -37,6 +37,11 @@ CASES = {
         Case("GPT-2 124M, 4 x 256", "gpt2", "GPT2LMHeadModel", 50_257, 4, 256, "n_layer", 1.3, ("model.n_positions=1024",)),
     )
 }  # fmt: skip
+
+
+def small(case: Case) -> Case:
+    """Of a quick look: one short row."""
+    return replace(case, batch=1, length=32)
 
 
 def write_text(path: Path, seed: int = 0) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import contest
 
-from train.cases import CASES, CLIP, DECAY, LR, Case
+from train.cases import CASES, CLIP, DECAY, LR, Case, small
 
 MANY = 1_000_000  # steps: the run never ends by itself
 
@@ -182,7 +182,8 @@ class Worker:
 
     def load(self, name: str, folder: Path, layers: int) -> None:
         """The loss of the first step must be that of guessing: both begin with fresh weights."""
-        loss, guess = self.side.load(CASES[name], folder, layers), math.log(CASES[name].vocab)
+        case = small(CASES[name]) if layers else CASES[name]
+        loss, guess = self.side.load(case, folder, layers), math.log(case.vocab)
         if not abs(loss / guess - 1) < 0.1:
             raise ValueError(f"the first loss is {loss:.3f}, and guessing has {guess:.3f}")
 
