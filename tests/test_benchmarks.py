@@ -12,6 +12,7 @@ import pytest
 BENCHMARKS = pathlib.Path(__file__).resolve().parents[1] / "benchmarks"
 sys.path.insert(0, str(BENCHMARKS))
 contest, cases, table = (importlib.import_module(name) for name in ("contest", "models.cases", "models.table"))
+train_table, train_cases = (importlib.import_module(f"train.{name}") for name in ("table", "cases"))
 sys.path.remove(str(BENCHMARKS))
 
 
@@ -184,3 +185,63 @@ def test_errors_of_logits_are_relative():
     exact = np.array([[3.0, 4.0], [0.0, 0.0]])
     said = errors.line("int8", exact, exact + np.array([[0.0, 0.0], [0.0, 0.05]]))
     assert said.split() == ["int8", "error", "1.0000", "%", "same", "choice", "50.00", "%"]
+
+
+def pretraining(**changes):
+    speeds = {"plmcore": [300.0, 280.0], "transformers": [200.0, 200.0]}
+    return {
+        "case": "a model",
+        "threads": 2,
+        "target": 1.4,
+        "speeds": speeds,
+        "overhead": 0.004,
+        "first": 0.6,
+        "later": 0.5,
+        "written": 4.0,
+    } | changes
+
+
+def test_pretraining_reaches_its_targets_or_is_marked():
+    good = pretraining()
+    assert train_table.missed(good) == []
+    assert train_table.cells(good) == [
+        "a model",
+        "290",
+        "200",
+        "1.45",
+        "1.40–1.50",
+        "1.4",
+        "0.40",
+        "0.60",
+        "0.50",
+        "4.0",
+    ]
+    bad = pretraining(target=1.5, overhead=0.02, first=9.0)
+    assert [what.partition(": ")[2] for what in train_table.missed(bad)] == [
+        "ratio 1.45, 1.5 wanted", "the loop takes 2.00 % of a step", "the first checkpoint blocks 9.0 s",
+    ]  # fmt: skip
+    assert train_table.cells(bad)[5:8] == ["1.5*", "2.00*", "9.00*"]
+    alone = pretraining(speeds={"plmcore": [300.0]})
+    assert train_table.cells(alone)[1:6] == ["300", "–", "–", "–", "1.4"] and train_table.missed(alone) == []
+
+
+def test_the_table_of_pretraining_has_a_place(tmp_path):
+    text = train_table.markdown("a machine", [pretraining(), pretraining(overhead=0.02)])
+    rows = [line for line in text.splitlines() if line.startswith("|")]
+    assert len(rows) == 4 and len({row.count("|") for row in rows}) == 1 and r"2.00\*" in rows[-1]
+    readme = BENCHMARKS / "README.md"
+    assert train_table.BEGIN in readme.read_text() and train_table.END in readme.read_text()
+    page = tmp_path / "page.md"
+    page.write_text(f"a\n{train_table.BEGIN}\nold\n{train_table.END}\nb\n")
+    train_table.write(page, text)
+    assert page.read_text() == f"a\n{train_table.BEGIN}\n{text}\n{train_table.END}\nb\n"
+
+
+def test_text_of_the_pretraining_benchmark_is_the_same_each_time(tmp_path, monkeypatch):
+    monkeypatch.setattr(train_cases, "LINES", 5)
+    for name in ("a", "b"):
+        train_cases.write_text(tmp_path / name)
+    assert (tmp_path / "a").read_text() == (tmp_path / "b").read_text() and (tmp_path / "a").read_text().count(
+        "\n"
+    ) == 10
+    assert all(train_cases.small(case).batch == 1 for case in train_cases.CASES.values())

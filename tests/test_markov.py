@@ -123,6 +123,42 @@ def test_blanks_of_unknown_length(before, after):
         assert np.allclose(optimum.blank(CHAIN, before, span, after, lengths), expected)
 
 
+def test_corrupted_spans_of_unknown_lengths():
+    """Texts of seven tokens of which three are hidden in two spans, the second at the end: every text and every way to cut it."""
+    known = sequences(7)
+    cuts = [(a, n, b, m) for a in (1, 2, 3) for b in (4 - a,) if b >= 1 for n in (1, 2) for m in (3 - n,)]
+    cases = {}  # what is seen -> [(spans, weight)]
+    for s, p in known:
+        for a, n, b, m in cuts:
+            seen = (s[:a], s[a + n : a + n + b])
+            spans = (s[a : a + n], s[a + n + b :])
+            cases.setdefault(seen, []).append((spans, p))
+    for seen in list(cases)[::9]:
+        ways = cases[seen]
+        labels = {spans: (*spans[0], "next", *spans[1], "end") for spans, _ in ways}
+        for spans, _ in ways[::3]:
+            expected = [0.0]
+            for k in range(len(labels[spans])):
+                fits = sum(q for r, q in ways if labels[r][:k] == labels[spans][:k])
+                here = sum(q for r, q in ways if labels[r][: k + 1] == labels[spans][: k + 1])
+                expected.append(-np.log(here / fits))
+            assert np.allclose(optimum.corrupted_spans(CHAIN, seen, spans), expected)
+
+
+def test_evidence_of_masked_texts():
+    rate, shares, V = 0.3, (0.6, 0.3, 0.1), 7
+    hide, random, same = shares
+    observed = np.array([[0, -1, 2, -9], [5, 1, -1, 0], [2, -9, -9, -9]])
+    found = optimum.evidence(CHAIN, observed, vocab_size=V, rate=rate, shares=shares)
+    for y, log_p in zip(observed, found):
+        y = y[y > -9]
+        expected = 0.0
+        for s, p in sequences(len(y)):
+            chosen = [hide if o == -1 else same * (o == x) + random / V for o, x in zip(y, s)]
+            expected += p * np.prod([rate * c + (1 - rate) * (o == x) for c, o, x in zip(chosen, y, s)])
+        assert abs(log_p - np.log(expected)) < 1e-12
+
+
 def test_next_sentence():
     for gap in (1, 3):
         accuracy = loss = 0.0

@@ -1,10 +1,11 @@
-"""Learning experiments with a published result: does training reach what it should?
+"""Learning experiments with a published or derivable result: does training reach what it should?
 
-    python benchmarks/learning                       # all of them; PLM_DATA names the data folder
-    python benchmarks/learning shakespeare --write   # and keeps the result in results.json
+    python benchmarks/learning                               # all but the nightly ones; PLM_DATA or --data names the data folder
+    python benchmarks/learning copy "causal LM, GPT-2" --seeds 0 1 --write
+    python benchmarks/learning --list
 
-shakespeare: nanoGPT's setting for one processor (4 layers, 4 heads, width 128, block 64, batch 12, 2000 steps, no dropout) on the characters of Tiny Shakespeare, with
-random windows and the last tenth held out. Its validation loss is 1.88; what counts here is 1.80 to 1.95.
+--write keeps every result, as soon as it is there, in results.json, and makes the tables of docs/learning.md from it. The status is 1 if an
+experiment misses its target.
 """
 
 from __future__ import annotations
@@ -13,58 +14,100 @@ import argparse
 import json
 import os
 import pathlib
-import platform
+import sys
 import tempfile
 import time
 
+if __package__ in (None, ""):
+    sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+
+import contest
 import plmcore as plm
-from plmcore.train import run_directory
 
-HERE = pathlib.Path(__file__).parent
-RESULTS = HERE / "results.json"
+from learning import table
+from learning.experiments import EXPERIMENTS
 
-
-def data(*names: str) -> pathlib.Path:
-    path = pathlib.Path(os.environ.get("PLM_DATA", HERE.parents[2] / "shared" / "data"), *names)
-    if not path.exists():
-        raise SystemExit(f"'{path}' is missing: PLM_DATA must name the data folder")
-    return path
+HERE = pathlib.Path(__file__).resolve().parent
+RESULTS, PAGE = HERE / "results.json", HERE.parents[1] / "docs" / "learning.md"
 
 
-def shakespeare(out: pathlib.Path, seed: int) -> dict[str, float]:
-    changes = ["data.held_out=0.1", "objective.stride=1", "train.evaluate_batches=200", "train.evaluate_every=500"]
-    text = data("tinyshakespeare", "input.txt")
-    plm.pretrain(
-        "gpt2", text=[text], out=out, size="tiny", tokenizer="characters", steps=2000, seed=seed, changes=changes
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="benchmarks/learning", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    losses = [m["eval_loss"] for m in run_directory.read_metrics(out / run_directory.METRICS) if "eval_loss" in m]
-    return {"validation loss": round(losses[-1], 4), "from": 1.80, "to": 1.95}
+    parser.add_argument("names", nargs="*", metavar="NAME", help="experiments or groups (default: all but the nightly)")
+    parser.add_argument("--list", action="store_true", help="print the names")
+    parser.add_argument("--seeds", type=int, nargs="+", help="instead of each experiment's own")
+    parser.add_argument(
+        "--data", type=pathlib.Path, default=os.environ.get("PLM_DATA"), help="the data folder (default: PLM_DATA)"
+    )
+    parser.add_argument("--folder", type=pathlib.Path, help="keep the runs here; those that were stopped go on")
+    parser.add_argument("--nightly", action="store_true", help="also those that take most of an hour")
+    parser.add_argument("--missing", action="store_true", help="leave out seeds that results.json has")
+    parser.add_argument("--write", action="store_true", help="keep the results, and write docs/learning.md")
+    args = parser.parse_args()
+    known = {*EXPERIMENTS, *(e.group for e in EXPERIMENTS.values())}
+    if unknown := [name for name in args.names if name not in known]:
+        parser.error(f"there is no experiment {unknown[0]!r}; there are {'; '.join(EXPERIMENTS)}")
+    args.chosen = [
+        name
+        for name, e in EXPERIMENTS.items()
+        if (name in args.names or e.group in args.names if args.names else True)
+        and (args.nightly or not e.nightly or name in args.names)
+    ]
+    if any(EXPERIMENTS[name].needs_data for name in args.chosen) and not args.list:
+        args.data = args.data or HERE.parents[2] / "shared" / "data"
+        if not pathlib.Path(args.data).is_dir():
+            parser.error(f"'{args.data}' is no folder: --data or PLM_DATA must name the data folder")
+    return args
 
 
-EXPERIMENTS = {"shakespeare": shakespeare}
+def stored() -> table.Results:
+    return json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+
+
+def keep(name: str, seed: int, found: dict) -> None:
+    """Into results.json as it is now: another process may have written to it since."""
+    results = stored()
+    runs = results.get(name, {}) | {str(seed): found}
+    results[name] = {key: runs[key] for key in sorted(runs, key=int)}
+    ordered = {key: results[key] for key in EXPERIMENTS if key in results}
+    temporary = RESULTS.with_suffix(f".{os.getpid()}")
+    temporary.write_text(json.dumps(ordered, indent=1) + "\n")
+    temporary.replace(RESULTS)
+    table.write(PAGE, table.markdown(ordered))
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(EXPERIMENTS)} (default: all)")
-    parser.add_argument("--seed", type=int, default=1337)
-    parser.add_argument("--write", action="store_true", help="keep the results in results.json")
-    args = parser.parse_args()
-    if unknown := [name for name in args.names if name not in EXPERIMENTS]:
-        parser.error(f"there is no experiment {unknown[0]!r}; there are {', '.join(EXPERIMENTS)}")
-    results, missed = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}, []
-    for name in args.names or EXPERIMENTS:
-        start = time.monotonic()
-        with tempfile.TemporaryDirectory() as folder:
-            found = EXPERIMENTS[name](pathlib.Path(folder, "run"), args.seed)
-        results[name] = found | {
-            "seed": args.seed, "minutes": round((time.monotonic() - start) / 60, 1), "threads": plm.num_threads(), "machine": platform.machine(),
-        }  # fmt: skip
-        value = next(iter(found.values()))
-        print(f"{name}: {results[name]}", flush=True)
-        missed += [name] if not found["from"] <= value <= found["to"] else []
-    if args.write:
-        RESULTS.write_text(json.dumps(results, indent=2) + "\n")
+    args = arguments()
+    if args.list:
+        for name, e in EXPERIMENTS.items():
+            print(f"{name}{' (nightly)' if e.nightly else ''}: {e.target}")
+        return 0
+    machine, missed = contest.machine_line(["numpy"]).partition(";")[0], []
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = args.folder or pathlib.Path(temporary)
+        for name in args.chosen:
+            experiment = EXPERIMENTS[name]
+            shared = folder / name.replace(", ", "-").replace(" ", "-")
+            shared.mkdir(parents=True, exist_ok=True)
+            for seed in args.seeds or experiment.seeds:
+                if args.missing and str(seed) in stored().get(name, {}):
+                    continue
+                start = time.monotonic()
+                found = experiment.run(args.data and pathlib.Path(args.data), shared, seed)
+                found |= {
+                    "seconds": round(time.monotonic() - start, 1),
+                    "threads": plm.num_threads(),
+                    "machine": machine,
+                }
+                holds = experiment.holds(found)
+                missed += [] if holds else [f"{name}, seed {seed}"]
+                print(f"{name}, seed {seed}: {'' if holds else 'MISSED '}{found}", flush=True)
+                if args.write:
+                    keep(name, seed, found)
+    if missed:
+        print(f"missed: {'; '.join(missed)}")
     return 1 if missed else 0
 
 

@@ -5,5 +5,6 @@ A trained model should come within 2 % of that and never go below it on text tha
 
 from . import optimum
 from .chain import Chain
+from .states import States
 
-__all__ = ["Chain", "optimum"]
+__all__ = ["Chain", "States", "optimum"]

@@ -92,14 +92,7 @@ def masked(
     observed, labels [B, T]: states, with `mask` for a mask and any other number for a random token that is no state; -100 for no label.
     A token that is seen may be a random one, which a perfect model weighs by the others: forward-backward over noisy observations.
     """
-    hide, random, same = shares
-    unit = np.eye(chain.states)
-    is_state = (observed >= 0) & (observed < chain.states)
-    itself = np.where(is_state[..., None], unit[np.where(is_state, observed, 0)], 0.0)  # [B, T, K]: y = x
-    hidden = observed == mask
-    unlabelled = (1 - rate + rate * same) * itself + rate * random / vocab_size
-    labelled = same * itself + random / vocab_size
-    unlabelled[hidden], labelled[hidden] = rate * hide, hide
+    unlabelled, labelled = _emissions(chain, observed, vocab_size, rate, shares, mask)
     row, place = np.nonzero(labels != -100)
     before, after = _forward(chain, unlabelled), _backward(chain, unlabelled)
     p = before[row, place] * labelled[row, place] * after[row, place]
@@ -127,6 +120,79 @@ def blank(
         losses.append(-np.log(chosen / (go_on.sum() + end)))
         last = token
     return np.array(losses)
+
+
+def corrupted_spans(chain: Chain, seen: Sequence[Sequence[int]], spans: Sequence[Sequence[int]]) -> np.ndarray:
+    """Losses of the labels of SpanCorruption for one text of a known length: sentinel, span, sentinel, span, ..., end token.
+
+    seen[i] is the text before span i; a span ends the text. Lengths are not seen, but what they add up to is, and every way to cut
+    is equally likely. Known are also all seen tokens, and what has been written.
+    """
+    count, total = len(spans), sum(map(len, spans))
+    powers = chain.powers(total + 1)
+    after = [None if i + 1 == count else seen[i + 1][0] for i in range(count)]
+
+    def reach(token: int, steps: int, i: int) -> float:
+        """The chance to come from a token to the text behind span i with so many steps."""
+        return 1.0 if after[i] is None else powers[steps, token, after[i]]
+
+    # rest[i][m]: weight of all ways to put m tokens into the spans from i on
+    rest = np.zeros((count + 1, total + 1))
+    rest[count, 0] = 1.0
+    for i in range(count - 1, -1, -1):
+        for m in range(1, total + 1):
+            rest[i, m] = sum(reach(seen[i][-1], n + 1, i) * rest[i + 1, m - n] for n in range(1, m + 1))
+    losses, left = [0.0], total
+    for i, span in enumerate(spans):
+        last = seen[i][-1]
+        for k, token in enumerate((*span, None)):
+            onward = np.zeros(chain.states)  # by the token that comes next
+            for n in range(left):  # tokens of this span behind it
+                ways = np.ones(chain.states) if after[i] is None else powers[n + 1, :, after[i]]
+                onward += ways * rest[i + 1, left - 1 - n]
+            go_on = chain.P[last] * onward
+            end = reach(last, 1, i) * rest[i + 1, left] if k else 0.0
+            chosen = end if token is None else go_on[token]
+            losses.append(-np.log(chosen / (go_on.sum() + end)))
+            if token is not None:
+                last, left = token, left - 1
+    return np.array(losses)
+
+
+def evidence(
+    chain: Chain,
+    observed: np.ndarray,
+    *,
+    vocab_size: int,
+    rate: float,
+    shares: Sequence[float] = (0.8, 0.1, 0.1),
+    mask: int = NONE,
+) -> np.ndarray:
+    """log p of texts that MaskedLM has masked, as `masked` takes them; below -1 is behind a row's end.  [B, T] -> [B]"""
+    emission, _ = _emissions(chain, observed, vocab_size, rate, shares, mask)
+    emission[observed < NONE] = 1.0
+    result, state = np.zeros(len(observed)), np.tile(chain.start, (len(observed), 1))
+    for t in range(observed.shape[1]):
+        weight = state * emission[:, t]
+        total = weight.sum(1, keepdims=True)
+        result += np.log(total[:, 0])
+        state = (weight / total) @ chain.P
+    return result
+
+
+def _emissions(
+    chain: Chain, observed: np.ndarray, vocab_size: int, rate: float, shares: Sequence[float], mask: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """p(what is seen | state) of a token that may have been chosen, and of one that was.  [B, T, K] each"""
+    hide, random, same = shares
+    unit = np.eye(chain.states)
+    is_state = (observed >= 0) & (observed < chain.states)
+    itself = np.where(is_state[..., None], unit[np.where(is_state, observed, 0)], 0.0)  # y = x
+    hidden = observed == mask
+    unlabelled = (1 - rate + rate * same) * itself + rate * random / vocab_size
+    labelled = same * itself + random / vocab_size
+    unlabelled[hidden], labelled[hidden] = rate * hide, hide
+    return unlabelled, labelled
 
 
 def _two_classes(a: np.ndarray, b: np.ndarray) -> tuple[float, float]:

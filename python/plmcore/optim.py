@@ -112,9 +112,9 @@ class Optimizer:
         """lr, and per parameter, by number, the count of its steps and its moments as arrays. It restores the optimiser exactly."""
         return {k: np.array(v.numpy()) if isinstance(v, Tensor) else v for k, v in self._state()}
 
-    def snapshot(self) -> dict[str, Any]:
-        """The same with tensors: copied by all threads, into memory that the next snapshot finds again."""
-        return {k: ops.copy(v) if isinstance(v, Tensor) else v for k, v in self._state()}
+    def live_state(self) -> dict[str, Any]:
+        """The same with the moments themselves, which change with the next step."""
+        return dict(self._state())
 
     def _state(self) -> Iterator[tuple[str, Any]]:
         yield "lr", self.lr
@@ -346,8 +346,9 @@ class EMA:
     def state_dict(self) -> dict[str, Any]:
         return {str(i): np.array(a.numpy()) for i, a in enumerate(self.averages)}
 
-    def snapshot(self) -> dict[str, Tensor]:
-        return {str(i): ops.copy(a) for i, a in enumerate(self.averages)}
+    def live_state(self) -> dict[str, Tensor]:
+        """The averages themselves, which change with the next step."""
+        return {str(i): a for i, a in enumerate(self.averages)}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         if set(state) != {str(i) for i in range(len(self.averages))}:

@@ -20,6 +20,6 @@ def test_guide(tmp_path, monkeypatch, capsys):
     names = {}
     for block in blocks:
         exec(compile(block, str(GUIDE), "exec"), names)
-    assert len(blocks) == 5
+    assert len(blocks) == 6
     assert names["found"].found.tolist() == [True, False]
     assert names["found"].clean.tolist() == [1] and "GLUE     89.5  without cola" in capsys.readouterr().out

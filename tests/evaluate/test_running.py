@@ -114,3 +114,18 @@ def test_bad_command(folder, file, arguments, status, message):
     command = [sys.executable, "-m", "plmcore", "evaluate", str(folder), str(file), *arguments]
     r = subprocess.run(command, capture_output=True, text=True, timeout=300, env=os.environ)
     assert r.returncode == status and message in r.stderr and "Traceback" not in r.stderr
+
+
+def test_few_shot(folder, tmp_path, capsys):
+    """From files and from the command: as the call does it."""
+    records = [{"question": "the cat", "answer": "sat"}, {"question": "the dog", "answer": "ran"}]
+    test, shots = lines(tmp_path / "test.jsonl", *records), lines(tmp_path / "shots.jsonl", *records)
+    got = plm.evaluate(folder, test, "few-shot", shots=shots, k=1, template="{question}:", max_new_tokens=3)
+    assert got["records"] == 2 and got["shots"] <= 1 and {"exact_match", "f1"} <= got.keys()
+    command = ["evaluate", str(folder), str(test), "--task", "few-shot", "--max-new-tokens", "3", "--json"]
+    assert cli.main([*command, "--shots", str(shots), "--k", "1", "--template", r"{question}:"]) == 0
+    assert json.loads(capsys.readouterr().out) == got
+    assert cli.main([*command, "--shots", str(shots)]) == 1
+    assert "k says how many of the shots" in capsys.readouterr().err
+    assert cli.main([*command, "--stride", "3"]) == 2
+    assert "--stride means nothing to few-shot" in capsys.readouterr().err

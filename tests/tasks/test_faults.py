@@ -1,11 +1,14 @@
 """What can be wrong with the data of a fine-tuning run, and runs that are stopped."""
 
 import json
+import pathlib
 
+import killing
 import plmcore as plm
 import pytest
 import samples
 from plmcore import cli
+from plmcore.train import run_directory
 from plmcore.train.settings import SettingError
 
 FAST = ["data.length=32", "data.batch=16", "optim.lr=3e-3"]
@@ -99,6 +102,30 @@ def test_tasks_and_settings_that_there_are_not(directory, table, tmp_path, capsy
     assert "there is no 'nowhere.tsv'" in capsys.readouterr().err
     assert cli.main(["finetune", "--task", "pair", "--train", str(train), "--out", str(tmp_path / "e")]) == 1
     assert "finetune needs a model directory" in capsys.readouterr().err
+
+
+KILLS = 9
+
+
+def test_a_run_killed_often_ends_with_the_same_bits(directory, table, tmp_path):
+    """With the average of the weights, noise on them and layers that thaw: all of it comes out of the checkpoint."""
+    train, dev = table("train.tsv", samples.reviews(64)), table("dev.tsv", samples.reviews(16, 64))
+    undisturbed, killed = tmp_path / "a", tmp_path / "b"
+    script = pathlib.Path(__file__).with_name("killed_finetune.py")
+
+    def start(out):
+        return killing.start(script, directory("bert"), train, dev, out)
+
+    whole = start(undisturbed)
+    inside = killing.kill_often(lambda: start(killed), killed, KILLS)
+    assert inside >= KILLS // 3
+    again = start(killed)
+    assert again.wait(240) == 0, again.stderr.read().decode()
+    assert whole.wait(240) == 0, whole.stderr.read().decode()
+    for name in ("final/model.safetensors", "scores.json", "dev-predictions.jsonl"):
+        assert (undisturbed / name).read_bytes() == (killed / name).read_bytes(), name
+    steps = [[m["step"] for m in run_directory.read_metrics(f / "metrics.jsonl")] for f in (undisturbed, killed)]
+    assert steps[0] == steps[1]
 
 
 class Stop(Exception):

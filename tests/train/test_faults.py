@@ -1,12 +1,12 @@
 """Runs that are killed, full disks, damaged files."""
 
+import contextlib
 import os
 import pathlib
-import signal
-import subprocess
-import sys
-import time
+import shutil
+import tempfile
 
+import killing
 import numpy as np
 import pytest
 from plmcore import train
@@ -18,51 +18,13 @@ STEPS, KILLS = 120, 20
 
 
 def start(folder, *args):
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(HERE), *sys.path])}
-    return subprocess.Popen(
-        [sys.executable, HERE / "killed_run.py", folder, str(STEPS), *map(str, args)],
-        env=environment,
-        stderr=subprocess.PIPE,
-    )
-
-
-def until(condition, process, seconds=60.0):
-    """Waits for the condition; False if the process ends first."""
-    end = time.monotonic() + seconds
-    while not condition():
-        if process.poll() is not None:
-            return False
-        assert time.monotonic() < end, "the run hangs"
-        time.sleep(0.0002)
-    return True
-
-
-def unfinished(folder):
-    return list((folder / "checkpoints").glob(".step-*.tmp")) if (folder / "checkpoints").exists() else []
-
-
-def kill(process):
-    process.send_signal(signal.SIGKILL)
-    process.communicate()
+    return killing.start(HERE / "killed_run.py", folder, STEPS, *args)
 
 
 def test_a_run_killed_twenty_times_ends_with_the_same_bits(tmp_path):
     undisturbed, killed = tmp_path / "a", tmp_path / "b"
     whole = start(undisturbed)
-    rng = np.random.default_rng(0)
-    inside = 0
-    for i in range(KILLS):
-        process = start(killed)
-        if i % 2:  # while a checkpoint is being written
-            assert until(lambda: unfinished(killed), process), "the run ended before it was killed often enough"
-            time.sleep(rng.uniform(0, 0.004))
-        else:
-            alive = killed / "alive"
-            alive.unlink(missing_ok=True)
-            assert until(alive.exists, process)
-            time.sleep(rng.uniform(0, 0.02))
-        kill(process)
-        inside += bool(unfinished(killed))
+    inside = killing.kill_often(lambda: start(killed), killed, KILLS)
     assert inside >= KILLS // 3
     process = start(killed)
     assert process.wait(120) == 0 and whole.wait(120) == 0, process.stderr.read().decode()
@@ -93,20 +55,52 @@ def test_no_space_left(tmp_path, monkeypatch):
     with train.RunDirectory(tmp_path, quiet=True) as d:
         with pytest.raises(OSError, match="No space left on device"):
             trainer(directory=d, save_every=2).run()
-        assert d.newest().step == 2 and not unfinished(tmp_path)
+        assert d.newest().step == 2 and not killing.unfinished(tmp_path)
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="the superuser may write everywhere")
-def test_a_directory_that_may_not_be_written(tmp_path):
-    with train.RunDirectory(tmp_path, quiet=True) as d:
+@contextlib.contextmanager
+def ordinary_user():
+    """The superuser may write everywhere: inside, such a process counts as nobody."""
+    root = os.geteuid() == 0
+    if root:
+        os.seteuid(65534)
+    try:
+        yield
+    finally:
+        if root:
+            os.seteuid(0)
+
+
+@pytest.fixture
+def open_folder():
+    """A folder below which another user finds what is there, unlike tmp_path."""
+    folder = pathlib.Path(tempfile.mkdtemp())
+    folder.chmod(0o755)
+    yield folder
+    shutil.rmtree(folder)
+
+
+def test_a_directory_that_may_not_be_written(open_folder):
+    with train.RunDirectory(open_folder, quiet=True) as d:
         trainer(directory=d, save_every=2, steps=2).run()
         d.checkpoints.chmod(0o500)
+        (open_folder / "metrics.jsonl").chmod(0o666)
+        os.chown(d.checkpoints, 65534 if os.geteuid() == 0 else -1, -1)
         try:
-            with pytest.raises(PermissionError):
+            with ordinary_user(), pytest.raises(PermissionError):
                 trainer(directory=d, save_every=2, steps=4).run()
             assert d.newest().step == 2
         finally:
             d.checkpoints.chmod(0o700)
+
+
+def test_a_run_that_may_not_begin_where_it_is_told(open_folder):
+    open_folder.chmod(0o555)
+    try:
+        with ordinary_user(), pytest.raises(PermissionError, match="run"):
+            train.RunDirectory(open_folder / "run", quiet=True)
+    finally:
+        open_folder.chmod(0o755)
 
 
 def test_every_checkpoint_damaged_is_an_error_that_names_them(tmp_path):

@@ -73,3 +73,18 @@ def test_the_last_good_checkpoint_is_found_and_the_damage_told(tmp_path):
         file.write_bytes(data)
         assert d.newest().step == 2
         assert "left aside: " in (tmp_path / "log.txt").read_text() and "SHA-256" in (tmp_path / "log.txt").read_text()
+
+
+def test_what_is_begun(tmp_path):
+    """A directory that is absent, empty, or has the log of a run that could not begin may take a new run; another only goes on."""
+    begun = run_directory.begun
+    new = tmp_path / "new"
+    assert begun(new, False) is None and begun(new, True) is None
+    new.mkdir()
+    (new / run_directory.LOG).write_text("no text\n")
+    (new / ".lock").touch()
+    assert begun(new, False) is None and begun(new, True) is None
+    (new / run_directory.CONFIG).write_text("")
+    assert begun(new, True) == new / run_directory.CONFIG
+    with pytest.raises(FileExistsError, match="is not empty; --resume goes on with the run in it"):
+        begun(new, False)

@@ -15,6 +15,7 @@ OPTIONS = {
     "perplexity": ("window", "stride", "start", "source", "batch_tokens"),
     "last-word": ("start", "batch_tokens"),
     "choices": ("start", "batch_tokens", "normalise"),
+    "few-shot": ("shots", "k", "template", "instruction", "normalise", "max_new_tokens", "num_beams", "seed"),
 }
 EXAMPLES = """\
 examples:
@@ -22,6 +23,8 @@ examples:
   python -m plmcore evaluate t5-dir test.de --source test.en           perplexity of each line given its source
   python -m plmcore evaluate gpt2-dir lambada.jsonl --task last-word   accuracy of the last word, from {"text": ...} lines
   python -m plmcore evaluate gpt2-dir swag.jsonl --task choices        accuracy, from {"context", "choices", "label"} lines
+  python -m plmcore evaluate gpt2-dir test.jsonl --task few-shot --shots train.jsonl --k 4 --template "Q: {question}\\nA:"
+                                                                       answers that are written, or chosen, after four solved examples
 """
 
 
@@ -48,7 +51,26 @@ def add_parser(commands: Any) -> None:
     )
     add("--batch-tokens", type=int, metavar="N", help="tokens that run together (default: 4096)")
     add("--normalise", metavar="HOW", help="of choices: sum, tokens, characters, bytes or context (default: sum)")
+    add("--shots", type=pathlib.Path, metavar="FILE", help="of few-shot: solved examples, one JSON object per line")
+    add("--k", type=int, metavar="K", help="of few-shot: how many of them stand before each record")
+    add(
+        "--template",
+        type=unescaped,
+        metavar="TEXT",
+        help=r"of few-shot: 'Q: {question}\nA:'; {...} are fields of the records, \n begins a line",
+    )
+    add("--instruction", type=unescaped, metavar="TEXT", help="of few-shot: what stands before everything")
+    add("--max-new-tokens", type=int, metavar="N", help="of few-shot: tokens of an answer at most (default: 16)")
+    add(
+        "--beams", dest="num_beams", type=int, metavar="N", help="of few-shot: beams for an answer (default: 1, greedy)"
+    )
+    add("--seed", type=int, metavar="S", help="of few-shot: which examples are drawn (default: 0)")
     add("--json", action="store_true", help="print one JSON object")
+
+
+def unescaped(text: str) -> str:
+    """Line breaks and tabs may be written as \\n and \\t, which a shell makes hard to type."""
+    return text.replace("\\n", "\n").replace("\\t", "\t")
 
 
 def run(args: argparse.Namespace) -> int:

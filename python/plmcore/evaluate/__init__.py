@@ -12,6 +12,7 @@ _ON_FIRST_USE = {
     "contamination": "ngrams",
     "continuations": "choices",
     "decascore": "benchmarks",
+    "few_shot": "prompting",
     "glue": "benchmarks",
     "glue_table": "benchmarks",
     "last_words": "choices",

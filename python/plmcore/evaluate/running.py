@@ -77,11 +77,30 @@ def choices(lm: LanguageModel, paths: Sequence[pathlib.Path], **options: Any) ->
     return {"accuracy": found.accuracy, "records": len(records)}
 
 
+def few_shot(
+    lm: LanguageModel,
+    paths: Sequence[pathlib.Path],
+    *,
+    shots: str | os.PathLike[str] | None = None,
+    **options: Any,
+) -> dict[str, Any]:
+    """JSON objects with the fields of the template, and choices with label, or answer; `shots` is a file of solved ones."""
+    from plmcore.evaluate.prompting import few_shot
+
+    solved = [] if shots is None else [record for record, _ in json_lines([pathlib.Path(shots)])]
+    records = [record for record, _ in json_lines(paths)]
+    if solved and "k" not in options:
+        raise ArgumentError("evaluate: k says how many of the shots stand before each record")
+    found = few_shot(lm, records, solved, **options)
+    return {**found.scores, "records": len(records), "shots": sum(found.shots) / len(records)}
+
+
 # name -> function (model, files, **options) -> scores by name. A kind of fine-tuned model adds its own here.
 TASKS: dict[str, Callable[..., dict[str, Any]]] = {
     "perplexity": perplexity,
     "last-word": last_word,
     "choices": choices,
+    "few-shot": few_shot,
 }
 
 

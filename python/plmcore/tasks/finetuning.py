@@ -60,22 +60,15 @@ def finetune(
         | {"columns": columns and list(columns), "labels": labels and list(labels)},
         "train": {"epochs": epochs, "steps": steps, "save_every": save_every},
     }
-    begun = out / run_directory.CONFIG
-    if resume and begun.exists():
+    begun = run_directory.begun(out, resume)
+    if begun is not None:
         chosen = task_settings.resumed(begun, given, config, changes)
     else:
-        if not resume and has_run(out):
-            raise FileExistsError(f"'{out}' is not empty; --resume goes on with the run in it")
         chosen = task_settings.new(given, config, changes)
     task_data = TaskData(chosen)
     task_data.check()
     with RunDirectory(out, quiet=quiet) as run:
         return _Finetuning(run, chosen, task_data, callbacks)()
-
-
-def has_run(folder: pathlib.Path) -> bool:
-    """Whether there is more than the log of a run that could not begin."""
-    return folder.is_dir() and any(p.name not in (".lock", run_directory.LOG) for p in folder.iterdir())
 
 
 class _Finetuning:

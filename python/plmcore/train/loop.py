@@ -24,6 +24,7 @@ from plmcore.autograd import STORED, stored_activations
 from plmcore.train import batching, checkpoint, nonfinite, schedules
 from plmcore.train.interrupts import Interrupted, Interrupts
 from plmcore.train.run_directory import RunDirectory
+from plmcore.train.snapshot import Snapshot
 
 Metrics = dict[str, float]
 
@@ -92,6 +93,7 @@ class Trainer:
         self.recent = [0.0, 0, 0, 0.0]  # since the last line of metrics: losses, steps, tokens, seconds
         self.stopped: str | None = None
         self._saved: int | None = None
+        self._snapshot = Snapshot()
 
     # ---- the loop ----
 
@@ -113,6 +115,8 @@ class Trainer:
         metrics["seconds"] = time.perf_counter() - start
         self.step += 1
         self.seconds += metrics["seconds"]
+        if self.directory is not None and self.save_every is not None and not self._snapshot.prepared:
+            self._snapshot.prepare({k: v for k, v in self._live().items() if isinstance(v, Tensor)})
         for i, key in enumerate(("loss", None, "tokens", "seconds")):
             self.recent[i] += metrics[key] if key else 1
         self.score = None
@@ -222,16 +226,25 @@ class Trainer:
         """A checkpoint of this moment. It is written beside the steps that follow; an error of the writing comes with the next one."""
         if self.directory is None or self.save_every is None or self._saved == self.step:
             return
-        parts = {
-            "weights": _copies(self.model.state_dict()),
-            "optimizer": {
-                k: v if isinstance(v, Tensor) else np.asarray(v) for k, v in self.optimizer.snapshot().items()
-            },
-        }
-        if self.average is not None:
-            parts["average"] = self.average.snapshot()
+        self.directory.finish()  # the last copy is in the same memory
+        live = self._live()
+        taken = self._snapshot.take({key: v for key, v in live.items() if isinstance(v, Tensor)})
+        parts: dict[str, dict[str, Tensor | np.ndarray]] = {part: {} for part, _ in live}
+        for (part, name), value in live.items():
+            parts[part][name] = taken.get((part, name), value)
         self.directory.save(self.step, parts, self.state(), self.keep)
         self._saved = self.step
+
+    def _live(self) -> dict[tuple[str, str], Tensor | np.ndarray]:
+        """What a checkpoint holds, by file and name: the tensors themselves, and numbers as arrays."""
+        parts = {"weights": self.model.state_dict(), "optimizer": self.optimizer.live_state()}
+        if self.average is not None:
+            parts["average"] = self.average.live_state()
+        return {
+            (part, name): v if isinstance(v, Tensor) else np.asarray(v)
+            for part, values in parts.items()
+            for name, v in values.items()
+        }
 
     def state(self) -> dict[str, Any]:
         return {

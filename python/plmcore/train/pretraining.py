@@ -63,19 +63,13 @@ def pretrain(
         },
         "train": {"steps": steps, "save_every": save_every},
     }
-    begun = out / run_directory.CONFIG
-    if resume and begun.exists():
+    begun = run_directory.begun(out, resume)
+    if begun is not None:
         chosen = run_settings.resumed(begun, given, config, changes)
     else:
-        if _files_in(out) and not resume:
-            raise FileExistsError(f"'{out}' is not empty; --resume goes on with the run in it")
         chosen = run_settings.new(given, config, changes)
     with RunDirectory(out, quiet=quiet) as run:
         return _Pretraining(run, chosen, callbacks)()
-
-
-def _files_in(folder: pathlib.Path) -> list[str]:
-    return [p.name for p in folder.iterdir() if p.name != ".lock"] if folder.is_dir() else []
 
 
 class _Pretraining:

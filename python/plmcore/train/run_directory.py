@@ -140,6 +140,18 @@ class RunDirectory:
         return found
 
 
+def begun(path: pathlib.Path, resume: bool) -> pathlib.Path | None:
+    """The config.toml of the run that is to go on in a directory, None where one is to begin. Without `resume` a run that is there is an error."""
+    config = path / CONFIG
+    if resume:
+        return config if config.exists() else None
+    if path.is_dir() and any(
+        p.name not in (".lock", LOG) for p in path.iterdir()
+    ):  # more than the log of one that could not begin
+        raise FileExistsError(f"'{path}' is not empty; --resume goes on with the run in it")
+    return None
+
+
 def read_metrics(file: pathlib.Path, cut_off: bool = False) -> list[dict[str, Any]]:
     """The lines of a metrics.jsonl. `cut_off`: a last line without its end, of a killed run, is left out."""
     if not file.exists():

@@ -1,0 +1,62 @@
+"""The experiments by name: how each is run, with which seeds, and what must come out."""
+
+from __future__ import annotations
+
+import pathlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+from learning import copying, markov_runs, shakespeare, transfer, translation
+
+Found = dict[str, float]
+NEAR = 0.02  # of the best possible loss
+BAYES = 0.01  # of the best possible accuracy
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """`run` takes the data folder, a folder that the seeds of one experiment share, and the seed; `holds` judges what it found."""
+
+    group: str
+    run: Callable[[pathlib.Path, pathlib.Path, int], Found]
+    holds: Callable[[Found], bool]
+    target: str
+    seeds: tuple[int, ...] = (0, 1, 2)
+    needs_data: bool = True
+    nightly: bool = False
+
+
+def near_optimum(found: Found) -> bool:
+    """Close to the best possible loss, and not below it, which only a leak could bring about; pairs by their accuracy."""
+    if "Bayes" in found:
+        return found["above"] >= 0 and found["accuracy"] >= found["Bayes"] - BAYES
+    return 0 <= found["above"] <= NEAR
+
+
+def helps(found: Found) -> bool:
+    return all(found[f"{name}, pre-trained"] > found[f"{name}, from scratch"] for name in transfer.TASKS)
+
+
+def _markov(name: str) -> Experiment:
+    pairs = markov_runs.CASES[name].pairs
+    target = "accuracy within 1 point of Bayes's" if pairs else "within 2 % of the optimum"
+    return Experiment(
+        "markov", lambda data, folder, seed: markov_runs.run(name, seed), near_optimum, f"{target}, loss never below", needs_data=False,
+    )  # fmt: skip
+
+
+EXPERIMENTS: dict[str, Experiment] = {
+    "shakespeare": Experiment("shakespeare", shakespeare.run, lambda f: 1.80 <= f["validation loss"] <= 1.95, "1.80 to 1.95", seeds=(1337,)),
+    **{name: _markov(name) for name in markov_runs.CASES},
+    **{
+        name: Experiment("copying", partial(lambda name, data, folder, seed: copying.run(name, seed), name), lambda f: f["exact"] >= 0.99, "at least 0.99", needs_data=False)
+        for name in copying.ORDERS
+    },
+    **{
+        f"transfer, {title}": Experiment("transfer", partial(transfer.run, family), helps, "pre-trained above from scratch")
+        for family, title in (("gpt2", "GPT-2"), ("bert", "BERT"))
+    },
+    "translation, short": Experiment("translation", partial(translation.run, "translation, short"), lambda f: f["BLEU"] >= 10, "at least 10", seeds=(0,)),
+    "translation": Experiment("translation", partial(translation.run, "translation"), lambda f: f["BLEU"] >= 34, "at least 34", seeds=(0,), nightly=True),
+}  # fmt: skip

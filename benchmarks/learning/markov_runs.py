@@ -1,0 +1,237 @@
+"""Every pre-training objective on text of a Markov chain, held to the best that any model could do on the same held-out batches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import plmcore as plm
+from markov import Chain, States, optimum
+from plmcore import data, models, objectives, optim, train
+from plmcore.objectives.span_corruption import raw_length
+from plmcore.train import batching, schedules
+
+STATES, WIDTH, HEADS, LENGTH = 20, 64, 4, 16
+SHALLOW, DEEP = (
+    1,
+    2,
+)  # layers: where a token and its neighbours say all, and where what they say must be brought together first
+SPREAD = 0.1  # of fresh weights: the published 0.02 is for wider models, and such narrow ones take long to leave it
+SENTENCE, DOCUMENT = 4, 32  # tokens of a sentence; sentences of a document, for pairs
+TEXT, HELD_OUT = 500_000, 60_000  # tokens
+BATCH, SCORED = 128, 256  # rows of a step and of a held-out batch
+FAR = -9  # for optimum.evidence: behind the end of a row
+
+ENCODER = dict(hidden_size=WIDTH, num_hidden_layers=SHALLOW, num_attention_heads=HEADS, intermediate_size=4 * WIDTH, max_position_embeddings=64,
+               hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0, initializer_range=SPREAD)  # fmt: skip
+STACKS = dict(d_model=WIDTH, encoder_layers=DEEP, decoder_layers=DEEP, encoder_attention_heads=HEADS, decoder_attention_heads=HEADS, encoder_ffn_dim=4 * WIDTH,
+              decoder_ffn_dim=4 * WIDTH, max_position_embeddings=64, dropout=0.0, attention_dropout=0.0, activation_dropout=0.0, init_std=SPREAD)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Case:
+    """`best` gives the best loss of every label of a batch; of pairs, `pairs` the log odds of label 1 for every row."""
+
+    family: str
+    head: str
+    config: dict[str, Any]
+    objective: str
+    settings: dict[str, Any]
+    steps: int
+    best: Callable[[Chain, States, dict], np.ndarray]
+    lr: float = 3e-3
+    layout: str = "bert"
+    sentinels: int = 0
+    body: int = LENGTH  # tokens of text in an example
+    pairs: str | None = None  # the label of a pair
+    special: dict[str, str] = field(default_factory=dict)  # config key -> role of a token
+
+
+def of_causal(chain: Chain, tokens: States, batch: dict) -> np.ndarray:
+    states = batch["input_ids"] - tokens.first
+    return -np.log(chain.P[states[:, :-1], states[:, 1:]]).ravel()
+
+
+def observed_states(tokens: States, ids: np.ndarray) -> np.ndarray:
+    """As optimum.masked takes them: other special tokens are numbers that are no states."""
+    return np.where(ids == tokens.mask_token_id, optimum.NONE, np.where(ids < tokens.first, STATES, ids - tokens.first))
+
+
+def of_masked(chain: Chain, tokens: States, batch: dict) -> np.ndarray:
+    ids, labels = (batch[name][:, 1:-1] for name in ("input_ids", "labels"))
+    labels = np.where(labels == -100, -100, labels - tokens.first)
+    return optimum.masked(chain, observed_states(tokens, ids), labels, vocab_size=tokens.vocab_size)
+
+
+def of_permutation(chain: Chain, tokens: States, batch: dict) -> np.ndarray:
+    text = batch["input_ids"] >= tokens.first
+    states = batch["input_ids"] - tokens.first
+    return optimum.permutation(chain, states, batch["perm_mask"], batch["target_mapping"], text)
+
+
+def of_spans(chain: Chain, tokens: States, batch: dict) -> np.ndarray:
+    return np.concatenate(
+        [
+            optimum.corrupted_spans(chain, between(tokens, seen), between(tokens, labels)[1:])
+            for seen, labels in zip(batch["input_ids"], batch["labels"], strict=True)
+        ]
+    )
+
+
+def between(tokens: States, ids: np.ndarray) -> list[list[int]]:
+    """Runs of states, cut at sentinels; the end token ends all."""
+    runs: list[list[int]] = [[]]
+    for i in ids.tolist():
+        if i in (tokens.eos_token_id, tokens.pad_token_id, -100):
+            break
+        runs[-1].append(i - tokens.first) if i >= tokens.first else runs.append([])
+    return runs
+
+
+def of_infilling(chain: Chain, tokens: States, batch: dict) -> np.ndarray:
+    """With a mask for each hidden token the places agree: what is seen costs nothing, what is hidden is known on its left as far as it was
+    written, and on its right where the next seen token stands."""
+    labels, visible = batch["labels"], batch["input_ids"] >= tokens.first
+    losses = np.zeros(labels.shape)
+    row, place = np.nonzero((batch["input_ids"] == tokens.mask_token_id) & (labels >= tokens.first))
+    text = labels >= tokens.first
+    places = np.arange(labels.shape[1])
+    known = text[row] & ((places < place[:, None]) | (visible[row] & (places > place[:, None])))
+    losses[row, place] = optimum.seen(chain, (labels - tokens.first)[row], place, known)
+    return losses.ravel()
+
+
+def segments(tokens: States, batch: dict) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """The states of both segments of every row, as they are seen."""
+    states = observed_states(tokens, batch["input_ids"])
+    second = batch["token_type_ids"] == 1
+    first = ~second & (batch["attention_mask"] == 1)
+    return [s[m][1:-1] for s, m in zip(states, first)], [s[m][:-1] for s, m in zip(states, second)]
+
+
+def log_evidence(chain: Chain, tokens: States, rows: list[np.ndarray]) -> np.ndarray:
+    padded = np.full((len(rows), max(map(len, rows))), FAR)
+    for i, states in enumerate(rows):
+        padded[i, : len(states)] = states
+    return optimum.evidence(chain, padded, vocab_size=tokens.vocab_size, rate=0.15)
+
+
+def odds_of_order(chain: Chain, tokens: States, batch: dict) -> np.ndarray:
+    first, second = segments(tokens, batch)
+    in_order, swapped = ([np.concatenate(ab) for ab in zip(*both)] for both in ((first, second), (second, first)))
+    return log_evidence(chain, tokens, swapped) - log_evidence(chain, tokens, in_order)
+
+
+def odds_of_other(chain: Chain, tokens: States, batch: dict) -> np.ndarray:
+    """Of a B from elsewhere. It may be cut short by the end of its document, which tells: such a B never follows."""
+    first, second = segments(tokens, batch)
+    together = log_evidence(chain, tokens, [np.concatenate(ab) for ab in zip(first, second)])
+    apart = log_evidence(chain, tokens, first) + log_evidence(chain, tokens, second)
+    sentences = np.array([(LENGTH - len(a)) // SENTENCE for a in first])  # of a B that fills the room
+    whole = np.array([len(b) // SENTENCE for b in second]) == sentences
+    uncut = (DOCUMENT - sentences + 1) / DOCUMENT
+    return np.where(whole, apart - together + np.log(uncut), np.inf)
+
+
+CASES = {
+    "causal LM, GPT-2": Case(
+        "gpt2", "causal-lm", dict(n_embd=WIDTH, n_layer=SHALLOW, n_head=HEADS, n_positions=LENGTH, resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0),
+        "causal-lm", {}, 600, of_causal, layout="gpt2",
+    ),
+    "masked LM, BERT": Case("bert", "masked-lm", ENCODER, "masked-lm", {}, 3500, of_masked, lr=5e-3),
+    "masked LM, RoBERTa": Case(
+        "roberta", "masked-lm", ENCODER | dict(type_vocab_size=1, layer_norm_eps=1e-5), "masked-lm", {}, 3500, of_masked, lr=5e-3, layout="bart",
+    ),
+    "permutation LM, XLNet": Case(
+        "xlnet", "causal-lm", dict(d_model=WIDTH, n_layer=SHALLOW, n_head=HEADS, d_inner=4 * WIDTH, dropout=0.0, mem_len=None, initializer_range=SPREAD),
+        "permutation-lm", dict(alpha=3), 2500, of_permutation, lr=5e-3, layout="xlnet",
+    ),
+    "span corruption, T5": Case(
+        "t5", "seq2seq-lm", dict(d_model=WIDTH, num_layers=DEEP, num_heads=HEADS, d_kv=WIDTH // HEADS, d_ff=4 * WIDTH, dropout_rate=0.0),
+        "span-corruption", dict(rate=0.3), 2000, of_spans, layout="t5", sentinels=8, body=raw_length(LENGTH, 0.3)[0], special=dict(decoder_start_token_id="pad"),
+    ),
+    "infilling, BART": Case(
+        "bart", "seq2seq-lm", STACKS, "denoising", dict(noise="infilling", replace=-1), 2500, of_infilling, layout="bart",
+        special=dict(decoder_start_token_id="eos", bos_token_id="bos"),
+    ),
+    "next sentence, BERT": Case(
+        "bert", "pretraining", ENCODER | dict(num_hidden_layers=DEEP), "next-sentence", dict(short=0.0), 2500, odds_of_other, pairs="next_sentence_label",
+    ),
+    "sentence order, ALBERT": Case(
+        "albert", "pretraining", ENCODER | dict(embedding_size=WIDTH, num_hidden_layers=DEEP), "sentence-order", dict(short=0.0), 2500, odds_of_order, pairs="sentence_order_label",
+    ),
+}  # fmt: skip
+
+
+def make_objective(case: Case, chain: Chain, tokens: States, size: int, seed: int) -> objectives.Objective:
+    """The objective over a new text of about `size` tokens."""
+    if case.pairs:
+        each = SENTENCE * DOCUMENT
+        corpus = chain.corpus(size // each, each, first=tokens.first, sentence=SENTENCE, seed=seed)
+        return objectives.make(case.objective, corpus, tokens, length=LENGTH + 3, **case.settings)
+    corpus = chain.corpus(size // case.body, case.body, first=tokens.first, seed=seed)
+    length = LENGTH if case.family == "t5" else LENGTH + len(tokens.build(np.zeros(0, np.int64))[0])
+    return objectives.make(case.objective, corpus, tokens, length=length, packing="documents", **case.settings)
+
+
+def run(name: str, seed: int, *, steps: int | None = None, held_out: int = HELD_OUT) -> dict[str, float]:
+    """Trains one model; the loss on held-out text, and the best one on the same."""
+    case = CASES[name]
+    chain = Chain.random(STATES, 0.3, seed)
+    tokens = States(case.layout, STATES, case.sentinels)
+    batches = data.Batches(make_objective(case, chain, tokens, TEXT, 2 * seed + 1), BATCH, seed=seed)
+    special = {"pad_token_id": "pad", "eos_token_id": "eos"} | case.special
+    config = models.config_from_dict(
+        {"model_type": case.family, "vocab_size": tokens.vocab_size, **case.config}
+        | {key: getattr(tokens, f"{role}_token_id") for key, role in special.items()}
+    )
+    plm.seed(seed)
+    model = models.build(config, case.head)
+    steps = steps or case.steps
+    groups = train.parameter_groups(model, lr=case.lr, weight_decay=0.01)
+    schedule = schedules.cosine(steps=steps, warmup=steps // 20)
+    optimizer = optim.AdamW(groups, lr=case.lr, betas=(0.9, 0.98))
+    ahead = batching.Ahead(batches)
+    train.Trainer(model, ahead, optimizer, steps=steps, schedule=schedule, seed=seed, clip_norm=1.0).run()
+    ahead.close()
+    unseen = data.Batches(
+        make_objective(case, chain, tokens, held_out, 2 * seed + 2), SCORED, seed=seed + 1, shuffle=False
+    )
+    count = unseen.steps_per_epoch(0)
+    score = of_pairs if case.pairs else of_labels
+    return score(case, chain, tokens, model.eval(), [unseen[i] for i in range(count)])
+
+
+def of_labels(case: Case, chain: Chain, tokens: States, model: Any, batches: list[dict]) -> dict[str, float]:
+    loss, best, labels = 0.0, 0.0, 0
+    mean = batching.MeanLoss(model)
+    for batch in batches:
+        each = case.best(chain, tokens, batch)
+        n = batching.labels_of(model, batch)
+        if len(each) != n:
+            raise ValueError(f"{len(each)} losses of {n} labels")
+        with plm.no_grad():
+            loss += mean(batch, (1.0, 1.0))[0].item() * n
+        best, labels = best + each.sum(), labels + n
+    loss, best = loss / labels, float(best) / labels
+    return {"loss": round(loss, 5), "optimum": round(best, 5), "above": round(loss / best - 1, 5), "labels": labels}
+
+
+def of_pairs(case: Case, chain: Chain, tokens: States, model: Any, batches: list[dict]) -> dict[str, float]:
+    """Of the question about the pair alone."""
+    found, odds, labels = [], [], []
+    for batch in batches:
+        with plm.no_grad():
+            out = model(**{k: plm.Tensor(v) for k, v in batch.items() if "label" not in k})
+        logits = (out.seq_relationship_logits if case.family == "bert" else out.sop_logits).numpy().astype(np.float64)
+        found.append(logits[:, 1] - logits[:, 0])
+        odds.append(case.best(chain, tokens, batch))
+        labels.append(batch[case.pairs])
+    found, odds, labels = (np.concatenate(x) for x in (found, odds, labels))
+    sign = 1 - 2 * labels
+    loss, best = (float(np.logaddexp(0.0, sign * x).mean()) for x in (found, odds))
+    accuracy, bayes = (float(((x > 0) == labels).mean()) for x in (found, odds))
+    return {"loss": round(loss, 5), "optimum": round(best, 5), "above": round(loss / best - 1, 5),
+            "accuracy": round(accuracy, 4), "Bayes": round(bayes, 4), "labels": len(labels)}  # fmt: skip

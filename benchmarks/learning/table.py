@@ -1,0 +1,102 @@
+"""The results as Markdown, between the markers of a page."""
+
+from __future__ import annotations
+
+import pathlib
+import statistics
+from collections.abc import Iterable, Sequence
+
+from learning import transfer
+from learning.experiments import EXPERIMENTS, Found
+
+BEGIN, END = "<!-- benchmarks/learning: begin -->", "<!-- benchmarks/learning: end -->"
+Results = dict[str, dict[str, Found]]  # experiment -> seed -> what was found
+
+
+def runs_of(results: Results, group: str) -> dict[str, list[Found]]:
+    """The runs of each experiment of a group that has some, in the order of the experiments."""
+    names = [name for name, e in EXPERIMENTS.items() if e.group == group and results.get(name)]
+    return {name: list(results[name].values()) for name in names}
+
+
+def rows(head: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
+    return "\n".join("| " + " | ".join(cells) + " |" for cells in (head, ["---"] * len(head), *lines))
+
+
+def each(runs: Sequence[Found], key: str, form: str = ".4f") -> str:
+    """The value of every seed."""
+    return ", ".join(format(r[key], form) for r in runs)
+
+
+def minutes(runs: Sequence[Found]) -> str:
+    return f"{statistics.mean(r['seconds'] for r in runs) / 60:.1f}"
+
+
+def mark(name: str, runs: Sequence[Found]) -> str:
+    return "yes" if all(EXPERIMENTS[name].holds(r) for r in runs) else "**no**"
+
+
+def markov(found: dict[str, list[Found]]) -> str:
+    lines = []
+    for name, runs in found.items():
+        pairs = "Bayes" in runs[0]
+        share = ", ".join(f"{r['accuracy']:.3f} of {r['Bayes']:.3f}" for r in runs) if pairs else "–"
+        above = ", ".join(f"{100 * r['above']:+.2f} %" for r in runs)
+        lines.append((name, each(runs, "loss"), each(runs, "optimum"), above, share, mark(name, runs), minutes(runs)))
+    return rows(("objective", "loss", "best possible", "above it", "accuracy", "holds", "minutes"), lines)
+
+
+def task_table(found: dict[str, list[Found]]) -> str:
+    lines = []
+    for name, runs in found.items():
+        for task in transfer.TASKS:
+            pre, scratch = ([100 * r[f"{task}, {start}"] for r in runs] for start in ("pre-trained", "from scratch"))
+            gain = statistics.mean(pre) - statistics.mean(scratch)
+            better = all(a > b for a, b in zip(pre, scratch, strict=True))
+            shown = (", ".join(f"{x:.1f}" for x in values) for values in (pre, scratch))
+            lines.append(
+                (name.partition(", ")[2], task, *shown, f"{gain:+.1f}", "yes" if better else "**no**", minutes(runs))
+            )
+    return rows(
+        ("model", "task", "pre-trained, %", "from scratch, %", "gain", "better with every seed", "minutes"), lines
+    )
+
+
+def single(found: dict[str, list[Found]], key: str) -> str:
+    lines = [
+        (name, each(runs, key), EXPERIMENTS[name].target, mark(name, runs), minutes(runs))
+        for name, runs in found.items()
+    ]
+    return rows(("experiment", key, "expected", "holds", "minutes"), lines)
+
+
+SECTIONS = (
+    ("shakespeare", "Tiny Shakespeare, nanoGPT's setting", lambda f: single(f, "validation loss")),
+    ("markov", "Markov chain of 20 states", markov),
+    ("copying", "Strings of 10 to 20 symbols, the Transformer", lambda f: single(f, "exact")),
+    ("transfer", "WikiText-2, then a task", task_table),
+    ("translation", "Multi30k, German to English", lambda f: single(f, "BLEU")),
+)
+
+
+def markdown(results: Results) -> str:
+    parts = []
+    for group, title, make in SECTIONS:
+        if found := runs_of(results, group):
+            parts += [f"### {title}", make(found)]
+    machines = sorted({f"{r['machine']}, {r['threads']} threads" for runs in results.values() for r in runs.values()})
+    waiting = [name for name in EXPERIMENTS if not results.get(name)]
+    parts.append(f"Minutes are those of one seed. Machines: {'; '.join(machines)}.")
+    if waiting:
+        parts.append(f"Not run yet: {'; '.join(waiting)}.")
+    return "\n\n".join(parts)
+
+
+def write(path: pathlib.Path, text: str) -> None:
+    """Puts the text between the markers of a page, which must have them."""
+    old = path.read_text(encoding="utf-8")
+    before, begin, rest = old.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not begin or not end:
+        raise SystemExit(f"{path} has no place for the tables: it needs the lines '{BEGIN}' and '{END}'")
+    path.write_text(f"{before}{begin}\n{text}\n{end}{after}", encoding="utf-8")

@@ -1,0 +1,103 @@
+"""The learning experiments, cut short: that each comes as near as so few steps allow, and never below what is possible; the page and its tables."""
+
+import importlib
+import json
+import pathlib
+import re
+import sys
+
+import numpy as np
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "benchmarks"))
+copying, experiments, markov_runs, table = (
+    importlib.import_module(f"learning.{name}") for name in ("copying", "experiments", "markov_runs", "table")
+)
+sys.path.remove(str(ROOT / "benchmarks"))
+
+
+@pytest.mark.parametrize("name", markov_runs.CASES)
+def test_no_objective_goes_below_the_optimum(name):
+    """Few steps of the real experiment: a loss below the best possible one would be a leak, one above guessing a bug."""
+    found = markov_runs.run(name, 0, steps=12, held_out=6_000)
+    guess = np.log(2 if "Bayes" in found else markov_runs.STATES + 20)
+    assert 0 < found["optimum"] < found["loss"] < 1.2 * guess
+
+
+def test_a_language_model_comes_near_the_optimum():
+    found = markov_runs.run("causal LM, GPT-2", 0, steps=100, held_out=20_000)
+    assert 0 <= found["above"] < 0.06
+
+
+def test_strings_and_their_turned_copies():
+    for order in (1, -1):
+        batch = copying.Strings(order, 3, rows=5)[2]
+        for ids, mask, labels in zip(*(batch[k] for k in ("input_ids", "attention_mask", "labels"))):
+            n = int(mask.sum())
+            assert 11 <= n <= 21 and ids[n - 1] == labels[n - 1] == copying.END
+            assert (labels[: n - 1] == ids[: n - 1][::order]).all()
+            assert (labels[n:] == -100).all() and (ids[n:] == copying.PAD).all()
+
+
+def test_short_strings_are_written_without_a_fault():
+    assert copying.run("reverse", 0, steps=300, rows=200, lengths=(2, 5))["exact"] >= 0.95
+
+
+RUN = {"seconds": 90.0, "threads": 2, "machine": "a machine"}
+RESULTS = {
+    "shakespeare": {"1337": {"validation loss": 1.9, **RUN}},
+    "causal LM, GPT-2": {"0": {"loss": 2.02, "optimum": 2.0, "above": 0.01, "labels": 9, **RUN}},
+    "sentence order, ALBERT": {
+        "0": {"loss": 0.5, "optimum": 0.4, "above": 0.2, "accuracy": 0.7, "Bayes": 0.8, "labels": 9, **RUN}
+    },
+    "copy": {"0": {"exact": 1.0, "strings": 9, **RUN}},
+    "transfer, BERT": {
+        str(seed): {f"{task}, {start}": value for task in ("SST-2", "TREC", "SNLI") for start, value in (("pre-trained", 0.8), ("from scratch", 0.7 + seed / 9))}
+        | {"pre-training loss": 3.0, **RUN}
+        for seed in (0, 1)
+    },
+}  # fmt: skip
+
+
+def test_tables(tmp_path):
+    text = table.markdown(RESULTS)
+    assert "| causal LM, GPT-2 | 2.0200 | 2.0000 | +1.00 % | – | yes | 1.5 |" in text
+    assert "0.700 of 0.800 | **no** |" in text
+    assert "| BERT | SST-2 | 80.0, 80.0 | 70.0, 81.1 | +4.4 | **no** | 1.5 |" in text
+    assert "Not run yet: " in text and "translation" in text
+    for block in text.split("\n\n"):
+        if block.startswith("|"):
+            assert len({line.count("|") for line in block.splitlines()}) == 1
+    page = tmp_path / "page.md"
+    page.write_text(f"before\n{table.BEGIN}\nold\n{table.END}\nafter\n")
+    for _ in range(2):
+        table.write(page, text)
+    assert page.read_text() == f"before\n{table.BEGIN}\n{text}\n{table.END}\nafter\n"
+    page.write_text("nothing")
+    with pytest.raises(SystemExit, match="has no place for the tables"):
+        table.write(page, text)
+
+
+def test_the_page_has_what_is_stored():
+    results = json.loads((ROOT / "benchmarks" / "learning" / "results.json").read_text())
+    assert set(results) <= set(experiments.EXPERIMENTS)
+    page = (ROOT / "docs" / "learning.md").read_text()
+    assert table.markdown(results) in page
+    for name, runs in results.items():
+        for seed, found in runs.items():
+            assert experiments.EXPERIMENTS[name].holds(found), f"{name}, seed {seed}: {found}"
+
+
+def test_what_holds():
+    holds = experiments.near_optimum
+    assert (
+        holds({"above": 0.0}) and holds({"above": 0.02}) and not holds({"above": 0.021}) and not holds({"above": -1e-4})
+    )
+    pair = {"above": 0.5, "accuracy": 0.795, "Bayes": 0.8}
+    assert holds(pair) and not holds(pair | {"accuracy": 0.78}) and not holds(pair | {"above": -0.1})
+
+
+def test_names_on_the_page_are_experiments():
+    for name in re.findall(r'benchmarks/learning "([^"]+)"', (ROOT / "docs" / "learning.md").read_text()):
+        assert name in experiments.EXPERIMENTS
