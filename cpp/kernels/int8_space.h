@@ -6,6 +6,7 @@
 
 namespace plmcore {
 
+constexpr int64_t kInt8FewRows = 32;   // up to here: the weights as they lie (few_rows.h), several rows at a time
 constexpr int64_t kInt8Depth = 512;    // of k at a time: a panel of B of that depth stays in L1
 constexpr int64_t kInt8Rows = 384;     // of A, at most, that pass over a panel: their depth stays in L2
 constexpr int64_t kInt8Columns = 768;  // of a tile at most

@@ -1,6 +1,6 @@
 // bfloat16 weights widen on their way into the product. int8 weights meet activations that are rounded here, a row at a time; the sums are
-// whole numbers, kept in y's memory until a tile is done and its scales, bias and activation are applied. Up to eight rows: one pass over
-// W.
+// whole numbers, kept in y's memory until a tile is done and its scales, bias and activation are applied. With few rows W is read where it
+// lies.
 #include "kernels/epilogue.h"
 #include "kernels/few_rows.h"
 #include "kernels/gemm.h"
@@ -57,7 +57,7 @@ static void int8_linear(const KernelArgs& args, int64_t M, int64_t N, int64_t K,
     }
   };
   const int8_t* w = args.in[1].as<int8_t>();
-  if (M <= kGemmFewRows) few_rows(M, N, K, q, ld, w, sums, [&](int64_t b, int64_t e) { epilogue(0, b, M, e - b); });
+  if (M <= kInt8FewRows) few_rows(M, N, K, q, ld, w, sums, [&](int64_t b, int64_t e) { epilogue(0, b, M, e - b); });
   else int8_gemm(args, M, N, K, q, ld, w, sums, epilogue);
 }
 

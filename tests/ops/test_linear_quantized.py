@@ -77,7 +77,7 @@ spec = OpSpec(
         ),
         (dict(x=(2, 5), weight=int8(4, 5)), r"an int8 weight needs a scale, .* int8\[4, 5\] without a scale"),
         (dict(x=(2, 5), weight=(4, 5), scale=(4,)), r"a bfloat16 weight has none; .* with a scale"),
-        (dict(x=(2, 5), weight=int8(4, 5), scale=(5,)), r"scale must be float32\[4\], got float32\[5\]"),
+        (dict(x=(2, 5), weight=int8(4, 5), scale=(5,)), r"scale must be \[4\], got \[5\]"),
         (dict(x=(2, 5), weight=int8(5), scale=(5,)), r"weight must be \[N, K\], got int8\[5\]"),
         (
             dict(x=np.ones((2, 5), int), weight=int8(4, 5), scale=(4,)),
@@ -94,7 +94,7 @@ def test_other_weights_are_refused():
         ops.linear_quantized(Tensor(np.ones((2, 5), np.float32)), Tensor(np.ones((4, 5), np.float32)))
 
 
-@pytest.mark.parametrize("M", [1, 2, 3, 5, 7, 8, 9, 13, 200, 300])
+@pytest.mark.parametrize("M", [1, 2, 3, 5, 7, 8, 9, 13, 33, 200, 400])
 @pytest.mark.parametrize("N, K", [(3, 1), (16, 16), (50, 33), (100, 511), (70, 1037)])
 def test_sums_are_exact(M, N, K):
     rng = np.random.default_rng(M * N + K)

@@ -171,6 +171,17 @@ def linear_packed(
     linear with a weight [N, K] that pack_weight has laid out. x [..., K] -> [..., N]; no gradient.
     """
 
+def linear_quantized(
+    x: Tensor,
+    weight: Tensor,
+    scale: Tensor | None | None = None,
+    bias: Tensor | None | None = None,
+    activation: str = "none",
+) -> Tensor:
+    """
+    linear with a weight int8 [N, K] and a scale [N], or bfloat16 [N, K]; the rest float32. x [..., K] -> [..., N]; no gradient.
+    """
+
 def reshape(x: Tensor, shape: Sequence[int | Dim]) -> Tensor:
     """
     The same elements in the same order under another shape; shares memory.
@@ -216,6 +227,11 @@ def scatter_add(x: Tensor, index: Tensor, updates: Tensor) -> Tensor:
 def embedding(weight: Tensor, ids: Tensor, sparse: bool = False) -> Tensor:
     """
     weight[ids]. weight [V, C]; ids int [...] -> [..., C]. sparse: the gradient holds only the rows that occur.
+    """
+
+def embedding_quantized(weight: Tensor, ids: Tensor, scale: Tensor | None | None = None) -> Tensor:
+    """
+    weight[ids] as float32, of a weight int8 [V, C] with a scale [V], or bfloat16 [V, C]; no gradient.
     """
 
 def merge_rows(a: Tensor, b: Tensor) -> Tensor:
