@@ -42,6 +42,7 @@ class Opened:
     own: str  # the head that the directory was saved with
     family: ModuleType  # that knows the names of the tensors
     tensors: Mapping[str, Tensor]
+    weights: str | None  # the dtype of quantised ones
     build: Callable[[str], nn.Module]  # another head of the same config
 
     def settle(self, report: names.Report, strict: bool = True) -> list[str]:
@@ -79,7 +80,7 @@ def open_model(
             model = models.build(config, head)
         return model if weights is None else quantized.prepare(model, tensors, weights)
 
-    return Opened(folder, build(head), head, own, family, tensors, build)
+    return Opened(folder, build(head), head, own, family, tensors, weights, build)
 
 
 def read_model(
@@ -96,14 +97,13 @@ def read_model(
     """
     opened = open_model(folder, head, dtype, **changes)
     model = opened.model
-    weights = quantized.weights_in(model)
-    report = names.load(opened.family, model, opened.tensors, "float32" if weights else dtype)
+    report = names.load(opened.family, model, opened.tensors, "float32" if opened.weights else dtype)
     if fresh := opened.settle(report, strict):
         warnings.warn(
             f"'{folder}' has no weights for {', '.join(fresh)}: they are drawn at random and want training",
             stacklevel=3,
         )
-    if weights is not None:
+    if opened.weights is not None:
         model.requires_grad_(False)
     model.config = model.config.replace(dtype=next((p.dtype for p in model.parameters()), None))
     return model, report

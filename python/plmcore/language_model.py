@@ -177,8 +177,7 @@ def load(
     """The model of a directory, in eval mode. plm.load("dir", head="sequence-classification", num_labels=3)
 
     Without `head` the architecture in config.json decides, without `dtype` that of the file; with one, weights that plm.quantize made
-    become ordinary ones. Other keywords replace keys of the
-    config. strict=False loads what fits; `report` of the result tells the rest.
+    become ordinary ones. Other keywords replace keys of the config. strict=False loads what fits; `report` of the result tells the rest.
     """
     folder = pathlib.Path(folder)
     model, report = directory.read_model(folder, head, dtype, strict, **changes)
