@@ -19,13 +19,13 @@ A head whose files differ from its family's has attributes NAMES (further lines)
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import ModuleType
 
 import numpy as np
 
-from plmcore import no_grad
+from plmcore import _core, no_grad
 from plmcore._core import Tensor, ops
 from plmcore.models.config import Config
 from plmcore.nn import Buffer, Module, Parameter
@@ -33,6 +33,7 @@ from plmcore.nn.parameter import Unset
 
 RENAMED = ((r"LayerNorm\.gamma$", "LayerNorm.weight"), (r"LayerNorm\.beta$", "LayerNorm.bias"))
 LEAVES = {"gamma": "weight", "beta": "bias"}
+SMALL = 1 << 16  # bytes; such a tensor is copied: looking at it in a mapped file brings in what lies around it, too
 
 
 @dataclass(frozen=True)
@@ -126,7 +127,7 @@ def published_names(family: ModuleType, model: Module) -> set[str]:
 
 
 def load(family: ModuleType, model: Module, tensors: Mapping[str, Tensor], dtype: str | None = None) -> Report:
-    """Gives a model built inside nn.init.skipped() its weights: the very tensors where dtype and layout fit, else converted copies.
+    """Gives a model built inside nn.init.skipped() its weights: the very tensors where dtype and layout fit, else, and of small ones, copies.
 
     Parameters that are not there are drawn as for a fresh model.
     """
@@ -162,6 +163,7 @@ def load(family: ModuleType, model: Module, tensors: Mapping[str, Tensor], dtype
             value = values.get(slot.name, first)
             setattr(slot.owner, slot.attribute, shared if _same(value, first) else kind(value))
     report.unexpected = [name for name in tensors if name not in used]
+    release(tensors.values())  # again: pages come in large pieces, with parts that were released before
     return report
 
 
@@ -234,7 +236,17 @@ def _common_dtype(tensors) -> str:
 
 def _converted(slot: Slot, parts: list[Tensor], dtype: str) -> Tensor:
     with no_grad():
-        return slot.stored.to_ours([p.astype(dtype) for p in parts], slot.parameter.shape)
+        value = slot.stored.to_ours([p.astype(dtype) for p in parts], slot.parameter.shape)
+        if value.nbytes <= SMALL:
+            value = ops.copy(value)
+    release(parts)
+    return value
+
+
+def release(tensors: Iterable[Tensor]) -> None:
+    """What was copied from a mapped file need not stay in memory."""
+    for tensor in tensors:
+        _core.safetensors.release(tensor)
 
 
 def _drawn(parameter: Parameter | Buffer, dtype: str) -> Tensor:
