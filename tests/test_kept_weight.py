@@ -6,6 +6,7 @@ import numpy as np
 import plmcore as plm
 import pytest
 from plmcore import _core, nn, ops
+from plmcore._core import Packing
 
 pytestmark = pytest.mark.skipif(
     _core.isa() != "v3", reason="copies are kept where plain products run on the same engine"
@@ -96,3 +97,28 @@ def test_errors_are_those_of_linear(layer):
         layer(plm.Tensor(np.ones((40, K + 1), np.float32)))
     with plm.no_grad(), pytest.raises(plm.ShapeError, match="bias must be"):
         ops.linear(X, layer.weight, plm.Tensor(np.ones(N + 1, np.float32)))
+
+
+def test_a_thread_can_do_without_new_copies():
+    """`found` makes none and uses what is there, `all` packs for a few rows, too; no bit of a product of many rows changes."""
+    rng = np.random.default_rng(4)
+    weight = nn.Parameter(plm.Tensor(rng.normal(size=(64, 48)).astype(np.float32)))
+    many, few = (plm.Tensor(rng.normal(size=(n, 48)).astype(np.float32)) for n in (32, 4))
+
+    def run(x, how):
+        before = _core.set_packing(how)
+        try:
+            with plm.no_grad():
+                y = plm.ops.linear(x, weight).numpy().copy()
+        finally:
+            assert _core.set_packing(before) == how
+        return y, plm.memory_stats()["in_use"]
+
+    _, start = run(few, Packing.usual)
+    plain, kept = run(many, Packing.found)
+    assert kept == start
+    packed, kept = run(few, Packing.all)
+    assert kept > start
+    np.testing.assert_allclose(packed, run(few, Packing.usual)[0], rtol=1e-5, atol=1e-5)
+    np.testing.assert_array_equal(run(many, Packing.found)[0], plain)
+    np.testing.assert_array_equal(run(many, Packing.usual)[0], plain)

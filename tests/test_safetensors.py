@@ -2,6 +2,8 @@
 
 import json
 import os
+import pathlib
+import re
 import subprocess
 import sys
 import threading
@@ -472,3 +474,27 @@ def test_write_each_refuses_another_tensor_and_leaves_nothing(tmp_path):
             tmp_path / "f", {"a": ("float32", (3,))}, lambda name: plm.Tensor(np.zeros(4, np.float32))
         )
     assert not list(tmp_path.iterdir())
+
+
+def resident(name):
+    """Bytes of a mapped file in this process's memory."""
+    mappings = pathlib.Path("/proc/self/smaps").read_text().split(name)[1:]
+    return sum(1024 * int(re.search(r"Rss:\s+(\d+)", m)[1]) for m in mappings)
+
+
+def test_pages_can_be_let_go_and_come_back(tmp_path):
+    """What was written to stays: it is nowhere else. Memory that is not a file's stays, too."""
+    path = tmp_path / "released.safetensors"
+    values = np.arange(1 << 20, dtype=np.float32)
+    plm.safetensors.write(path, {"x": values})
+    tensors, _ = plm.safetensors.read(path)
+    x = tensors["x"]
+    assert x.numpy()[-1] == values[-1] and x.numpy().sum() == values.sum() and resident(path.name) > values.nbytes // 2
+    x.numpy()[500_000] = -7
+    plm._core.safetensors.release(x)
+    assert resident(path.name) < 100_000
+    values[500_000] = -7
+    np.testing.assert_array_equal(x.numpy(), values)
+    own = plm.Tensor(values.copy())
+    plm._core.safetensors.release(own)
+    np.testing.assert_array_equal(own.numpy(), values)

@@ -8,6 +8,7 @@
 #include "core/device.h"
 #include "core/fork.h"
 #include "core/isa.h"
+#include "core/pages.h"
 #include "plmcore/ops.h"
 
 namespace plmcore {
@@ -28,6 +29,10 @@ static bool packs() {
   return v3;
 }
 
+static thread_local Packing packing_now = Packing::usual;
+Packing packing() { return packing_now; }
+Packing set_packing(Packing p) { return std::exchange(packing_now, p); }
+
 void keep_packed(const Tensor& weight) {
   if (packs() && weight.has_data() && weight.device().is_cpu()) weight.impl()->storage->keeps_packed.store(true);
 }
@@ -41,11 +46,13 @@ Tensor kept_packed(const Tensor& weight) {
     const std::lock_guard lock(packed_mutex());
     if (const PackedCopy* p = storage.packed) return p->from == from && p->shape.matches(weight.shape()) ? p->tensor : Tensor();
   }
+  if (packing_now == Packing::found) return {};
   const NoGrad off;
   auto made = std::make_unique<PackedCopy>(pack_weight(weight.detach()), weight.shape(), from);
   Tensor packed = made->tensor;
   const std::lock_guard lock(packed_mutex());
   if (!storage.packed) storage.packed = made.release();
+  release_file_pages(weight.data(), weight.bytes());  // products of more than a few rows read the copy from now on
   return packed;
 }
 

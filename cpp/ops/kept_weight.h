@@ -16,6 +16,11 @@ struct PackedCopy {
 void keep_packed(const Tensor& weight);
 // What pack_weight makes of the weight, made on first use; undefined where none is kept.
 Tensor kept_packed(const Tensor& weight);
+// Which products of this thread take packed copies. `usual`: those with more rows than the kernel for a few rows takes. `found`: of these,
+// no new copies are made, for what runs once. `all`: also those with a few rows, so that nothing reads the weights themselves any more.
+enum class Packing { usual, found, all };
+Packing packing();
+Packing set_packing(Packing p);  // -> what was set before
 void forget_packed(Storage& storage);  // its values are about to change
 
 // Views through which others may write: counted, so that nothing is kept while there is one.

@@ -3,6 +3,7 @@
 #include <nanobind/stl/map.h>
 
 #include "bindings/bindings.h"
+#include "core/pages.h"
 
 namespace plmcore::bindings {
 
@@ -33,6 +34,12 @@ void bind_safetensors(nb::module_& m) {
       "path"_a, "tensors"_a, "metadata"_a = safetensors::Metadata(),
       nb::sig("def write(path: str, tensors: dict[str, Tensor], metadata: dict[str, str] = {}) -> None"),
       "Writes a file that appears under its name when it is complete.");
+  m.def(
+      "release",
+      [](const Tensor& t) {
+        if (t.has_data()) release_file_pages(t.data(), t.bytes());
+      },
+      "tensor"_a, "Takes a mapped tensor's pages out of memory until somebody looks at them again.");
 }
 
 }  // namespace plmcore::bindings

@@ -93,9 +93,13 @@ def test_round_trip():
     assert model.out.weight is model.body.tokens.weight and all(p.requires_grad for p in model.parameters())
 
 
-def test_tensors_that_fit_are_not_copied():
+def test_tensors_that_fit_are_not_copied_unless_they_are_small(monkeypatch):
     tensors, model = file(), skipped(Head)
     names.load(FAMILY, model, tensors)
+    tensors["old.emb.weight"].numpy()[0, 0] = 66
+    assert model.body.tokens.weight.numpy()[0, 0] != 66
+    monkeypatch.setattr(names, "SMALL", 0)
+    names.load(FAMILY, model := skipped(Head), tensors)
     tensors["old.emb.weight"].numpy()[0, 0] = 77
     assert model.body.tokens.weight.numpy()[0, 0] == 77
 

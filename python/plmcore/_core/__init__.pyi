@@ -250,6 +250,18 @@ def keep_packed(weight: Tensor) -> None:
     Lets linear keep a copy of this weight in the layout of its inner loop between calls without gradients, until its values change.
     """
 
+class Packing(enum.Enum):
+    usual = 0
+
+    found = 1
+
+    all = 2
+
+def set_packing(packing: Packing) -> Packing:
+    """
+    Which products of this thread take packed copies of weights: usual, those with many rows; found, of these none is made anew; all. -> what was set before
+    """
+
 def assign(target: Tensor, source: Tensor) -> None:
     """
     Copies the values of `source`, in any float dtype, into the memory of `target`.

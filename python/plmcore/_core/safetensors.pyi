@@ -9,3 +9,8 @@ def read(path: str) -> tuple[dict[str, Tensor], dict[str, str]]:
 
 def write(path: str, tensors: dict[str, Tensor], metadata: dict[str, str] = {}) -> None:
     """Writes a file that appears under its name when it is complete."""
+
+def release(tensor: Tensor) -> None:
+    """
+    Takes a mapped tensor's pages out of memory until somebody looks at them again.
+    """

@@ -9,25 +9,48 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from plmcore import nn
-from plmcore._core import ArgumentError, Tensor, ops
+from plmcore import _core, nn
+from plmcore._core import ArgumentError, Packing, Tensor, ops
 from plmcore.models import causal, seq2seq, stacks, xlnet
 from plmcore.models.cache import Cache
 
+FEW_ROWS = 8  # up to here products read weights as they are, beyond they want packed copies of them
+
+
+class packing:
+    """Weights stay in memory once, either packed or as they are. What runs once, over a prompt or a source, makes no packed copies (`found`): that
+    costs a few percent of it. Steps of a few rows need none. Steps of more rows read nothing but copies (`all`)."""
+
+    def __init__(self, how: Packing):
+        self.how = how
+
+    def __enter__(self) -> None:
+        self.before = _core.set_packing(self.how)
+
+    def __exit__(self, *_) -> None:
+        _core.set_packing(self.before)
+
 
 class Steps:
-    """`start` gives the logits [B, V] that follow the prompts, `step` those [L, n, V] after the tokens of a search."""
+    """`start` gives the logits [B, V] that follow the prompts, `step` those [L, n, V] after the tokens of a search.
 
-    def __init__(self, model: nn.Module, prompts: Sequence[np.ndarray]):
+    width: n, the sequences of each prompt; limit: the most new tokens.
+    """
+
+    def __init__(self, model: nn.Module, prompts: Sequence[np.ndarray], width: int, limit: int):
         self.model, self.prompts = model, prompts
         self.lengths = np.array([len(p) for p in prompts])
-        self.cache = Cache(self.lengths)
+        self.cache = Cache(self.lengths, limit)
+        self.packing = Packing.found if len(prompts) * width <= FEW_ROWS else Packing.all
 
     def __call__(self, search) -> Tensor:
-        if search.tokens is None:
-            return self.start()
-        self.cache.advance(search.live.numpy(), search.parents.numpy())
-        return self.step(search.tokens)
+        with packing(self.packing):
+            if search.tokens is None:
+                logits = self.start()
+                _core.trim_memory()  # the steps need far less than the prompts
+                return logits
+            self.cache.advance(search.live.numpy(), search.parents.numpy())
+            return self.step(search.tokens)
 
     def start(self) -> Tensor:
         ids, mask = padded(self.prompts)
@@ -58,10 +81,13 @@ class StacksCausalSteps(Steps):
 class Seq2SeqSteps(Steps):
     """The prompts are the decoder's; sources the encoder's."""
 
-    def __init__(self, model: nn.Module, prompts: Sequence[np.ndarray], sources: Sequence[np.ndarray]):
-        super().__init__(model, prompts)
+    def __init__(
+        self, model: nn.Module, prompts: Sequence[np.ndarray], width: int, limit: int, sources: Sequence[np.ndarray]
+    ):
+        super().__init__(model, prompts, width, limit)
         ids, mask = padded(sources)
-        self.encoded = model.body.encode(Tensor(ids), None if mask.all() else Tensor(mask))
+        with packing(Packing.found):
+            self.encoded = model.body.encode(Tensor(ids), None if mask.all() else Tensor(mask))
 
     def run(self, ids, mask=None, reads=()):
         return self.model.body.decode(ids, self.encoded, mask, reads=reads, cache=self.cache)
@@ -75,8 +101,8 @@ class XLNetSteps(Steps):
     looks both ways they change with what follows them. Their past is the memory of earlier runs. Prompts of different lengths run apart.
     """
 
-    def __init__(self, model: nn.Module, prompts: Sequence[np.ndarray]):
-        super().__init__(model, prompts)
+    def __init__(self, model: nn.Module, prompts: Sequence[np.ndarray], width: int, limit: int):
+        super().__init__(model, prompts, width, limit)
         self.groups = [  # which prompts; their ids [B n, T]; memories [P, B n, C] by layer, or None
             [np.flatnonzero(self.lengths == T), None, None] for T in np.unique(self.lengths)
         ]
@@ -129,15 +155,17 @@ def has_encoder(model: nn.Module) -> bool:
     return isinstance(model, seq2seq.Seq2SeqLM)
 
 
-def steps_of(model: nn.Module, prompts: Sequence[np.ndarray], sources: Sequence[np.ndarray] | None) -> Steps:
+def steps_of(
+    model: nn.Module, prompts: Sequence[np.ndarray], sources: Sequence[np.ndarray] | None, width: int, limit: int
+) -> Steps:
     if has_encoder(model):
-        return Seq2SeqSteps(model, prompts, sources)
+        return Seq2SeqSteps(model, prompts, width, limit, sources)
     kinds = (
         (causal.CausalLM, CausalSteps), (stacks.StacksCausalLM, StacksCausalSteps), (xlnet.XLNetCausalLM, XLNetSteps)
     )  # fmt: skip
     for kind, steps in kinds:
         if isinstance(model, kind):
-            return steps(model, prompts)
+            return steps(model, prompts, width, limit)
     raise ArgumentError(
         f"{type(model).__name__} makes no text: load a directory with head='causal-lm' or head='seq2seq-lm'"
     )

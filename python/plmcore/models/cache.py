@@ -20,7 +20,7 @@ from plmcore import nn
 from plmcore._core import Tensor, ops
 from plmcore.models.padding import Whole
 
-ROOM = 64  # slots that a buffer grows by at least
+ROOM = 64  # slots that a buffer grows by at least, unless fewer can follow
 
 
 class Step(Whole):
@@ -36,10 +36,13 @@ class Step(Whole):
 
 
 class Cache:
-    """lengths: of the prompts, which begin at position 0 and are padded on the right.  int [B]"""
+    """lengths: of the prompts, which begin at position 0 and are padded on the right.  int [B]
 
-    def __init__(self, lengths: Sequence[int]):
-        self.lengths = np.asarray(lengths, np.int64)
+    limit: the most tokens that are made for each sequence, where that is known; the last of them is not run.
+    """
+
+    def __init__(self, lengths: Sequence[int], limit: int | None = None):
+        self.lengths, self.limit = np.asarray(lengths, np.int64), limit
         self.width, self.made = 1, -1  # sequences of each prompt; tokens added to each, -1: the prompts have not run
         self.slots: dict[tuple[int, int], Slots] = {}  # by (band, stride) of the layers
         self.source: Any = None  # of a decoder with an encoder: models.seq2seq.Source
@@ -60,7 +63,7 @@ class Cache:
         self.made += 1
         self.width = parents.shape[1]
         for slots in self.slots.values():
-            slots.advance(keep, parents, self.now)
+            slots.advance(keep, parents, self.now, None if self.limit is None else self.limit - 1 - self.made)
 
     def layout(self) -> Step:
         return Step(self)
@@ -108,7 +111,8 @@ class Slots:
         ops.cache_append(buffer, kv, self.used - kv.shape[1])
         return buffer
 
-    def advance(self, keep: np.ndarray | None, parents: np.ndarray, now: np.ndarray) -> None:
+    def advance(self, keep: np.ndarray | None, parents: np.ndarray, now: np.ndarray, runs: int | None) -> None:
+        """runs: how many there are from this one on, if that is known."""
         if keep is not None:
             self.positions, self.seen = self.positions[keep], self.seen[keep]
             rows = Tensor(keep)
@@ -118,7 +122,7 @@ class Slots:
             self.masked = True
             self.seen = np.take_along_axis(self.seen, parents[:, :, None], 1)
         if self.used + n > self.positions.shape[1]:
-            self.make_room(n, now)
+            self.make_room(n, now, runs)
         for j in range(n):
             self.positions[:, self.used + j] = now
             self.seen[:, j, self.used + j] = True
@@ -134,7 +138,7 @@ class Slots:
         near = back < self.band
         return near | (back % self.stride == 0) if self.stride else near
 
-    def make_room(self, n: int, now: np.ndarray) -> None:
+    def make_room(self, n: int, now: np.ndarray, runs: int | None) -> None:
         """Frees slots if that makes half of the buffers free, else makes them larger."""
         needed = self.seen[..., : self.used].any(1)  # [B, used]
         if self.band and not self.stride:
@@ -147,7 +151,10 @@ class Slots:
             self.seen = np.take_along_axis(self.seen, order[:, None], 2) & there[:, None]
             self.positions, self.used = np.take_along_axis(self.positions, order, 1), most
             self.change(lambda kv: ops.gather_beams(kv, chosen))
-        room = -(-max(self.used + n + ROOM, self.used * 3 // 2) // ROOM) * ROOM
+        grown = 2 * ROOM if n == 1 else ROOM  # with one sequence there will be nothing to free
+        room = -(-max(self.used + n + grown, self.used * 3 // 2) // ROOM) * ROOM
+        if runs is not None:
+            room = min(room, self.used + n * max(runs, 1))
         more = room - self.used
         self.positions = np.pad(self.positions[:, : self.used], ((0, 0), (0, more)))
         self.seen = np.pad(self.seen[..., : self.used], ((0, 0), (0, 0), (0, more)))

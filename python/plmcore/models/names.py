@@ -21,13 +21,13 @@ A family whose NAMES is None, as OWN, stands for files in which every parameter 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import ModuleType, SimpleNamespace
 
 import numpy as np
 
-from plmcore import no_grad
+from plmcore import _core, no_grad
 from plmcore._core import Tensor, ops
 from plmcore.models.config import Config
 from plmcore.nn import Buffer, Module, Parameter
@@ -36,6 +36,7 @@ from plmcore.nn.parameter import Unset
 RENAMED = ((r"LayerNorm\.gamma$", "LayerNorm.weight"), (r"LayerNorm\.beta$", "LayerNorm.bias"))
 LEAVES = {"gamma": "weight", "beta": "bias"}
 OWN = SimpleNamespace(NAMES=None, PREFIX="body.")
+SMALL = 1 << 16  # bytes; such a tensor is copied: looking at it in a mapped file brings in what lies around it, too
 
 
 @dataclass(frozen=True)
@@ -171,7 +172,7 @@ def read(family: ModuleType, group: Sequence[Slot], tensors: Mapping[str, Tensor
 
 
 def load(family: ModuleType, model: Module, tensors: Mapping[str, Tensor], dtype: str | None = None) -> Report:
-    """Gives a model built inside nn.init.skipped() its weights: the very tensors where dtype and layout fit, else converted copies.
+    """Gives a model built inside nn.init.skipped() its weights: the very tensors where dtype and layout fit, else, and of small ones, copies.
 
     Parameters that are not there are drawn as for a fresh model.
     """
@@ -191,6 +192,7 @@ def load(family: ModuleType, model: Module, tensors: Mapping[str, Tensor], dtype
             value = values.get(slot.name, first)
             setattr(slot.owner, slot.attribute, shared if same(value, first) else kind(value))
     report.unexpected = [name for name in tensors if name not in used]
+    release(tensors.values())  # again: pages come in large pieces, with parts that were released before
     return report
 
 
@@ -272,7 +274,17 @@ def _kind(parameter: Parameter | Buffer) -> type:
 def _converted(slot: Slot, parts: list[Tensor], dtype: str) -> Tensor:
     dtype = getattr(slot.parameter, "stored_as", None) or dtype
     with no_grad():
-        return slot.stored.to_ours([p.astype(dtype) for p in parts], slot.parameter.shape)
+        value = slot.stored.to_ours([p.astype(dtype) for p in parts], slot.parameter.shape)
+        if value.nbytes <= SMALL:
+            value = ops.copy(value)
+    release(parts)
+    return value
+
+
+def release(tensors: Iterable[Tensor]) -> None:
+    """What was copied from a mapped file need not stay in memory."""
+    for tensor in tensors:
+        _core.safetensors.release(tensor)
 
 
 def _drawn(parameter: Parameter | Buffer, dtype: str) -> Tensor:
