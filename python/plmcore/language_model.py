@@ -19,6 +19,7 @@ from plmcore.tokenizers import Tokenizer, load_tokenizer
 
 if TYPE_CHECKING:
     from plmcore.evaluate.likelihood import Perplexity
+    from plmcore.viz.attention import Attention
 
 
 class LanguageModel:
@@ -117,6 +118,17 @@ class LanguageModel:
         from plmcore.tasks import inference
 
         return inference.fill_mask(self, text, k)
+
+    def attention(
+        self, text: str, pair: str | None = None, *, target: str | None = None, layers: Sequence[int] | None = None
+    ) -> Attention:
+        """Who looks at whom in a text: lm.attention("The cat sat.").html("a.html"), .text(layer, head), .weights [L, H, T, T].
+
+        An encoder-decoder reads `target` on its other side, or what it makes of the text. `layers`: these alone.
+        """
+        from plmcore.viz.attention import attention
+
+        return attention(self, text, pair, target=target, layers=layers)
 
     def save(self, folder: str | os.PathLike[str], max_shard_bytes: int | None = None) -> None:
         """A directory that plm.load and transformers open: config, weights, tokenizer, and the other files this model came with."""
