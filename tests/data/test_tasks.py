@@ -246,7 +246,9 @@ def test_damaged(tmp_path, name):
 
 def test_questions(tmp_path):
     """One byte of TREC's training file is no UTF-8, but Latin-1."""
-    (tmp_path / "train_5500.label").write_bytes(b"LOC:city Which sister\xf0city ?\n" + "HUM:ind Qui est né ?\n".encode())
+    (tmp_path / "train_5500.label").write_bytes(
+        b"LOC:city Which sister\xf0city ?\n" + "HUM:ind Qui est né ?\n".encode()
+    )
     assert [r["text"] for r in task("trec").read(tmp_path, "train")] == ["Which sister\xf0city ?", "Qui est né ?"]
     assert len(task("trec").labels) == 6 and len(set(task("trec-fine").labels)) == 50
     for line, message in (

@@ -159,7 +159,10 @@ QUESTIONS = {  # TREC's six kinds of answers, and what is asked for
 
 def _questions() -> Iterator[Task]:
     fine = tuple(f"{coarse}:{name}" for coarse, names in QUESTIONS.items() for name in names.split())
-    published, renamed = {"train": "train_5500.label", "test": "TREC_10.label"}, {"train": "train.txt", "test": "test.txt"}
+    published, renamed = (
+        {"train": "train_5500.label", "test": "TREC_10.label"},
+        {"train": "train.txt", "test": "test.txt"},
+    )
     for name, classes in (("trec", tuple(QUESTIONS)), ("trec-fine", fine)):
         files = [Files(layouts.questions(classes), splits) for splits in (published, renamed)]
         yield Task(name, "classification", files, classes)
@@ -214,4 +217,6 @@ def _translation() -> Iterator[Task]:
         yield Task(f"tatoeba-en-{language}", "translation", [Files(layouts.columns_of_pairs, {"all": file})])
 
 
-TASKS = {t.name: t for group in (_glue, _inference, _questions, _choices, _tagging, _reading, _translation) for t in group()}
+TASKS = {
+    t.name: t for group in (_glue, _inference, _questions, _choices, _tagging, _reading, _translation) for t in group()
+}
