@@ -28,6 +28,14 @@ SAMPLES = {
         "dev": ({"dev.tsv": "sentence\tlabel\nit 's \"good \t1\n"}, {"text": "it 's \"good ", "label": 1}),
         "test": ({"test.tsv": "index\tsentence\n0\tuneasy .\n"}, {"text": "uneasy .", "label": None}),
     },
+    "trec": {
+        "train": (
+            {"train_5500.label": "DESC:manner How did it go ?\n\nNUM:date When ?\n"},
+            {"text": "How did it go ?", "label": 1},
+        ),
+        "test": ({"test.txt": "NUM:date When ?\n"}, {"text": "When ?", "label": 5}),
+    },
+    "trec-fine": {"train": ({"train.txt": "ABBR:exp What 's TV ?\n"}, {"text": "What 's TV ?", "label": 1})},
     "mrpc": {
         "train": (
             {"msr_paraphrase_train.txt": '\ufeffQuality\t#1 ID\t#2 ID\t#1 String\t#2 String\r\n1\t7\t8\tHe said "a\tHe\r\n'},
@@ -234,6 +242,23 @@ def test_damaged(tmp_path, name):
     write(tmp_path, {file: content})
     with pytest.raises(plm.FormatError, match=message):
         list(task(name).read(tmp_path, "dev"))
+
+
+def test_questions(tmp_path):
+    """One byte of TREC's training file is no UTF-8, but Latin-1."""
+    (tmp_path / "train_5500.label").write_bytes(
+        b"LOC:city Which sister\xf0city ?\n" + "HUM:ind Qui est né ?\n".encode()
+    )
+    assert [r["text"] for r in task("trec").read(tmp_path, "train")] == ["Which sister\xf0city ?", "Qui est né ?"]
+    assert len(task("trec").labels) == 6 and len(set(task("trec-fine").labels)) == 50
+    for line, message in (
+        ("DESC how ?", "line 1: COARSE:fine and a question expected, got 'DESC how ?"),
+        ("DESC:manner", "line 1: COARSE:fine and a question expected"),
+        ("WHAT:ever is it ?", "line 1: the label must be one of ABBR, DESC, .*, got 'WHAT'"),
+    ):
+        (tmp_path / "train_5500.label").write_text(line + "\n")
+        with pytest.raises(plm.FormatError, match=message):
+            list(task("trec").read(tmp_path, "train"))
 
 
 def test_parallel_files_of_different_lengths(tmp_path):

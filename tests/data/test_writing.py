@@ -340,3 +340,13 @@ def test_progress(folder, small_blocks):
     write_corpus(folder / "out", folder / "in", WordTokenizer(), workers=1, progress=lambda *at: seen.append(at))
     total = sum(p.stat().st_size for p in text_files.files_in([folder / "in"]))
     assert seen == sorted(seen) and seen[-1] == (total, total) and 0 < seen[0][0] < total and len(seen) > 10
+
+
+def test_a_line_of_ten_megabytes(tmp_path):
+    """With NUL bytes, and with no white space to cut at."""
+    tokenizer = plm.train_tokenizer(texts=["the cat sat on the mat"], kind="byte-bpe", vocab_size=270)
+    line = "cat\0sat" * 1_430_000
+    (tmp_path / "in.txt").write_text(line + "\n\nthe end\n")
+    corpus = write_corpus(tmp_path / "out", tmp_path / "in.txt", tokenizer, workers=1)
+    assert len(corpus) == 2 and tokenizer.decode(corpus[1]) == "the end"
+    assert tokenizer.decode(corpus[0]) == line

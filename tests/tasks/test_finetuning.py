@@ -71,13 +71,17 @@ def test_pairs(directory, table, tmp_path, family):
 def test_pairs_in_both_orders_are_alike(directory, table, tmp_path):
     rows = samples.pairs(32)
     out = tmp_path / "run"
-    tune(
+    lm = tune(
         directory("openai-gpt"), "pair", out, train=table("train.tsv", rows), dev=table("dev.tsv", rows[:8]),
         test=table("test.tsv", [(b, a, label) for a, b, label in rows[:8]]), epochs=1, changes=["task.both_orders=true", "data.accumulate=2"],
     )  # fmt: skip
     straight, swapped = ([p["probabilities"]["yes"] for p in predictions(out, split)] for split in ("dev", "test"))
     np.testing.assert_allclose(straight, swapped, atol=1e-5)
     assert len(set(straight)) > 1
+    for model in (lm, plm.load(out / "final")):  # and so does the model afterwards
+        for a, b in ((0, 1), (1, 0)):
+            found = model.classify([row[a] for row in rows[:8]], [row[b] for row in rows[:8]], batch_size=3)
+            np.testing.assert_allclose([f["probabilities"]["yes"] for f in found], straight, atol=1e-5)
 
 
 def test_regression(directory, table, tmp_path):

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from plmcore.tokenizers import WordCharacters
+from plmcore.tokenizers import TaggerCharacters, WordCharacters
 
 
 def test_words_as_bytes():
@@ -24,3 +24,30 @@ def test_long_words_and_lists():
     )
     with pytest.raises(ValueError, match="half a surrogate"):
         tokenizer("\ud800")
+
+
+def test_characters_of_a_tagger():
+    tokenizer = TaggerCharacters()
+    batch = tokenizer([["A!", "東z"], ["b"]], words=True)
+    assert batch.input_ids.tolist() == [
+        [[4, 0], [43, 5], [1, 94], [4, 0]],  # A is the 39th of the list, ! the first
+        [[4, 0], [70, 0], [4, 0], [0, 0]],
+    ]
+    assert batch.attention_mask.tolist() == [[1, 1, 1, 1], [1, 1, 1, 0]]
+    assert tokenizer.vocab_size == 109 and len(set(TaggerCharacters.CHARACTERS)) == 104
+    assert tokenizer.encode(["’"]).tolist() == [[108]] and tokenizer.decode(batch.input_ids) == ["A! \ufffdz", "b"]
+    assert tokenizer("a b").input_ids.shape == (4, 1) and tokenizer([]).input_ids.shape[:2] == (0, 0)
+
+
+@pytest.mark.parametrize(
+    "words, spelled",
+    [
+        (["-LRB-", "-RSB-", "1\\/2", "\\*"], ["(", "]", "1/2", "*"]),
+        (["Don", "'t", "go"], ["Do", "n't", "go"]),
+        (["CAN", "'T"], ["CA", "N'T"]),
+        (["do", "n't"], ["do", "n't"]),
+        (["'t", "Fun", "'t"], ["'t", "Fun", "'t"]),
+    ],
+)
+def test_words_as_treebanks_write_them(words, spelled):
+    assert TaggerCharacters().prepared(words) == spelled

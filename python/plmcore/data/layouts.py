@@ -16,7 +16,7 @@ from typing import Any
 from plmcore._core import FormatError
 from plmcore.data import readers
 from plmcore.data.readers import Record, wrong
-from plmcore.text_files import Path, is_blank, lines
+from plmcore.text_files import Path, is_blank, lines, opened
 
 Read = Callable[..., Iterator[Record]]
 
@@ -166,6 +166,27 @@ def cloze_book(path: pathlib.Path, errors: str) -> Iterator[Record]:
         gathered = []
     if gathered:
         raise FormatError(f"'{path}' ends inside a passage, behind its line {len(gathered)}")
+
+
+def questions(classes: Sequence[str]) -> Read:
+    """TREC: `COARSE:fine question` in a line, labelled by the one or, if the classes have a colon, by both. The published file is Latin-1; copies may be UTF-8."""
+
+    def read(path: pathlib.Path, errors: str) -> Iterator[Record]:
+        with opened(path) as f:
+            for number, raw in enumerate(f, 1):
+                try:
+                    line = raw.decode("utf-8")
+                except UnicodeDecodeError:
+                    line = raw.decode("latin-1")
+                if is_blank(line):
+                    continue
+                label, _, text = line.strip().partition(" ")
+                coarse, colon, _ = label.partition(":")
+                if not (coarse and colon and text):
+                    raise wrong(path, number, f"COARSE:fine and a question expected, got {line[:60]!r}")
+                yield {"text": text, "label": number_of(label if ":" in classes[0] else coarse, classes, path, number)}
+
+    return read
 
 
 def folders(classes: Sequence[str]) -> Read:

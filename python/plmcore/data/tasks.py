@@ -147,6 +147,27 @@ def _choices() -> Iterator[Task]:
         yield Task(f"cbt-{kind.lower()}", "choice", [Files(layouts.cloze_book, files)])
 
 
+QUESTIONS = {  # TREC's six kinds of answers, and what is asked for
+    "ABBR": "abb exp",
+    "DESC": "def desc manner reason",
+    "ENTY": "animal body color cremat currency dismed event food instru lang letter other plant product religion sport substance symbol techmeth termeq veh word",
+    "HUM": "desc gr ind title",
+    "LOC": "city country mount other state",
+    "NUM": "code count date dist money ord other perc period speed temp volsize weight",
+}
+
+
+def _questions() -> Iterator[Task]:
+    fine = tuple(f"{coarse}:{name}" for coarse, names in QUESTIONS.items() for name in names.split())
+    published, renamed = (
+        {"train": "train_5500.label", "test": "TREC_10.label"},
+        {"train": "train.txt", "test": "test.txt"},
+    )
+    for name, classes in (("trec", tuple(QUESTIONS)), ("trec-fine", fine)):
+        files = [Files(layouts.questions(classes), splits) for splits in (published, renamed)]
+        yield Task(name, "classification", files, classes)
+
+
 def _tagging() -> Iterator[Task]:
     chunks = layouts.conll(["tokens", "pos", "tags"])
     yield Task("conll2000", "tagging", [Files(chunks, {"train": "train.txt", "test": "test.txt"})])
@@ -196,4 +217,6 @@ def _translation() -> Iterator[Task]:
         yield Task(f"tatoeba-en-{language}", "translation", [Files(layouts.columns_of_pairs, {"all": file})])
 
 
-TASKS = {t.name: t for group in (_glue, _inference, _choices, _tagging, _reading, _translation) for t in group()}
+TASKS = {
+    t.name: t for group in (_glue, _inference, _questions, _choices, _tagging, _reading, _translation) for t in group()
+}

@@ -12,6 +12,7 @@ from plmcore.autograd import no_grad
 from plmcore.tasks.examples import softmax
 from plmcore.tasks.features import Features
 from plmcore.tasks.rows import Rows, takes_types
+from plmcore.tasks.task_losses import DecoderLoss
 
 if TYPE_CHECKING:
     from plmcore.language_model import LanguageModel
@@ -32,18 +33,24 @@ def classify(
         return classify(lm, [texts], None if pairs is None else [pairs], batch_size)[0]
     rows = Rows(tokenizer, takes_types(lm.model, tokenizer))
     limits = [n for n in (tokenizer.max_length, lm.config.longest) if n]
-    rows.add(list(texts), None if pairs is None else list(pairs), max_length=min(limits, default=None))
+    texts, pairs = list(texts), None if pairs is None else list(pairs)
+    rows.add(texts, pairs, max_length=min(limits, default=None))
+    both = pairs is not None and bool(lm.config.extra.get("both_orders"))  # as the model was trained: see DecoderLoss
+    if both:  # row n + i is row i the other way round
+        rows.add(pairs, texts, max_length=min(limits, default=None))
+    run = DecoderLoss(lm.model, both=True).plain if both else lambda inputs: (lm.model(**inputs), None)
     logits: dict[int, np.ndarray] = {}
-    order = np.argsort(-rows.lengths, kind="stable")
+    order = np.argsort(-rows.lengths[: len(texts)], kind="stable")
     was_training = lm.model.training
     lm.model.eval()
     with no_grad():
         for start in range(0, len(order), batch_size):
             chosen = order[start : start + batch_size]
-            out = lm.model(**{name: Tensor(a) for name, a in rows.batch(chosen).items()})
+            places = np.stack([chosen, chosen + len(texts)], 1).ravel() if both else chosen
+            out, _ = run({name: Tensor(a) for name, a in rows.batch(places).items()})
             logits.update(zip(chosen.tolist(), out.logits.numpy().astype(np.float64)))
     lm.model.train(was_training)
-    return [described(lm, logits[i]) for i in range(len(rows))]
+    return [described(lm, logits[i]) for i in range(len(texts))]
 
 
 def described(lm: LanguageModel, logits: np.ndarray) -> Found:

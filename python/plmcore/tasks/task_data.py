@@ -21,7 +21,7 @@ from plmcore.train import checkpoint, run_data
 from plmcore.train.settings import Settings
 
 SPLITS = ("train", "dev", "test")
-ONE_TEXT = ("cola", "sst2", "imdb")  # of the declared tasks; the others with classes have two
+ONE_TEXT = ("cola", "sst2", "imdb", "trec", "trec-fine")  # of the declared tasks; the others with classes have two
 
 
 class TaskData:

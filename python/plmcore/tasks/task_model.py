@@ -52,6 +52,8 @@ def load(folder: pathlib.Path, task_data: TaskData, say: Callable[[str], None]) 
         names = dict(enumerate(task_data.names))
         extra = {"id2label": {str(i): n for i, n in names.items()}, "label2id": {n: i for i, n in names.items()}}
         set_config(lm.model, lm.config.replace(extra={**lm.config.extra, **extra}))
+    if task_data.settings["task"]["both_orders"]:  # lm.classify reads a pair as training did
+        set_config(lm.model, lm.config.replace(extra={**lm.config.extra, "both_orders": True}))
     return lm
 
 

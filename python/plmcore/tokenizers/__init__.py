@@ -6,12 +6,13 @@ from plmcore.tokenizers.guard import TokenizerError
 from plmcore.tokenizers.loading import load_tokenizer
 from plmcore.tokenizers.tokenizer import Tokenizer
 from plmcore.tokenizers.training import train_tokenizer
-from plmcore.tokenizers.word_characters import WordCharacters
+from plmcore.tokenizers.word_characters import TaggerCharacters, WordCharacters
 
 __all__ = [
     "FAMILIES",
     "Batch",
     "Family",
+    "TaggerCharacters",
     "Tokenizer",
     "TokenizerError",
     "WordCharacters",
