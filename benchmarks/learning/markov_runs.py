@@ -19,12 +19,12 @@ SHALLOW, DEEP = (
     2,
 )  # layers: where a token and its neighbours say all, and where what they say must be brought together first
 SPREAD = 0.1  # of fresh weights: the published 0.02 is for wider models, and such narrow ones take long to leave it
-SENTENCE, DOCUMENT = 4, 32  # tokens of a sentence; sentences of a document, for pairs
-TEXT, HELD_OUT = 500_000, 60_000  # tokens
+SENTENCE, DOCUMENT = 8, 32  # tokens of a sentence; sentences of a document, for pairs
+HELD_OUT = 60_000  # tokens
 BATCH, SCORED = 128, 256  # rows of a step and of a held-out batch
 FAR = -9  # for optimum.evidence: behind the end of a row
 
-ENCODER = dict(hidden_size=WIDTH, num_hidden_layers=SHALLOW, num_attention_heads=HEADS, intermediate_size=4 * WIDTH, max_position_embeddings=64,
+ENCODER = dict(hidden_size=WIDTH, num_hidden_layers=DEEP, num_attention_heads=HEADS, intermediate_size=4 * WIDTH, max_position_embeddings=64,
                hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0, initializer_range=SPREAD)  # fmt: skip
 STACKS = dict(d_model=WIDTH, encoder_layers=DEEP, decoder_layers=DEEP, encoder_attention_heads=HEADS, decoder_attention_heads=HEADS, encoder_ffn_dim=4 * WIDTH,
               decoder_ffn_dim=4 * WIDTH, max_position_embeddings=64, dropout=0.0, attention_dropout=0.0, activation_dropout=0.0, init_std=SPREAD)  # fmt: skip
@@ -140,9 +140,9 @@ CASES = {
         "gpt2", "causal-lm", dict(n_embd=WIDTH, n_layer=SHALLOW, n_head=HEADS, n_positions=LENGTH, resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0),
         "causal-lm", {}, 600, of_causal, layout="gpt2",
     ),
-    "masked LM, BERT": Case("bert", "masked-lm", ENCODER, "masked-lm", {}, 3500, of_masked, lr=5e-3),
+    "masked LM, BERT": Case("bert", "masked-lm", ENCODER, "masked-lm", {}, 5000, of_masked),
     "masked LM, RoBERTa": Case(
-        "roberta", "masked-lm", ENCODER | dict(type_vocab_size=1, layer_norm_eps=1e-5), "masked-lm", {}, 3500, of_masked, lr=5e-3, layout="bart",
+        "roberta", "masked-lm", ENCODER | dict(type_vocab_size=1, layer_norm_eps=1e-5), "masked-lm", {}, 5000, of_masked, layout="bart",
     ),
     "permutation LM, XLNet": Case(
         "xlnet", "causal-lm", dict(d_model=WIDTH, n_layer=SHALLOW, n_head=HEADS, d_inner=4 * WIDTH, dropout=0.0, mem_len=None, initializer_range=SPREAD),
@@ -150,17 +150,17 @@ CASES = {
     ),
     "span corruption, T5": Case(
         "t5", "seq2seq-lm", dict(d_model=WIDTH, num_layers=DEEP, num_heads=HEADS, d_kv=WIDTH // HEADS, d_ff=4 * WIDTH, dropout_rate=0.0),
-        "span-corruption", dict(rate=0.3), 2000, of_spans, layout="t5", sentinels=8, body=raw_length(LENGTH, 0.3)[0], special=dict(decoder_start_token_id="pad"),
+        "span-corruption", dict(rate=0.3), 2500, of_spans, layout="t5", sentinels=8, body=raw_length(LENGTH, 0.3)[0], special=dict(decoder_start_token_id="pad"),
     ),
     "infilling, BART": Case(
-        "bart", "seq2seq-lm", STACKS, "denoising", dict(noise="infilling", replace=-1), 2500, of_infilling, layout="bart",
+        "bart", "seq2seq-lm", STACKS, "denoising", dict(noise="infilling", replace=-1), 1500, of_infilling, layout="bart",
         special=dict(decoder_start_token_id="eos", bos_token_id="bos"),
     ),
     "next sentence, BERT": Case(
-        "bert", "pretraining", ENCODER | dict(num_hidden_layers=DEEP), "next-sentence", dict(short=0.0), 2500, odds_of_other, pairs="next_sentence_label",
+        "bert", "pretraining", ENCODER, "next-sentence", dict(short=0.0), 4000, odds_of_other, lr=1e-3, pairs="next_sentence_label",
     ),
     "sentence order, ALBERT": Case(
-        "albert", "pretraining", ENCODER | dict(embedding_size=WIDTH, num_hidden_layers=DEEP), "sentence-order", dict(short=0.0), 2500, odds_of_order, pairs="sentence_order_label",
+        "albert", "pretraining", ENCODER | dict(embedding_size=WIDTH), "sentence-order", dict(short=0.0), 5000, odds_of_order, lr=2e-3, pairs="sentence_order_label",
     ),
 }  # fmt: skip
 
@@ -181,7 +181,9 @@ def run(name: str, seed: int, *, steps: int | None = None, held_out: int = HELD_
     case = CASES[name]
     chain = Chain.random(STATES, 0.3, seed)
     tokens = States(case.layout, STATES, case.sentinels)
-    batches = data.Batches(make_objective(case, chain, tokens, TEXT, 2 * seed + 1), BATCH, seed=seed)
+    steps = steps or case.steps
+    text = make_objective(case, chain, tokens, steps * BATCH * case.body, 2 * seed + 1)  # nothing is seen twice
+    batches = data.Batches(text, BATCH, seed=seed)
     special = {"pad_token_id": "pad", "eos_token_id": "eos"} | case.special
     config = models.config_from_dict(
         {"model_type": case.family, "vocab_size": tokens.vocab_size, **case.config}
@@ -189,7 +191,6 @@ def run(name: str, seed: int, *, steps: int | None = None, held_out: int = HELD_
     )
     plm.seed(seed)
     model = models.build(config, case.head)
-    steps = steps or case.steps
     groups = train.parameter_groups(model, lr=case.lr, weight_decay=0.01)
     schedule = schedules.cosine(steps=steps, warmup=steps // 20)
     optimizer = optim.AdamW(groups, lr=case.lr, betas=(0.9, 0.98))

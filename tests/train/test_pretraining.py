@@ -213,6 +213,18 @@ def test_bad_calls(text, tmp_path):
         plm.pretrain("gpt2", out=tmp_path / "x", text=["nowhere.txt"], quiet=True)
 
 
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [("", "there is no text in"), ("\n \n\n", "there is no text in"), ("The cat sat.\n", "1 examples are too few")],
+)
+def test_texts_with_too_little_in_them(tmp_path, content, message):
+    (tmp_path / "text.txt").write_text(content)
+    with pytest.raises(ValueError, match=message):
+        plm.pretrain(
+            "gpt2", text=[tmp_path / "text.txt"], out=tmp_path / "run", steps=1, quiet=True, changes=["data.vocab=300"]
+        )
+
+
 TRANSLATION = [
     "data.vocab=300",
     "model.encoder_layers=1",
