@@ -10,7 +10,8 @@
 
 namespace plmcore {
 
-// An entry of /proc/self/pagemap: bit 63 present, bit 61 a file's page. One that was written to in a private mapping is a copy, and no file's.
+// An entry of /proc/self/pagemap: bit 63 present, bit 61 a file's page. One that was written to in a private mapping is a copy, and no
+// file's.
 static bool clean_file_page(uint64_t entry) { return (entry >> 63 & 1) != 0 && (entry >> 61 & 1) != 0; }
 
 void release_file_pages(const void* data, size_t bytes) {
