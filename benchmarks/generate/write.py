@@ -1,6 +1,6 @@
-"""Writes a model of a published size with random weights: by transformers, then for CTranslate2.
+"""Writes a model of a published size with random weights: by transformers, then for CTranslate2 and, with int8 weights, for plmcore.
 
-python benchmarks/generate/write.py SIZE FOLDER LAYERS PEER...
+python benchmarks/generate/write.py SIZE FOLDER LAYERS PEER...    (PEER int8: plmcore's own)
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from models import cases as models_cases
+from models import write as models_write
 from models.write import complete
 
 from generate.cases import ARCHITECTURES, LAYERS, SIZES
@@ -55,14 +57,23 @@ def ctranslate2(folder: Path, source: Path) -> None:
         def load_tokenizer(self, kind, path, **options):
             return Words(json.loads((source / "config.json").read_text())["vocab_size"])
 
-    Converter(str(source)).convert(str(folder / "model"))
+    Converter(str(source)).convert(str(folder / "model"))  # in float32: it quantises as it loads
+
+
+def encoder(folder: Path, source: Path) -> None:
+    models_write.ctranslate2(folder, models_cases.SIZES["bert-base"], source)
 
 
 def main(name: str, folder: str, layers: str, *peers: str) -> None:
     base = Path(folder)
     complete(base / "transformers", lambda at: directory(at, name, int(layers)))
     if "ctranslate2" in peers:
-        complete(base / "ctranslate2", lambda at: ctranslate2(at, base / "transformers"))
+        convert = encoder if name == "bert-base" else ctranslate2
+        complete(base / "ctranslate2", lambda at: convert(at, base / "transformers"))
+    if "int8" in peers:
+        import plmcore
+
+        complete(base / "int8", lambda at: plmcore.quantize(base / "transformers", "int8", out=at / "model"))
 
 
 if __name__ == "__main__":

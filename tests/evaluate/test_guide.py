@@ -5,7 +5,7 @@ import re
 
 import plmcore as plm
 import pytest
-from small_models import GPT2, TEXT, sharp
+from small_models import GPT2, MASKED, TEXT, sharp
 
 GUIDE = pathlib.Path(__file__).parents[2] / "docs" / "evaluation.md"
 
@@ -15,11 +15,13 @@ def test_guide(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     tokenizer = plm.tokenizers.train_tokenizer(texts=[TEXT], kind="byte-bpe", vocab_size=280, out="model-dir")
     sharp(dict(GPT2, n_positions=32), "causal-lm", tokenizer).save("model-dir")
+    sharp(dict(MASKED["bert"], num_hidden_layers=5, num_attention_heads=3), "masked-lm", tokenizer).save("bert-dir")
+    tokenizer.save("bert-dir")
     pathlib.Path("test.txt").write_text(TEXT + "a question of the test set, as long as it may be")
     blocks = re.findall(r"```python\n(.*?)```", GUIDE.read_text(encoding="utf-8"), re.DOTALL)
     names = {}
     for block in blocks:
         exec(compile(block, str(GUIDE), "exec"), names)
-    assert len(blocks) == 6
+    assert len(blocks) == 7 and pathlib.Path("attention.html").exists()
     assert names["found"].found.tolist() == [True, False]
     assert names["found"].clean.tolist() == [1] and "GLUE     89.5  without cola" in capsys.readouterr().out

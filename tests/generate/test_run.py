@@ -6,10 +6,10 @@ import threading
 import numpy as np
 import plmcore as plm
 import pytest
-from generate.small import EOS, MODELS, PAD, TOKENS, V, model
-from generate.soak import settled, soak
+from generating_models import EOS, MODELS, PAD, TOKENS, V, model
 from plmcore.generate.steps import Steps, XLNetSteps
 from plmcore.models import bert, gpt2
+from soak import settled, soak
 
 
 def full_greedy(lm, ids, n):
@@ -169,7 +169,7 @@ def as_ids(found):
 
 
 def test_memory_stays_flat():
-    """tests/generate/soak.py is the long one."""
+    """tests/soak.py is the long one."""
     grown, tensors = soak(100)
     assert tensors == 0
     assert grown < 4e6 or "asan" in os.environ.get("LD_PRELOAD", "")  # which keeps what is freed

@@ -1,9 +1,9 @@
 import numpy as np
 import plmcore as plm
 import pytest
-from generate.toy import Notes, Table, all_sequences, options, search
 from plmcore import Tensor
 from plmcore._core import EarlyStopping, Search
+from toy_search import Notes, Table, all_sequences, options, search
 
 
 def penalised(form, alpha, score, n):

@@ -2,12 +2,12 @@ import types
 
 import numpy as np
 import pytest
-from generate.small import EOS, model
 from generate.test_run import folder  # noqa: F401 - a fixture
-from generate.toy import Notes, Table, options, searched
+from generating_models import EOS, model
 from plmcore import load
 from plmcore._core import Search
 from plmcore.generate.trace import traced
+from toy_search import Notes, Table, options, searched
 
 WORDS = types.SimpleNamespace(
     vocab_size=5, special_ids=np.array([0]), token_of=lambda i: Notes.WORDS[i]

@@ -4,9 +4,9 @@ import re
 import pytest
 from browser import open_page
 from generate.test_trace import notes_trace
-from generate.toy import Table, options, searched
 from plmcore.generate.trace import Trace, traced
 from plmcore.viz import beams
+from toy_search import Table, options, searched
 
 
 def two_prompts():

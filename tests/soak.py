@@ -1,6 +1,6 @@
 """Generations without end: memory must stay flat, whatever the options, and whatever goes wrong in between.
 
-python tests/generate/soak.py --count 10000
+python tests/soak.py --count 10000
 """
 
 import argparse
@@ -12,9 +12,7 @@ import sys
 
 import numpy as np
 import plmcore as plm
-
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-from generate.small import EOS, PAD, V, model
+from generating_models import EOS, PAD, V, model
 
 FAMILIES = ("gpt2", "gpt3", "t5", "xlnet")
 RULES = (
