@@ -150,7 +150,7 @@ def test_config_and_companions(tmp_path):
     (tmp_path / "model" / "merges.txt").write_text("#version: 0.2\n")
     plm.quantize(tmp_path / "model", "int8", out=tmp_path / "small")
     after = json.loads((tmp_path / "small" / "config.json").read_text())
-    assert after.pop("quantization_config") == {"quant_method": "plmcore", "weights": "int8"}
+    assert after.pop("quantization_config") == {"method": "plmcore", "weights": "int8"}
     assert after == {**config, "novelty": [1, 2], "dtype": "float32"}
     assert (tmp_path / "small" / "vocab.json").exists() and (tmp_path / "small" / "merges.txt").exists()
 

@@ -26,7 +26,7 @@ from plmcore.nn.parameter import UnsetBuffer, UnsetQuantizedWeight
 from plmcore.nn.quantized import Quantized, is_quantizable, quantize_layer
 
 KEY = "quantization_config"
-METHOD = "plmcore"  # as transformers' quant_method: its loader then says that it does not know it
+METHOD = "plmcore"  # under "method": without a quant_method transformers refuses the directory; one that it does not know it passes over, with fresh weights
 WEIGHTS = ("int8", "bfloat16")
 
 
@@ -36,7 +36,7 @@ WEIGHTS = ("int8", "bfloat16")
 def weights_of(config: Config) -> str | None:
     """The dtype of the quantised weights that a config tells of; None for an ordinary directory."""
     settings = config.extra.get(KEY)
-    if not isinstance(settings, Mapping) or settings.get("quant_method") != METHOD:
+    if not isinstance(settings, Mapping) or settings.get("method") != METHOD:
         return None
     if settings.get("weights") not in WEIGHTS:
         raise FormatError(
@@ -49,7 +49,7 @@ def with_weights(config: Config, weights: str | None) -> Config:
     """The config of a directory with such weights, or with ordinary ones."""
     extra: dict[str, Any] = dict(config.extra)
     if weights is not None:
-        extra[KEY] = {"quant_method": METHOD, "weights": weights}
+        extra[KEY] = {"method": METHOD, "weights": weights}
     elif weights_of(config) is not None:
         del extra[KEY]
     return config.replace(extra=extra)
