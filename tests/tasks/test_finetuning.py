@@ -41,6 +41,17 @@ def test_a_table_of_texts_makes_a_classifier(directory, table, tmp_path):
     assert [f["label"] for f in found] == ["good", "bad"]
 
 
+def test_activations_in_bfloat16(directory, table, tmp_path):
+    files = dict(train=table("train.tsv", samples.reviews(64)), dev=table("dev.tsv", samples.reviews(20, 64)))
+    for kind in ("float32", "bfloat16"):
+        changes = [f"train.activations={kind}", "data.batch=64"]
+        tune(directory("bert"), "classification", tmp_path / kind, changes=changes, epochs=2, **files)
+    plain, rounded = ((tmp_path / k / "final" / "model.safetensors").read_bytes() for k in ("float32", "bfloat16"))
+    assert plain != rounded and len(plain) == len(rounded)
+    assert 'activations = "bfloat16"' in (tmp_path / "bfloat16" / "config.toml").read_text()
+    assert scores(tmp_path / "bfloat16")["loss"] == pytest.approx(scores(tmp_path / "float32")["loss"], rel=0.05)
+
+
 @pytest.mark.parametrize("family", ["roberta", "albert", "distilbert", "xlnet", "gpt2", "openai-gpt", "bart", "t5"])
 def test_every_family_learns_to_classify(directory, table, tmp_path, family):
     out = tmp_path / "run"
