@@ -342,6 +342,17 @@ def test_progress(folder, small_blocks):
     assert seen == sorted(seen) and seen[-1] == (total, total) and 0 < seen[0][0] < total and len(seen) > 10
 
 
+def test_small_files_need_no_processes(tmp_path, monkeypatch):
+    """Each takes as long to start as to tokenise a block."""
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: range(4))
+    for sizes, count in (([10], 1), ([writing.SIZE] * 2, 2), ([writing.SIZE * 9], 4)):
+        files = [tmp_path / f"{i}.txt" for i in range(len(sizes))]
+        for file, size in zip(files, sizes):
+            with open(file, "wb") as f:
+                f.truncate(size)
+        assert writing._worthwhile(files) == count
+
+
 def test_a_line_of_ten_megabytes(tmp_path):
     """With NUL bytes, and with no white space to cut at."""
     tokenizer = plm.train_tokenizer(texts=["the cat sat on the mat"], kind="byte-bpe", vocab_size=270)

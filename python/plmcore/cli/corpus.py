@@ -30,7 +30,9 @@ def add_parser(commands) -> None:
     parser.add_argument(
         "--family", metavar="NAME", help="of the tokenizer, where its files do not say: bert, gpt2, t5, ..."
     )
-    parser.add_argument("--workers", type=int, metavar="N", help="processes (default: one for each core)")
+    parser.add_argument(
+        "--workers", type=int, metavar="N", help="processes (default: one for each core, fewer for small files)"
+    )
     parser.add_argument(
         "--documents",
         choices=("blank", "line", "file"),

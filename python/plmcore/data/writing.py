@@ -16,7 +16,7 @@ import numpy as np
 
 from plmcore._core import FormatError
 from plmcore.data import manifest, workers
-from plmcore.data.blocks import Block, blocks
+from plmcore.data.blocks import SIZE, Block, blocks
 from plmcore.data.corpus import Corpus
 from plmcore.data.encoding import Encoded, Encoder
 from plmcore.files import atomic_write, sync_folder
@@ -42,7 +42,7 @@ def write_corpus(
     overwrite: bool = False,
     progress: Callable[[int, int], None] | None = None,
 ) -> Corpus:
-    """Tokenises files and folders into the corpus directory `out`, in `workers` processes (default: one for each core).
+    """Tokenises files and folders into the corpus directory `out`, in `workers` processes (default: one for each core, fewer for small files).
 
     documents   in text files: separated by blank lines ("blank"), one to a line ("line"), one to a file ("file")
     sentences   ends by the rule of plmcore.data.sentences ("rule"), of lines ("lines"), of documents ("document")
@@ -59,17 +59,23 @@ def write_corpus(
         if value not in known:
             raise ValueError(f"{name} must be one of {', '.join(map(repr, known))}, got {value!r}")
     check_errors(errors)
-    count = len(os.sched_getaffinity(0)) if workers is None else workers
-    if count < 1:
+    if workers is not None and workers < 1:
         raise ValueError(f"workers must be at least 1, got {workers}")
     out = pathlib.Path(out)
     _check_free(out, overwrite)
     files = files_in(inputs)
+    count = _worthwhile(files) if workers is None else workers
     encoder = Encoder(tokenizer, documents, sentences, unwrap, field, errors)
     with _Partial(out, files, encoder, overwrite) as partial:
         partial.fill(count, progress)
         partial.finish(out)
     return Corpus.open(out, verify=False)
+
+
+def _worthwhile(files: list[pathlib.Path]) -> int:
+    """As many workers as there are cores and blocks: a process takes as long to start as to tokenise one."""
+    size = sum(path.stat().st_size * (3 if path.suffix == ".gz" else 1) for path in files)  # about
+    return max(1, min(len(os.sched_getaffinity(0)), size // SIZE))
 
 
 def _check_free(out: pathlib.Path, overwrite: bool) -> None:
