@@ -16,7 +16,6 @@ from pathlib import Path
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from generate import write
 
 
 def ours(folder: Path, ids: np.ndarray) -> np.ndarray:
@@ -40,6 +39,8 @@ def line(name: str, exact: np.ndarray, found: np.ndarray) -> str:
 
 
 def main() -> None:
+    from generate import write
+
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, nargs="?", metavar="MODEL_DIR", help="a GPT-2 directory")
     parser.add_argument("--layers", type=int, default=0, metavar="N", help="of the random model (default: all)")
