@@ -177,3 +177,12 @@ def machine_line(packages: Sequence[str]) -> str:
     model = fields.get("model name") or platform.processor() or platform.machine()
     cpu = f"{model} ({widest})" if widest else model
     return f"{cpu}, {len(os.sched_getaffinity(0))} cores, {memory:.0f} GiB; {', '.join(versions)}"
+
+
+def write_between(path: Path, begin: str, end: str, text: str) -> None:
+    """Puts the text between two lines of a file, which must have them."""
+    before, found, rest = path.read_text(encoding="utf-8").partition(begin)
+    _, closed, after = rest.partition(end)
+    if not found or not closed:
+        raise SystemExit(f"{path} has no place for the table: it needs the lines '{begin}' and '{end}'")
+    path.write_text(f"{before}{begin}\n{text}\n{end}{after}", encoding="utf-8")

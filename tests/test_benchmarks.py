@@ -79,11 +79,11 @@ def test_markdown_between_markers(tmp_path):
     readme = tmp_path / "README.md"
     readme.write_text(f"before\n{table.BEGIN}\nold\n{table.END}\nafter\n")
     for _ in range(2):  # again: in the same place
-        table.write(readme, text)
+        contest.write_between(readme, table.BEGIN, table.END, text)
         assert readme.read_text() == f"before\n{table.BEGIN}\n{text}\n{table.END}\nafter\n"
     readme.write_text("no markers")
     with pytest.raises(SystemExit, match="needs the lines"):
-        table.write(readme, text)
+        contest.write_between(readme, table.BEGIN, table.END, text)
     assert table.BEGIN in (BENCHMARKS / "README.md").read_text() and table.END in (BENCHMARKS / "README.md").read_text()
 
 
@@ -233,7 +233,7 @@ def test_the_table_of_pretraining_has_a_place(tmp_path):
     assert train_table.BEGIN in readme.read_text() and train_table.END in readme.read_text()
     page = tmp_path / "page.md"
     page.write_text(f"a\n{train_table.BEGIN}\nold\n{train_table.END}\nb\n")
-    train_table.write(page, text)
+    contest.write_between(page, train_table.BEGIN, train_table.END, text)
     assert page.read_text() == f"a\n{train_table.BEGIN}\n{text}\n{train_table.END}\nb\n"
 
 

@@ -132,12 +132,6 @@ def markdown(run: dict) -> str:
     return run["machine"] + "\n\n" + "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def publish(run: dict) -> None:
-    text = README.read_text(encoding="utf-8")
-    before, rest = text.split(BEGIN)
-    README.write_text(f"{before}{BEGIN}\n{markdown(run)}\n{END}{rest.split(END)[1]}", encoding="utf-8")
-
-
 def measure(args) -> dict:
     present = [p for p, needs in PACKAGES.items() if all(importlib.util.find_spec(m) for m in needs)]
     if "transformers" not in present:
@@ -187,7 +181,7 @@ def main() -> None:
     run = json.loads(Path(args.earlier).read_text()) if args.earlier else measure(args)
     print(f"\n{markdown(run)}")
     if args.write:
-        publish(run)
+        contest.write_between(README, BEGIN, END, markdown(run))
 
 
 if __name__ == "__main__":

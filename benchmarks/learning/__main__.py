@@ -75,7 +75,7 @@ def keep(name: str, seed: int, found: dict) -> None:
     temporary = RESULTS.with_suffix(f".{os.getpid()}")
     temporary.write_text(json.dumps(ordered, indent=1) + "\n")
     temporary.replace(RESULTS)
-    table.write(PAGE, table.markdown(ordered))
+    contest.write_between(PAGE, table.BEGIN, table.END, table.markdown(ordered))
 
 
 def main() -> int:

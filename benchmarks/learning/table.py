@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pathlib
 import statistics
 from collections.abc import Iterable, Sequence
 
@@ -90,13 +89,3 @@ def markdown(results: Results) -> str:
     if waiting:
         parts.append(f"Not run yet: {'; '.join(waiting)}.")
     return "\n\n".join(parts)
-
-
-def write(path: pathlib.Path, text: str) -> None:
-    """Puts the text between the markers of a page, which must have them."""
-    old = path.read_text(encoding="utf-8")
-    before, begin, rest = old.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not begin or not end:
-        raise SystemExit(f"{path} has no place for the tables: it needs the lines '{BEGIN}' and '{END}'")
-    path.write_text(f"{before}{begin}\n{text}\n{end}{after}", encoding="utf-8")

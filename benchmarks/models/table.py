@@ -136,16 +136,6 @@ def markdown(machine: str, results: Sequence[dict], remarks: Sequence[str] = ())
     return "\n\n".join(parts)
 
 
-def write(path: Path, text: str) -> None:
-    """Puts the text between the markers of a file, which must have them."""
-    old = path.read_text(encoding="utf-8")
-    before, begin, rest = old.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not begin or not end:
-        raise SystemExit(f"{path} has no place for the table: it needs the lines '{BEGIN}' and '{END}'")
-    path.write_text(f"{before}{begin}\n{text}\n{end}{after}", encoding="utf-8")
-
-
 def merge(runs: Sequence[dict]) -> dict:
     """One run of several of the same machine, versions and settings; of a case measured twice the later counts, in the earlier's place."""
     settings = list(dict.fromkeys(tuple([run["machine"], f"layers {run['layers']}", *run["remarks"]]) for run in runs))
@@ -174,4 +164,4 @@ def publish(path: Path, run: dict) -> None:
     ]
     if missing or not have:
         raise SystemExit(f"nothing was written to {path}: there are no results of {'; '.join(missing) or 'any case'}")
-    write(path, markdown(run["machine"], run["results"], run["remarks"]))
+    contest.write_between(path, BEGIN, END, markdown(run["machine"], run["results"], run["remarks"]))

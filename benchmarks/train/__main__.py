@@ -96,7 +96,7 @@ def main() -> int:
     if args.write:
         if args.layers or args.only:
             raise SystemExit("a part, or models with fewer layers, are no measurement: nothing was written")
-        table.write(README, table.markdown(run["machine"], run["results"]))
+        contest.write_between(README, table.BEGIN, table.END, table.markdown(run["machine"], run["results"]))
     missed = [what for r in run["results"] for what in table.missed(r)]
     for what in missed:
         print(f"missed: {what}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import statistics
-from pathlib import Path
 
 import contest
 
@@ -62,13 +61,3 @@ def markdown(machine: str, results: list[dict]) -> str:
         table = "\n".join("| " + " | ".join(texts) + " |" for texts in (HEAD, ["---"] * len(HEAD), *lines))
         parts.append(table.replace("*", r"\*"))
     return "\n\n".join(parts)
-
-
-def write(path: Path, text: str) -> None:
-    """Puts the text between the markers of a file, which must have them."""
-    old = path.read_text(encoding="utf-8")
-    before, begin, rest = old.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not begin or not end:
-        raise SystemExit(f"{path} has no place for the table: it needs the lines '{BEGIN}' and '{END}'")
-    path.write_text(f"{before}{begin}\n{text}\n{end}{after}", encoding="utf-8")

@@ -8,6 +8,7 @@
 #include "blas/blas.h"
 #include "kernels/gemm_space.h"
 #include "kernels/kernel.h"
+#include "kernels/transpose8.h"
 
 namespace plmcore::PLM_ISA {
 
@@ -83,25 +84,6 @@ static void micro_edge(int64_t rows, int64_t cols, int64_t kc, const float* a, i
 }
 
 // ---- packing: [rows][k] or [k][rows] -> [k][W], rows beyond the matrix as zeros ----
-
-#if PLM_VECTOR_BYTES == 32
-PLM_INLINE void transpose8(vf r[8]) {
-  vf t[8], u[8];
-  for (int i = 0; i < 8; i += 2) {
-    t[i] = __builtin_shuffle(r[i], r[i + 1], vi{0, 8, 1, 9, 4, 12, 5, 13});
-    t[i + 1] = __builtin_shuffle(r[i], r[i + 1], vi{2, 10, 3, 11, 6, 14, 7, 15});
-  }
-  for (int i = 0; i < 8; i += 4)
-    for (int j = 0; j < 2; ++j) {
-      u[i + 2 * j] = __builtin_shuffle(t[i + j], t[i + j + 2], vi{0, 1, 8, 9, 4, 5, 12, 13});
-      u[i + 2 * j + 1] = __builtin_shuffle(t[i + j], t[i + j + 2], vi{2, 3, 10, 11, 6, 7, 14, 15});
-    }
-  for (int j = 0; j < 4; ++j) {
-    r[j] = __builtin_shuffle(u[j], u[j + 4], vi{0, 1, 2, 3, 8, 9, 10, 11});
-    r[j + 4] = __builtin_shuffle(u[j], u[j + 4], vi{4, 5, 6, 7, 12, 13, 14, 15});
-  }
-}
-#endif
 
 // May write up to kF floats past the panel when W is not a multiple of kF; panels are written in order.
 template <int W, class T>

@@ -7,6 +7,7 @@
 
 #include "kernels/int8_space.h"
 #include "kernels/kernel.h"
+#include "kernels/transpose8.h"
 
 namespace plmcore::PLM_ISA {
 
@@ -59,25 +60,6 @@ static void int8_edge(int64_t rows, int64_t cols, int64_t pairs, const int16_t* 
     for (int64_t j = 0; j < cols; ++j) c[i * ldc + j] = t[i * kNR8 + j] + (add ? c[i * ldc + j] : 0);
 }
 
-// Eight columns of eight pairs: lane c of r[p] becomes lane p of r[c].
-typedef int32_t v8 __attribute__((vector_size(32)));
-PLM_INLINE void transpose_pairs(v8 r[8]) {
-  v8 t[8], u[8];
-  for (int i = 0; i < 8; i += 2) {
-    t[i] = __builtin_shuffle(r[i], r[i + 1], v8{0, 8, 1, 9, 4, 12, 5, 13});
-    t[i + 1] = __builtin_shuffle(r[i], r[i + 1], v8{2, 10, 3, 11, 6, 14, 7, 15});
-  }
-  for (int i = 0; i < 8; i += 4)
-    for (int j = 0; j < 2; ++j) {
-      u[i + 2 * j] = __builtin_shuffle(t[i + j], t[i + j + 2], v8{0, 1, 8, 9, 4, 5, 12, 13});
-      u[i + 2 * j + 1] = __builtin_shuffle(t[i + j], t[i + j + 2], v8{2, 3, 10, 11, 6, 7, 14, 15});
-    }
-  for (int j = 0; j < 4; ++j) {
-    r[j] = __builtin_shuffle(u[j], u[j + 4], v8{0, 1, 2, 3, 8, 9, 10, 11});
-    r[j + 4] = __builtin_shuffle(u[j], u[j + 4], v8{4, 5, 6, 7, 12, 13, 14, 15});
-  }
-}
-
 // B [cols][kc], rows K apart -> [kc / 2][kNR8][2]; columns and an odd k beyond the matrix as zeros.
 static void int8_panel(const int8_t* b, int64_t K, int64_t cols, int64_t kc, int16_t* out) {
   int64_t k = 0;
@@ -87,7 +69,7 @@ static void int8_panel(const int8_t* b, int64_t K, int64_t cols, int64_t kc, int
         v8 r[8];
 #pragma GCC unroll 8
         for (int i = 0; i < 8; ++i) r[i] = __builtin_bit_cast(v8, widen(b + (g + i) * K + k));
-        transpose_pairs(r);
+        transpose8(r);
 #pragma GCC unroll 8
         for (int i = 0; i < 8; ++i) __builtin_memcpy(out + (k / 2 + i) * 2 * kNR8 + 2 * g, &r[i], sizeof r[i]);
       }
