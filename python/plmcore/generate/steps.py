@@ -14,6 +14,7 @@ from plmcore._core import ArgumentError, Packing, Tensor, ops
 from plmcore.models import causal, seq2seq, stacks, xlnet
 from plmcore.models.cache import Cache
 
+WORTH_TRIMMING = 40 << 20  # bytes
 FEW_ROWS = 8  # up to here products read weights as they are, beyond they want packed copies of them
 
 
@@ -29,6 +30,13 @@ class packing:
 
     def __exit__(self, *_) -> None:
         _core.set_packing(self.before)
+
+
+def trim() -> None:
+    """The steps need far less memory than the prompts. Asking for it anew would cost a small model more than it saves."""
+    stats = _core.memory_stats()
+    if stats["reserved"] - stats["in_use"] > WORTH_TRIMMING:
+        _core.trim_memory()
 
 
 class Steps:
@@ -47,7 +55,7 @@ class Steps:
         with packing(self.packing):
             if search.tokens is None:
                 logits = self.start()
-                _core.trim_memory()  # the steps need far less than the prompts
+                trim()
                 return logits
             self.cache.advance(search.live.numpy(), search.parents.numpy())
             return self.step(search.tokens)
