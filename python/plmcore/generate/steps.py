@@ -84,9 +84,7 @@ class StacksCausalSteps(Steps):
 class Seq2SeqSteps(Steps):
     """The prompts are the decoder's; sources the encoder's."""
 
-    def __init__(
-        self, model: nn.Module, prompts: Sequence[np.ndarray], limit: int, sources: Sequence[np.ndarray]
-    ):
+    def __init__(self, model: nn.Module, prompts: Sequence[np.ndarray], limit: int, sources: Sequence[np.ndarray]):
         super().__init__(model, prompts, limit)
         ids, mask = padded(sources)
         with unpacked():
