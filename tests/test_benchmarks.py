@@ -12,6 +12,7 @@ import pytest
 BENCHMARKS = pathlib.Path(__file__).resolve().parents[1] / "benchmarks"
 sys.path.insert(0, str(BENCHMARKS))
 contest, cases, table = (importlib.import_module(name) for name in ("contest", "models.cases", "models.table"))
+ops_cases, ops_table = (importlib.import_module(f"ops.{name}") for name in ("cases", "table"))
 train_table, train_cases = (importlib.import_module(f"train.{name}") for name in ("table", "cases"))
 sys.path.remove(str(BENCHMARKS))
 
@@ -32,21 +33,23 @@ def test_ratio_is_against_the_fastest_peer_round_by_round():
     [row] = table.rows(forward(transformers=[9.0, 9.0], onnxruntime=[3.0, 5.0], ctranslate2=[5.0, 4.0]))
     assert row["peer"] == "onnxruntime"  # median 4, against 4.5 and 9
     assert (row["low"], row["ratio"], row["high"]) == (1.25, 1.375, 1.5)
-    assert row["mark"] == ""
+    assert row["mark"] == "met"
 
 
-@pytest.mark.parametrize("theirs, mark", [([2.6, 5.2], ""), ([2.4, 4.8], "*"), ([1.9, 3.8], "*"), ([1.7, 3.4], "**")])
-def test_mark_says_missed_or_behind(theirs, mark):
+@pytest.mark.parametrize(
+    "theirs, mark", [([2.6, 5.2], "met"), ([2.4, 4.8], "missed"), ([1.9, 3.8], "missed"), ([1.7, 3.4], "behind")]
+)
+def test_mark_says_met_missed_or_behind(theirs, mark):
     result = forward(ctranslate2=theirs)
     assert table.rows(result)[0]["mark"] == mark
-    assert table.missed([result, result]) == 2 * bool(mark)
+    assert table.missed([result, result]) == 2 * (mark != "met")
 
 
 def test_each_target_has_a_row_and_a_skipped_peer_a_dash():
     result = forward([("ctranslate2", 1.2), ("transformers", 2.0)], transformers=[3.0, 6.0])
     absent, present = table.cells(result)
     assert absent == ["some case", "3000", "4500", "–", "–", "CTranslate2", "–", "–", "1.20"]
-    assert present[5:] == ["transformers", "1.50", "1.50–1.50", "2.00*"]
+    assert present[5:] == ["transformers", "1.50", "1.50–1.50", "2.00 missed"]
     assert table.cells(forward())[0][5:7] == ["–", "–"]  # no peer at all
 
 
@@ -55,8 +58,8 @@ def test_milliseconds_keep_three_digits():
 
 
 def test_memory_is_ours_over_torchs_with_a_limit():
-    assert table.memory(train(2.0e9, 4.0e9))["mark"] == ""
-    assert table.cells(train(3.5e9, 4.0e9))[0][-4:] == ["3.50", "4.00", "0.88", "0.80*"]
+    assert table.memory(train(2.0e9, 4.0e9))["mark"] == "met"
+    assert table.cells(train(3.5e9, 4.0e9))[0][-4:] == ["3.50", "4.00", "0.88", "0.80 missed"]
     assert table.cells(train(3.5e9, 4.0e9, None))[0][-1] == "–"
     assert table.missed([train(3.5e9, 4.0e9)]) == 1
 
@@ -72,10 +75,10 @@ def test_median_over_pairs_counts_each_of_our_rounds_once():
 def test_markdown_between_markers(tmp_path):
     text = table.markdown("a machine", [forward(ctranslate2=[2.4, 4.8]), train(3.5e9, 4.0e9)])
     assert text.index("a machine.") < text.index("Forward, ms, 2 threads") < text.index("Training step")
-    assert r"1.25\*" in text and r"0.80\*" in text
+    assert "1.25 missed" in text and "0.80 missed" in text
     for block in text.split("\n\n"):
         if block.startswith("|"):
-            assert len({line.replace(r"\*", "*").count("|") for line in block.splitlines()}) == 1
+            assert len({line.count("|") for line in block.splitlines()}) == 1
     readme = tmp_path / "README.md"
     readme.write_text(f"before\n{table.BEGIN}\nold\n{table.END}\nafter\n")
     for _ in range(2):  # again: in the same place
@@ -135,6 +138,20 @@ def test_everyone_runs_after_everyone():
     assert {tuple(contest.order(["a", "b"], k)) for k in range(2)} == {("a", "b"), ("b", "a")}
 
 
+def test_long_rounds_are_three_and_short_ones_all_that_were_asked_for(monkeypatch):
+    clock = [0.0]
+    monkeypatch.setattr(contest.time, "perf_counter", lambda: clock[0])
+    monkeypatch.setattr(contest.time, "sleep", lambda pause: None)
+
+    def timed(name):
+        clock[0] += 4.0
+        return name
+
+    for limit, rounds in ((30.0, 4), (1.0, 3), (float("inf"), 7)):
+        assert contest.alternate(["a", "b"], 7, 0.0, timed, limit) == {"a": ["a"] * rounds, "b": ["b"] * rounds}
+    assert contest.alternate(["a"], 2, 0.0, timed, 1.0) == {"a": ["a"] * 2}  # fewer were asked for
+
+
 def test_difference_is_relative_to_the_scale_and_refuses_what_is_not_finite():
     a = [np.array([0.0, 200.0])]
     assert contest.difference(a, [np.array([0.0, 100.0])]) == 1.0
@@ -185,6 +202,47 @@ def test_errors_of_logits_are_relative():
     exact = np.array([[3.0, 4.0], [0.0, 0.0]])
     said = errors.line("int8", exact, exact + np.array([[0.0, 0.0], [0.0, 0.05]]))
     assert said.split() == ["int8", "error", "1.0000", "%", "same", "choice", "50.00", "%"]
+
+
+def op(**changes):
+    return {
+        "case": "an op", "threads": 2, "plmcore_ms": 1.0, "torch_ms": 1.5, "ratio": 1.5, "low": 1.25, "high": 2.0, "target": 1.3,
+        "share": 0.0, "error": 3e-7, "gflops": 150.0, "gbps": 0.0, "limit_gflops": 200.0, "limit_gbps": 30.0,
+    } | changes  # fmt: skip
+
+
+def test_ops_meet_their_targets_or_are_marked():
+    assert ops_table.cells(op()) == [
+        "an op", "1.000", "1.500", "1.50", "1.25–2.00", "1.30 met", "150 GFLOP/s", "75%", "3e-07",
+    ]  # fmt: skip
+    read = dict(gflops=0.0, gbps=24.0, share=0.85, error=None)
+    assert ops_table.cells(op(**read))[5:] == ["1.30 missed", "24.0 GB/s", "80%, 85% wanted", ""]
+    assert ops_table.cells(op(gflops=0.0))[6:8] == ["", ""]
+    results = [op(), op(ratio=1.2), op(ratio=0.8), op(**read)]
+    assert [ops_table.mark(r) for r in results] == ["met", "missed", "behind", "missed"]
+    assert ops_table.summary(results) == "4 rows, 3 targets missed, 1 rows below 0.9 of PyTorch"
+    wanted = [c.share for c in ops_cases.CASES.values() if c.name.startswith("linear 1x")]
+    assert wanted == [0.85, 0.85]
+
+
+def test_the_table_of_ops_has_a_place_and_wants_every_case(tmp_path):
+    every = [op(case=name, threads=n) for n in (2, 1) for name in ops_cases.CASES]
+    whole = {"machine": "a machine", "settings": "5 rounds of 0.05 s", "results": every}
+    page = tmp_path / "page.md"
+    page.write_text(f"a\n{ops_table.BEGIN}\nold\n{ops_table.END}\nb\n")
+    with pytest.raises(SystemExit, match=f"no results of {every[0]['case']}, 2 threads"):
+        ops_table.publish(page, whole | {"results": every[1:]})
+    ops_table.publish(page, whole)
+    rows = [text for text in page.read_text().splitlines() if text.startswith("|")]
+    assert len(rows) == len(every) + 4 and len({row.count("|") for row in rows}) == 1
+    assert "a machine; 5 rounds of 0.05 s." in page.read_text() and "2 threads: FMA loop 200" in page.read_text()
+    assert ops_table.BEGIN in (BENCHMARKS / "README.md").read_text()
+    path = tmp_path / "run.json"
+    path.write_text(json.dumps(whole))
+    done = subprocess.run(
+        [sys.executable, str(BENCHMARKS / "ops"), "--from", str(path)], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == ops_table.markdown(whole)
 
 
 def pretraining(**changes):
