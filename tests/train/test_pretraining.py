@@ -189,6 +189,27 @@ def test_the_average_of_the_weights_is_the_result(text, tmp_path, finished):
     assert "average.safetensors" in os.listdir(tmp_path / "a" / "checkpoints" / "step-00000006")
 
 
+def test_averaged_sgd(text, tmp_path):
+    """NT-ASGD with a rate so high that evaluations soon get worse."""
+    changes = [
+        "optim.kind=sgd",
+        "optim.lr=30",
+        "schedule.kind=constant",
+        "train.average=triggered",
+        "train.trigger=1",
+        "optim.clip_norm=1.0",
+    ]
+    run(text, tmp_path / "a", changes=changes)
+    average, _ = plm.safetensors.read(tmp_path / "a" / "checkpoints" / "step-00000006" / "average.safetensors")
+    assert 0 < average["count"].item() < 6 and len(average["losses"].numpy()) == 6
+    with pytest.raises(Stop):
+        run(text, tmp_path / "b", changes=changes, callbacks=[stop_at(5)])
+    plm.pretrain(out=tmp_path / "b", resume=True, quiet=True)
+    assert bits(tmp_path / "a") == bits(tmp_path / "b")
+    run(text, tmp_path / "c", changes=[c for c in changes if "average" not in c and "trigger" not in c])
+    assert bits(tmp_path / "a") != bits(tmp_path / "c")
+
+
 @pytest.mark.parametrize("options, error, message", [
     (dict(changes=["optim.lrr=1"]), settings.SettingError, r"did you mean optim\.lr\?"),
     (dict(changes=["model.n_layers=1"]), settings.SettingError, r"did you mean model\.n_layer\?"),

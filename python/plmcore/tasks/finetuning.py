@@ -9,16 +9,14 @@ import pathlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import plmcore as plm
-from plmcore import data, language_model, optim
+from plmcore import data, language_model
 from plmcore.files import atomic_directory, atomic_write
 from plmcore.tasks import adapting, features, language_modelling, task_model, task_settings
 from plmcore.tasks.language_modelling import TextExamples
 from plmcore.tasks.scoring import Scoring
 from plmcore.tasks.task_data import SPLITS, TaskData
-from plmcore.train import batching, checkpoint, making, run_directory, settings, tensorboard
+from plmcore.train import batching, checkpoint, making, run_directory, settings
 from plmcore.train.loop import Trainer
-from plmcore.train.recomputing import recompute_blocks
 from plmcore.train.run_directory import RunDirectory
 from plmcore.train.settings import Settings
 
@@ -142,26 +140,14 @@ class _Finetuning:
         schedule = dict(self.settings["schedule"])
         if schedule["warmup"] is None:
             schedule["warmup"] = round(options["warmup_share"] * steps)
-        if options["recompute"]:
-            recompute_blocks(lm.model)
-        if options["tensorboard"]:
-            self.run.tensorboard = tensorboard.writer(self.run.path)
-        optimizer = making.optimizer(lm.model, self.settings["optim"])
+        every = {key: options[key] or per_epoch for key in ("save_every", "evaluate_every")}
+        chosen = self.settings | {"schedule": schedule, "train": options | every | {"steps": steps}}
         unfreezing = adapting.unfreezing(lm.model, self.settings["adapt"], per_epoch)
-        trainer = Trainer(
-            lm.model, batching.Ahead(batches), optimizer, steps=steps, schedule=making.schedule(schedule, steps), seed=seed,
-            loss=self.examples("train").loss(lm.model), clip_norm=self.settings["optim"]["clip_norm"], nonfinite=options["nonfinite"],
-            activations=options["activations"],
-            average=None if options["average"] is None else optim.EMA(lm.parameters(), options["average"]),
-            directory=self.run, save_every=options["save_every"] or per_epoch, keep=options["keep"], log_every=options["log_every"],
-            evaluate=evaluate, evaluate_every=options["evaluate_every"] or per_epoch, patience=options["patience"],
-            callbacks=[*([unfreezing] if unfreezing else []), *self.callbacks], data=self.data.fingerprint,
+        callbacks = [*([unfreezing] if unfreezing else []), *self.callbacks]
+        loss = self.examples("train").loss(lm.model)
+        trainer = making.trainer(
+            self.run, chosen, lm.model, batches, loss=loss, evaluate=evaluate, callbacks=callbacks, data=self.data.fingerprint
         )  # fmt: skip
-        saved = self.run.newest()
-        if saved is not None:
-            trainer.restore(saved)
-            self.run.say(f"going on from step {saved.step}")
-        self.run.forget_after(trainer.step)
         if unfreezing:
             unfreezing(trainer, {})
         return trainer
@@ -169,8 +155,7 @@ class _Finetuning:
     def choose_result(self, trainer: Trainer) -> None:
         """The weights of the last step, their average, or those of the checkpoint with the lowest loss."""
         if trainer.average is not None:
-            for p, a in zip(trainer.average.params, trainer.average.averages, strict=True):
-                plm._core.assign(p, a)
+            trainer.average.apply()
         elif self.settings["train"]["result"] == "best" and trainer.best is not None:
             saved = [checkpoint.read(path) for path in checkpoint.steps_in(self.run.checkpoints)]
             best = min((c for c in saved if c.state["score"] is not None), key=lambda c: c.state["score"])

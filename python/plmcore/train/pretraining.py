@@ -6,11 +6,12 @@ import dataclasses
 import os
 import pathlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
 import plmcore as plm
-from plmcore import language_model, models, optim, tokenizers
+from plmcore import language_model, models, tokenizers
 from plmcore.files import atomic_directory, atomic_write
 from plmcore.train import (
     batching,
@@ -19,13 +20,12 @@ from plmcore.train import (
     run_directory,
     run_settings,
     settings,
-    tensorboard,
 )
 from plmcore.train.loop import Trainer
-from plmcore.train.recomputing import recompute_blocks
 from plmcore.train.run_data import RunData
 from plmcore.train.run_directory import RunDirectory
 from plmcore.train.settings import Settings
+from plmcore.train.supervised import parse
 
 PROMPT, SAMPLE = 12, 60  # tokens
 SAMPLED_FROM = 20  # the most likely ones
@@ -37,6 +37,7 @@ def pretrain(
     out: str | os.PathLike[str],
     text: Iterable[str | os.PathLike[str]] = (),
     target: Iterable[str | os.PathLike[str]] = (),
+    supervised: Iterable[str | Mapping[str, Any]] = (),
     size: str | None = None,
     steps: int | None = None,
     save_every: int | None = None,
@@ -50,7 +51,8 @@ def pretrain(
 ) -> language_model.LanguageModel:
     """Trains a model of a family on text files from the beginning; the result is also the model directory `out`/final.
 
-    `target` has the translations of `text`, line by line, for the Transformer. `tokenizer` is a directory, or the kind to train on the text. `config` is the config.toml of another run, `changes` are settings as
+    `target` has the translations of `text`, line by line, for the Transformer. `supervised` tasks are mixed with the text of T5 and BART: "sst2=FILE", or
+    dict(task=, file=, columns=, source=, target=, rate=). `tokenizer` is a directory, or the kind to train on the text. `config` is the config.toml of another run, `changes` are settings as
     "optim.lr=3e-4". With resume=True a run that was stopped goes on, bit for bit, from its last checkpoint.
     """
     out = pathlib.Path(out)
@@ -61,6 +63,7 @@ def pretrain(
             "target": [os.fspath(t) for t in target] or None,
             "tokenizer": tokenizer,
         },
+        "mixture": {"tables": [parse(t) if isinstance(t, str) else dict(t) for t in supervised] or None},
         "train": {"steps": steps, "save_every": save_every},
     }
     begun = run_directory.begun(out, resume)
@@ -98,6 +101,7 @@ class _Pretraining:
     def record_settings(self) -> None:
         """config.toml, with the digests of the texts."""
         self.data.check_texts()
+        self.data.tables  # what is wrong in them is found before the long work
         run = self.settings["run"]
         with atomic_write(self.run.path / run_directory.CONFIG) as f:
             f.write(settings.dumps(self.settings, recipes.defaults(run["family"], run["size"])).encode())
@@ -110,26 +114,10 @@ class _Pretraining:
         callbacks, prompt = [*self.callbacks], self.data.prompt(PROMPT)
         if prompt is not None:
             callbacks.insert(0, self.sampler(prompt))
-        if options["recompute"]:
-            recompute_blocks(model)
-        if options["tensorboard"]:
-            self.run.tensorboard = tensorboard.writer(self.run.path)
-        trainer = Trainer(
-            model, batching.Ahead(batches), making.optimizer(model, self.settings["optim"]), steps=options["steps"],
-            schedule=making.schedule(self.settings["schedule"], options["steps"]), seed=seed,
-            loss=batching.MeanLoss(model, options["label_smoothing"]), clip_norm=self.settings["optim"]["clip_norm"],
-            nonfinite=options["nonfinite"], activations=options["activations"],
-            average=None if options["average"] is None else optim.EMA(model.parameters(), options["average"]),
-            directory=self.run, save_every=options["save_every"], keep=options["keep"], log_every=options["log_every"],
-            evaluate=evaluate, evaluate_every=options["evaluate_every"], patience=options["patience"],
-            callbacks=callbacks, data=self.data.fingerprint,
+        loss = batching.MeanLoss(model, options["label_smoothing"])
+        return making.trainer(
+            self.run, self.settings, model, batches, loss=loss, evaluate=evaluate, callbacks=callbacks, data=self.data.fingerprint
         )  # fmt: skip
-        saved = self.run.newest()
-        if saved is not None:
-            trainer.restore(saved)
-            self.run.say(f"going on from step {saved.step}")
-        self.run.forget_after(trainer.step)
-        return trainer
 
     def sampler(self, prompt: np.ndarray) -> Callable:
         """After each evaluation: how the model goes on from the prompt."""
@@ -178,8 +166,7 @@ class _Pretraining:
     def finish(self, trainer: Trainer) -> language_model.LanguageModel:
         """DIR/final, with the average of the parameters where there is one."""
         if trainer.average is not None:
-            for p, a in zip(trainer.average.params, trainer.average.averages, strict=True):
-                plm._core.assign(p, a)
+            trainer.average.apply()
         lm = language_model.LanguageModel(trainer.model.eval(), self.data.tokenizer, self.run.final)
         with atomic_directory(self.run.final) as folder:
             lm.save(folder)
