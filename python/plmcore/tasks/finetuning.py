@@ -15,12 +15,13 @@ from plmcore.tasks import adapting, features, language_modelling, task_model, ta
 from plmcore.tasks.language_modelling import TextExamples
 from plmcore.tasks.scoring import Scoring
 from plmcore.tasks.task_data import SPLITS, TaskData
-from plmcore.train import batching, checkpoint, making, run_directory, settings
+from plmcore.train import batching, making, run_directory, settings
 from plmcore.train.loop import Trainer
 from plmcore.train.run_directory import RunDirectory
 from plmcore.train.settings import Settings
 
 SCORES = "scores.json"
+SHOWN = 4  # predictions in the report
 
 
 def finetune(
@@ -91,9 +92,10 @@ class _Finetuning:
         finally:
             trainer.batches.close()
             self.report(trainer)
-        self.choose_result(trainer)
+        making.choose_result(self.run, self.settings["train"], trainer)
         self.finish(lm)
         self.score(trainer)
+        self.report(trainer)
         self.run.say(f"model: {self.run.final}  curves: {self.run.path / run_directory.REPORT}")
         return lm
 
@@ -152,16 +154,6 @@ class _Finetuning:
             unfreezing(trainer, {})
         return trainer
 
-    def choose_result(self, trainer: Trainer) -> None:
-        """The weights of the last step, their average, or those of the checkpoint with the lowest loss."""
-        if trainer.average is not None:
-            trainer.average.apply()
-        elif self.settings["train"]["result"] == "best" and trainer.best is not None:
-            saved = [checkpoint.read(path) for path in checkpoint.steps_in(self.run.checkpoints)]
-            best = min((c for c in saved if c.state["score"] is not None), key=lambda c: c.state["score"])
-            trainer.model.load_state_dict(best.parts["weights"])
-            self.run.say(f"the result is that of step {best.step}")
-
     # ---- what is left behind ----
 
     @functools.cached_property
@@ -190,6 +182,13 @@ class _Finetuning:
             features.save(lm.model, folder) if isinstance(lm.model, features.Features) else lm.save(folder)
             lm.tokenizer.save(folder)
 
+    def shown(self, split: str, predictions: Sequence[str]) -> str:
+        """The first records of a split, each with what was predicted, for the report."""
+        left_out = ("line", "title", "id")
+        given = [{k: v for k, v in r.items() if k not in left_out and v is not None} for r in self.data.records[split]]
+        pairs = zip([json.dumps(r, ensure_ascii=False) for r in given[:SHOWN]], predictions)
+        return "\n\n".join(f"{record}\n-> {predicted}" for record, predicted in pairs)
+
     def final_scoring(self, split: str, trainer: Trainer) -> Any:
         """What was found after the last step, where that is the result; else it is found now."""
         watched, adapt = trainer.evaluate, self.settings["adapt"]
@@ -215,8 +214,10 @@ class _Finetuning:
             scoring = self.final_scoring(split, trainer)
             scores[split] = scoring.found
             if self.data.kind != "lm":
+                lines = [json.dumps(p, ensure_ascii=False) for p in scoring.predictions]
                 with atomic_write(self.run.path / f"{split}-predictions.jsonl") as f:
-                    f.write("".join(json.dumps(p, ensure_ascii=False) + "\n" for p in scoring.predictions).encode())
+                    f.write("".join(line + "\n" for line in lines).encode())
+                self.run.record({"step": trainer.step, "sample": self.shown(split, lines)})
             if scores[split]:
                 self.run.record({"step": trainer.step, **{f"{split}_{k}": v for k, v in scores[split].items()}})
                 numbers = {k: v for k, v in scores[split].items() if not isinstance(v, str)}  # BLEU has a signature

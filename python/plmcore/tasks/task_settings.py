@@ -132,7 +132,7 @@ def new(given: Settings, config: str | os.PathLike[str] | None, changes: Sequenc
     for section, key, known in (
         ("data", "overlong", ("cut", "error")),
         ("task", "scheme", ("none", "bioes")),
-        ("train", "result", ("last", "best")),
+        ("train", "result", making.RESULTS),
     ):
         if result[section][key] not in known:
             raise SettingError(f"{section}.{key} must be {' or '.join(known)}, got {result[section][key]!r}")

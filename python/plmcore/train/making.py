@@ -8,7 +8,7 @@ from typing import Any
 
 from plmcore import nn, optim
 from plmcore._core import Tensor
-from plmcore.train import batching, groups, schedules, tensorboard
+from plmcore.train import batching, checkpoint, groups, schedules, tensorboard
 from plmcore.train.loop import Trainer
 from plmcore.train.recomputing import recompute_blocks
 from plmcore.train.run_directory import RunDirectory
@@ -22,6 +22,7 @@ SHARED = (
     "clip_norm",
 )  # settings of optim that are not the optimiser's own
 TRIGGERED = "triggered"
+RESULTS = ("last", "best", "mean")
 
 
 def trainer(
@@ -56,6 +57,24 @@ def trainer(
         run.say(f"going on from step {saved.step}")
     run.forget_after(made.step)
     return made
+
+
+def choose_result(run: RunDirectory, table: Mapping[str, Any], trained: Trainer) -> None:
+    """Gives the model the average of the parameters where there is one; else, as train.result says, leaves it as it is after the last step, or takes
+    the kept checkpoint with the lowest loss, or the mean of all that are kept."""
+    if trained.average is not None:
+        trained.average.apply()
+        return
+    kept = checkpoint.steps_in(run.checkpoints)
+    if table["result"] == "mean":
+        last = kept[-table["keep"] :]
+        trained.model.load_state_dict(checkpoint.average(last))
+        run.say(f"the result is the mean of steps {', '.join(str(checkpoint.step_of(path)) for path in last)}")
+    elif table["result"] == "best" and trained.best is not None:
+        scored = [c for c in map(checkpoint.read, kept) if c.state["score"] is not None]
+        best = min(scored, key=lambda c: c.state["score"])
+        trained.model.load_state_dict(best.parts["weights"])
+        run.say(f"the result is that of step {best.step}")
 
 
 def optimizer_options() -> dict[str, None]:

@@ -8,8 +8,6 @@ import pathlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 import plmcore as plm
 from plmcore import language_model, models, tokenizers
 from plmcore.files import atomic_directory, atomic_write
@@ -24,11 +22,9 @@ from plmcore.train import (
 from plmcore.train.loop import Trainer
 from plmcore.train.run_data import RunData
 from plmcore.train.run_directory import RunDirectory
+from plmcore.train.samples import Samples
 from plmcore.train.settings import Settings
 from plmcore.train.supervised import parse
-
-PROMPT, SAMPLE = 12, 60  # tokens
-SAMPLED_FROM = 20  # the most likely ones
 
 
 def pretrain(
@@ -111,31 +107,11 @@ class _Pretraining:
         batches, evaluate = self.data.batches(seed), self.data.evaluation(seed, options["evaluate_batches"])
         plm.seed(seed)
         model = models.build(self.model_config(self.data.tokenizer), self.settings["model"]["head"])
-        callbacks, prompt = [*self.callbacks], self.data.prompt(PROMPT)
-        if prompt is not None:
-            callbacks.insert(0, self.sampler(prompt))
+        callbacks = [*([] if evaluate is None else [Samples(self.run, self.data)]), *self.callbacks]
         loss = batching.MeanLoss(model, options["label_smoothing"])
         return making.trainer(
             self.run, self.settings, model, batches, loss=loss, evaluate=evaluate, callbacks=callbacks, data=self.data.fingerprint
         )  # fmt: skip
-
-    def sampler(self, prompt: np.ndarray) -> Callable:
-        """After each evaluation: how the model goes on from the prompt."""
-
-        def sample(trainer: Trainer, metrics: Mapping[str, float]) -> None:
-            if trainer.score is not None:
-                lm = language_model.LanguageModel(trainer.model, self.data.tokenizer)
-                room = (trainer.model.config.longest or len(prompt) + SAMPLE) - len(prompt)
-                ids = lm.generate(
-                    prompt[None],
-                    do_sample=True,
-                    top_k=SAMPLED_FROM,
-                    seed=trainer.seed,
-                    max_new_tokens=min(SAMPLE, room),
-                )
-                self.run.record({"step": trainer.step, "sample": self.data.tokenizer.decode(ids[0])})
-
-        return sample
 
     def model_config(self, tokenizer: tokenizers.Tokenizer) -> models.config.Config:
         """The size, and what the tokenizer knows: the number of tokens and the special ones."""
@@ -164,9 +140,8 @@ class _Pretraining:
         self.run.write_report(f"{run['family']} {run['size']}: {self.run.path.name}", facts)
 
     def finish(self, trainer: Trainer) -> language_model.LanguageModel:
-        """DIR/final, with the average of the parameters where there is one."""
-        if trainer.average is not None:
-            trainer.average.apply()
+        """DIR/final."""
+        making.choose_result(self.run, self.settings["train"], trainer)
         lm = language_model.LanguageModel(trainer.model.eval(), self.data.tokenizer, self.run.final)
         with atomic_directory(self.run.final) as folder:
             lm.save(folder)

@@ -177,11 +177,15 @@ class RunData:
         table = {k: v for k, v in self.settings["objective"].items() if v is not None}
         return objectives.make(table.pop("name"), *corpora, self.tokenizer, length=self.table["length"], **table)
 
-    def prompt(self, count: int) -> np.ndarray | None:
+    def prompt(self, count: int) -> np.ndarray:
         """The beginning of the held-out text, for a model that writes on from there."""
-        if self.parts[1] is None or self.settings["objective"]["name"] != "causal-lm":
-            return None
         return np.asarray(self.parts[1][0].ids[:count], np.int64)
+
+    def shown(self, seed: int) -> list[dict[str, np.ndarray]]:
+        """The first held-out example of the text and of each supervised task, for a model that answers."""
+        first = [self.objective(self.parts[1])]
+        first += [self.supervised(task, found[:1]) for task, found in self.table_parts[1].items()]
+        return [objective.batch([0], seed=seed, epoch=0) for objective in first]
 
 
 def format_of(kind: str, family: str) -> str | None:

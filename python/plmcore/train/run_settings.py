@@ -12,7 +12,7 @@ from typing import Any
 from plmcore import models, objectives
 from plmcore._core import ArgumentError
 from plmcore.train import making, recipes, settings, supervised
-from plmcore.train.settings import Settings
+from plmcore.train.settings import SettingError, Settings
 
 HARMLESS = (
     "train.save_every",
@@ -77,6 +77,8 @@ def new(given: Settings, config: str | os.PathLike[str] | None, changes: Sequenc
     making.own_options(known, layers)
     result = settings.merged(known, *layers)
     result["run"]["family"] = family
+    if result["train"]["result"] not in making.RESULTS:
+        raise SettingError(f"train.result must be {' or '.join(making.RESULTS)}, got {result['train']['result']!r}")
     supervised.check(result.get("mixture", {}).get("tables", []))
     if not result["data"]["text"]:
         raise ArgumentError(f"pretrain needs text: {EXAMPLE}")
