@@ -5,10 +5,10 @@ import pytest
 from plmcore.data import columns
 
 
-def read(tmp_path, name, text, given=None):
+def read(tmp_path, name, text, given=None, usual=()):
     path = tmp_path / name
     path.write_text(text)
-    return list(columns.rows(path, given))
+    return list(columns.rows(path, given, usual))
 
 
 def test_a_header_and_its_other_names(tmp_path):
@@ -16,6 +16,14 @@ def test_a_header_and_its_other_names(tmp_path):
         (2, {"sentence": "fine", "label": "1", "text": "fine"}),
         (4, {"sentence": "bad", "label": "0", "text": "bad"}),
     ]
+
+
+def test_a_table_without_a_header(tmp_path):
+    usual = ["text", "label"]
+    assert read(tmp_path, "a.tsv", "fine\t1\nbad\t0\n", None, usual)[0] == (1, {"text": "fine", "label": "1"})
+    assert read(tmp_path, "a.tsv", "sentence\tmark\nbad\t0\n", None, usual)[0][0] == 2  # a header, for its first name
+    assert read(tmp_path, "a.tsv", "a\tb\tc\nbad\t0\t1\n", None, usual)[0][0] == 2  # three columns are not these two
+    assert read(tmp_path, "a.tsv", "", None, usual) == []
 
 
 def test_columns_that_are_named(tmp_path):

@@ -11,7 +11,7 @@ from plmcore.train import run_data, run_settings, settings, supervised
 
 FAST = [
     "data.vocab=400", "data.length=32", "model.num_layers=1", "model.d_model=32", "model.num_heads=2", "model.d_ff=64", "model.d_kv=16",
-    "train.evaluate_batches=2",
+    "train.evaluate_batches=2", "train.evaluate_every=3",
 ]  # fmt: skip
 
 
@@ -102,6 +102,7 @@ def test_a_task_has_one_table(tables):
     ("sentence\tlabel\nfine\t1\nbad\tawful\n", "line 3: the label must be one of negative, positive or its number, got 'awful'"),
     ("sentence\tlabel\nfine\t2\n", "line 2: the label must be one of negative, positive or its number, got '2'"),
     ("words\tlabel\nfine\t1\n", "line 2: the record has no field 'text'; it has words, label"),
+    ("fine\t1\nbad\t7\n", "line 2: the label must be one of negative, positive or its number, got '7'"),
     ("sentence\tmark\nfine\t1\n", "line 2: the record has no field 'label'; it has sentence, mark, text"),
     ("sentence\tlabel\n", "has no records"),
     ("", "has no records"),
@@ -127,7 +128,12 @@ def test_empty_texts_and_bad_numbers(tables, tmp_path):
 def test_what_is_written_is_read(tables, tmp_path):
     supervised.write(tmp_path / "mixture", tables)
     for table in tables:
-        assert supervised.read(tmp_path / "mixture" / f"{table['task']}.jsonl") == supervised.pairs(table)
+        assert supervised.read(tmp_path / "mixture", table["task"]) == supervised.pairs(table)
+    (tmp_path / "lines.jsonl").write_text('{"text": "one\\ntwo\\u2028three", "label": 1}\n')
+    supervised.write(tmp_path / "lines", [{"task": "sst2", "file": str(tmp_path / "lines.jsonl")}])
+    assert supervised.read(tmp_path / "lines", "sst2") == [
+        {"source": "sst2 sentence: one two three", "target": "positive"}
+    ]
     pathlib.Path(tables[1]["file"]).write_text("")
     with pytest.raises(plm.FormatError, match="has no records"):
         supervised.write(tmp_path / "other", tables)
@@ -192,14 +198,14 @@ def test_changed_tables_do_not_resume(text, tables, tmp_path):
     with pytest.raises(plm.ArgumentError, match=r"the text has changed since this run began \(.*sst2\.tsv"):
         plm.pretrain(out=tmp_path / "run", resume=True, quiet=True)
     file.write_text(before)
-    copy = tmp_path / "run" / "mixture" / "sst2.jsonl"
+    copy = tmp_path / "run" / "mixture" / "sst2.source.txt"
     copy.write_text(copy.read_text().replace("statement", "question", 1))
     with pytest.raises(plm.ArgumentError, match="the corpus has changed"):
         plm.pretrain(out=tmp_path / "run", resume=True, quiet=True)
 
 
 def test_batches_have_the_wanted_shares(text, tables, tmp_path):
-    """300 steps of 12 rows, within three standard deviations, for rates and for sizes with a limit."""
+    """150 steps of 12 rows, within three standard deviations, for rates and for sizes with a limit."""
     prefixes = {"sst2": "sst2 sentence", "topic": "topic:"}
     made = run(text, tmp_path / "run", tables, steps=1)
     for change, wanted in (
@@ -216,7 +222,7 @@ def test_batches_have_the_wanted_shares(text, tables, tmp_path):
             wanted = wanted or {"sst2": 0.75 * n / (n + windows), "topic": 0.25}
             batches = data.batches(seed=1)
             rows = np.zeros(0, object)
-            for step in range(300):
+            for step in range(150):
                 rows = np.append(rows, [made.tokenizer.decode(ids) for ids in batches[step]["input_ids"]])
         for task, share in wanted.items():
             hits = sum(row.startswith(prefixes[task]) for row in rows)

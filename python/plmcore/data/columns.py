@@ -35,16 +35,24 @@ def column(names: Sequence[str] | Mapping[str, Any], field: str) -> str | None:
     return next((name for name in (field, *NAMES.get(field, ())) if name in names), None)
 
 
-def rows(path: pathlib.Path, columns: Sequence[str] | None = None) -> Iterator[tuple[int, Record]]:
+def rows(
+    path: pathlib.Path, columns: Sequence[str] | None = None, usual: Sequence[str] = ()
+) -> Iterator[tuple[int, Record]]:
     """Line and fields of each row of a TSV or CSV table or of JSON lines: its columns by their names, and the fields that they are known as.
 
-    columns ["label", "text"] names the columns of a table without a header, ["text=sentence"] says which column is which field.
+    columns ["label", "text"] names the columns of a table without a header, ["text=sentence"] says which column is which field. `usual` are the
+    fields of a table whose first line names none of them, if it has as many columns.
     """
     renamed = renaming(columns)
     if ".jsonl" in path.suffixes or ".json" in path.suffixes:
         found: Iterator[tuple[int, Record]] = readers.numbered_jsonl(path)
     else:
-        found = readers.numbered_table(path, header=header(columns) if columns and not renamed else True)
+        names: bool | Sequence[str] = header(columns) if columns and not renamed else True
+        if not columns and usual:
+            _, first = next(readers.numbered_table(path, header=False), (0, {}))
+            named = any(column(list(first.values()), field) for field in usual)
+            names = named or len(first) != len(usual) or usual
+        found = readers.numbered_table(path, header=names)
     for number, row in found:
         for field, name in renamed.items():
             if name not in row:

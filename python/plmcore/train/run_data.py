@@ -56,7 +56,7 @@ class RunData:
 
     @functools.cached_property
     def tokenizer(self) -> tokenizers.Tokenizer:
-        """The tokenizer that was named, or one that is trained on the text; a copy is in the directory."""
+        """The tokenizer that was named, or one that is trained on text and tables; a copy is in the directory."""
         folder = self.run.path / "tokenizer"
         if not folder.exists():
             kind = self.table["tokenizer"]
@@ -64,7 +64,7 @@ class RunData:
                 made = tokenizers.load_tokenizer(kind)
             else:
                 self.run.say(f"training a {kind} tokenizer of {self.table['vocab']:,} tokens")
-                files = [t for texts in self.sources.values() for t in texts]
+                files = [*(t for texts in self.sources.values() for t in texts), *self.table_files]
                 family = format_of(kind, self.settings["run"]["family"])
                 made = plm.train_tokenizer(files, kind=kind, vocab_size=self.table["vocab"], family=family)
             with atomic_directory(folder) as new:
@@ -101,7 +101,11 @@ class RunData:
         folder, tables = self.run.path / MIXTURE, self.mixture["tables"]
         if tables and not folder.exists():
             supervised.write(folder, tables)
-        return {table["task"]: supervised.read(folder / f"{table['task']}.jsonl") for table in tables}
+        return {table["task"]: supervised.read(folder, table["task"]) for table in tables}
+
+    @property
+    def table_files(self) -> list[pathlib.Path]:
+        return [file for task in self.tables for file in supervised.files(self.run.path / MIXTURE, task)]
 
     @property
     def tokens(self) -> int:
@@ -109,8 +113,7 @@ class RunData:
 
     @property
     def fingerprint(self) -> str:
-        mixed = [checkpoint.digest(self.run.path / MIXTURE / f"{task}.jsonl") for task in self.tables]
-        return " ".join([*(corpus.fingerprint for corpus in self.corpora), *mixed])
+        return " ".join([*(corpus.fingerprint for corpus in self.corpora), *map(checkpoint.digest, self.table_files)])
 
     # ---- batches ----
 

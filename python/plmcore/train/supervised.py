@@ -6,7 +6,6 @@ tables = [{task = "sst2", file = "SST-2/train.tsv"}, {task = "topic", file = "to
 
 from __future__ import annotations
 
-import json
 import pathlib
 import re
 import string
@@ -67,9 +66,14 @@ def check(tables: Sequence[Any]) -> None:
             check_template(f"{where}.{key}", values[key])
 
 
+def fields_of(template: str) -> list[str]:
+    """The names in braces."""
+    return [field for _, field, _, _ in string.Formatter().parse(template) if field is not None]
+
+
 def check_template(name: str, template: str) -> None:
     try:
-        fields = [field for _, field, _, _ in string.Formatter().parse(template) if field is not None]
+        fields = fields_of(template)
     except ValueError as e:
         raise SettingError(f"{name}: {e}: {template!r}") from None
     if unnamed := [f for f in fields if not f.isidentifier()]:
@@ -88,18 +92,20 @@ def cast_of(table: Table) -> Task:
 def pairs(table: Table) -> list[Pair]:
     """Inputs and targets of all rows; what is wrong is named with file and line."""
     path, cast = pathlib.Path(table["file"]), cast_of(table)
-    found = [cast_row(cast, record, f"'{path}', {where}") for where, record in records(table, path)]
+    found = [cast_row(cast, record, f"'{path}', {where}") for where, record in records(table, cast, path)]
     if not found:
         raise FormatError(f"'{path}' has no records")
     return found
 
 
-def records(table: Table, path: pathlib.Path) -> Iterator[tuple[str, Record]]:
+def records(table: Table, cast: Task, path: pathlib.Path) -> Iterator[tuple[str, Record]]:
     """Of a file, with their lines, or of the folder that a published task comes in, numbered."""
     if path.is_dir():
         found = enumerate(data.task(table["task"]).read(path, "train"), 1)
         return ((f"train record {number}", record) for number, record in found)
-    return ((f"line {line}", record) for line, record in columns.rows(path, table.get("columns")))
+    needed = {*fields_of(cast.source), *fields_of(cast.target)}
+    usual = [field for field in columns.NAMES if field in needed] if needed <= set(columns.NAMES) else []
+    return ((f"line {line}", record) for line, record in columns.rows(path, table.get("columns"), usual))
 
 
 def cast_row(cast: Task, record: Record, where: str) -> Pair:
@@ -123,14 +129,20 @@ def cast_row(cast: Task, record: Record, where: str) -> Pair:
     return {"source": source, "target": target}
 
 
+def files(folder: pathlib.Path, task: str) -> list[pathlib.Path]:
+    """Where the inputs and the targets of a task are kept, line by line."""
+    return [folder / f"{task}.{side}.txt" for side in ("source", "target")]
+
+
 def write(folder: pathlib.Path, tables: Sequence[Table]) -> None:
-    """A file for each task, all of them or, after an error, none."""
+    """The files of all tasks or, after an error, none. What stands in several lines is put into one."""
     made = {table["task"]: pairs(table) for table in tables}
     with atomic_directory(folder) as new:
         for task, found in made.items():
-            with atomic_write(new / f"{task}.jsonl") as f:
-                f.writelines((json.dumps(pair, ensure_ascii=False) + "\n").encode() for pair in found)
+            for file, side in zip(files(new, task), ("source", "target"), strict=True):
+                with atomic_write(file) as f:
+                    f.writelines((" ".join(pair[side].splitlines()) + "\n").encode() for pair in found)
 
 
-def read(file: pathlib.Path) -> list[Pair]:
-    return list(data.read_jsonl(file))
+def read(folder: pathlib.Path, task: str) -> list[Pair]:
+    return list(data.read_parallel(*files(folder, task)))
