@@ -12,6 +12,7 @@ KINDS = {
     "lamb": lambda p, **k: optim.LAMB(p, lr=0.1, **k),
     "adafactor": lambda p, **k: optim.Adafactor(p, lr=0.1, **k),
     "adagrad": lambda p, **k: optim.Adagrad(p, lr=0.5, start=0.1, **k),
+    "adadelta": lambda p, **k: optim.Adadelta(p, lr=1.0, eps=1e-2, **k),
 }
 each = pytest.mark.parametrize("make", KINDS.values(), ids=KINDS)
 WHOLE = ("lamb", "adafactor")  # their steps look at whole tensors
@@ -286,6 +287,61 @@ def test_ema_restores_after_an_error():
     with pytest.raises(KeyError), ema.averaged():
         raise KeyError
     assert same(before, values([p]))
+
+
+def numbered(p, value):
+    plm._core.assign(p, np.full(p.shape, value, np.float32))
+
+
+def test_a_mean_begins_when_losses_stop_falling():
+    """The losses of each evaluation; it begins above the lowest of those two or more evaluations before."""
+    (p,) = params((3,))
+    mean = optim.TriggeredMean([p], patience=2)
+    begun = []
+    for step, loss in enumerate([5.0, 4.0, 4.5, 4.9, 3.0, 4.1, 1.0, 1.0]):
+        numbered(p, step)
+        mean.step()
+        mean.watch(loss)
+        begun.append((mean.triggered, mean.count))
+    # 4.5 and 4.9 are compared with 5, 3.0 with 4, 4.1 with 4: triggered after step 5, so that steps 6 and 7 are in the mean
+    assert begun == [(False, 0)] * 5 + [(True, 0), (True, 1), (True, 2)]
+    with mean.averaged():
+        np.testing.assert_allclose(p.numpy(), 6.5)
+    assert (p.numpy() == 7).all()
+    mean.apply()
+    np.testing.assert_allclose(p.numpy(), 6.5)
+
+
+def test_a_mean_that_has_not_begun_is_the_parameters():
+    (p,) = params((3,))
+    mean = optim.TriggeredMean([p])
+    numbered(p, 4)
+    mean.step()
+    with mean.averaged():
+        assert (p.numpy() == 4).all()
+    mean.apply()
+    assert (p.numpy() == 4).all()
+    with pytest.raises(ValueError, match="patience must be at least 1, got 0"):
+        optim.TriggeredMean([p], patience=0)
+
+
+@pytest.mark.parametrize("losses", [[], [1.0], [1.0, 2.0, 3.0], [3.0, 2.0]])
+def test_a_mean_goes_on_from_its_state(losses):
+    means = []
+    for saved in (False, True):
+        (p,) = params((3,))
+        mean = optim.TriggeredMean([p], patience=1)
+        for step, loss in enumerate([*losses, 1.5, 1.7]):
+            if saved and step == len(losses):
+                (p,) = params((3,))
+                other = optim.TriggeredMean([p], patience=1)
+                other.load_state_dict(mean.state_dict())
+                mean = other
+            numbered(p, step**2)
+            mean.step()
+            mean.watch(loss)
+        means.append(mean.state_dict())
+    assert all(same([means[0][k]], [means[1][k]]) for k in means[0])
 
 
 def test_step_trains_a_linear_layer():

@@ -3,10 +3,10 @@
 namespace plmcore {
 
 Optimiser optimiser_from_name(std::string_view name) {
-  constexpr std::string_view names[] = {"sgd", "adam", "adamw", "bert_adam", "lamb", "adafactor", "adagrad"};
-  for (int i = 0; i < 7; ++i)
+  constexpr std::string_view names[] = {"sgd", "adam", "adamw", "bert_adam", "lamb", "adafactor", "adagrad", "adadelta"};
+  for (int i = 0; i < 8; ++i)
     if (names[i] == name) return static_cast<Optimiser>(i);
-  fail<ValueError>("an optimiser is one of sgd, adam, adamw, bert_adam, lamb, adafactor, adagrad, got '", name, "'");
+  fail<ValueError>("an optimiser is one of sgd, adam, adamw, bert_adam, lamb, adafactor, adagrad, adadelta, got '", name, "'");
 }
 
 void step_all(Optimiser optimiser, std::span<ParamState* const> states, const StepOptions& options) {
@@ -33,6 +33,7 @@ void step_all(Optimiser optimiser, std::span<ParamState* const> states, const St
       case Optimiser::lamb: lamb_step(s->param, grad, s->m, s->v, o); break;
       case Optimiser::adafactor: adafactor_step(s->param, grad, s->m, s->v, o); break;
       case Optimiser::adagrad: adagrad_step(s->param, grad, s->v, o); break;
+      case Optimiser::adadelta: adadelta_step(s->param, grad, s->m, s->v, o); break;
     }
     s->step = o.step;
   }

@@ -84,6 +84,16 @@ void bind_optimisers(nb::module_& m) {
       },
       "param"_a, "grad"_a, "v"_a, nb::kw_only(), "lr"_a, "eps"_a = 1e-10, "weight_decay"_a = 0.0, "lazy"_a = false, "scale"_a = nb::none(),
       NoGil(), "In place: Adagrad with weight decay inside the gradient; v, the sum of squares [shape of param], float32.");
+  m.def(
+      "adadelta_step",
+      [](const Tensor& param, const Tensor& grad, const Tensor& m, const Tensor& v, double lr, double rho, double eps, double weight_decay,
+         bool lazy, const Optional& scale) {
+        adadelta_step(param, grad, m, v, {.lr = lr, .eps = eps, .weight_decay = weight_decay, .rho = rho, .lazy = lazy, .scale = scale});
+      },
+      "param"_a, "grad"_a, "m"_a, "v"_a, nb::kw_only(), "lr"_a = 1.0, "rho"_a = 0.95, "eps"_a = 1e-6, "weight_decay"_a = 0.0,
+      "lazy"_a = false, "scale"_a = nb::none(), NoGil(),
+      "In place: Adadelta with weight decay inside the gradient; m, v, the means of squared updates and gradients [shape of param], "
+      "float32.");
   m.def("ema_step", &ema_step, "average"_a, "param"_a, "decay"_a, NoGil(), "In place: average += (1 - decay) * (param - average).");
   m.def("global_norm", &global_norm, "list"_a, NoGil(), "sqrt of the sum of squares over all tensors, float32 []; None is left out.");
   m.def("clip_scale", &clip_scale, "norm"_a, "max_norm"_a, NoGil(), "min(1, max_norm / norm), float32 [].");
@@ -104,7 +114,8 @@ void bind_optim(nb::module_& m) {
   m.def(
       "step_all",
       [](std::string_view optimiser, const nb::list& list, double lr, double beta1, double beta2, double eps, double weight_decay,
-         double momentum, bool nesterov, double power, double floor, double threshold, bool relative, bool lazy, const Optional& scale) {
+         double momentum, bool nesterov, double power, double floor, double threshold, bool relative, double rho, bool lazy,
+         const Optional& scale) {
         const Optimiser kind = optimiser_from_name(optimiser);
         const States states = to_states(list);
         const ReleaseGil nogil;
@@ -120,12 +131,13 @@ void bind_optim(nb::module_& m) {
                   .floor = floor,
                   .threshold = threshold,
                   .relative = relative,
+                  .rho = rho,
                   .lazy = lazy,
                   .scale = scale});
       },
       "optimiser"_a, "states"_a, "lr"_a, "beta1"_a = 0.0, "beta2"_a = 0.0, "eps"_a = 0.0, "weight_decay"_a = 0.0, "momentum"_a = 0.0,
-      "nesterov"_a = false, "power"_a = 0.8, "floor"_a = 1e-3, "threshold"_a = 1.0, "relative"_a = true, "lazy"_a = false,
-      "scale"_a = nb::none(), "Steps every parameter that has a gradient.");
+      "nesterov"_a = false, "power"_a = 0.8, "floor"_a = 1e-3, "threshold"_a = 1.0, "relative"_a = true, "rho"_a = 0.95,
+      "lazy"_a = false, "scale"_a = nb::none(), "Steps every parameter that has a gradient.");
   m.def(
       "gradients", [](const nb::list& list) { return gradients(span(to_states(list))); }, "states"_a,
       "The gradients that the parameters have.");

@@ -310,50 +310,130 @@ class Adagrad(Optimizer):
                 s.v = ops.full(s.param.shape, start, dtype)
 
 
-KINDS = {k.__name__.lower(): k for k in (SGD, Adam, AdamW, BertAdam, LAMB, Adafactor, Adagrad)}
+class Adadelta(Optimizer):
+    """Each element's own rate: p -= lr * g * RMS(updates before) / RMS(g), means that forget by `rho` (Zeiler; Bahdanau's translation).
+
+    Weight decay is added to the gradient."""
+
+    kind = "adadelta"
+
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: float = 1.0,
+        *,
+        rho: float = 0.95,
+        eps: float = 1e-6,
+        weight_decay: float = 0.0,
+        lazy: bool = False,
+    ):
+        super().__init__(params, lr, weight_decay=weight_decay, lazy=lazy, rho=rho, eps=eps)
 
 
-class EMA:
-    """An exponential moving average of parameters, for evaluation.
+KINDS = {k.__name__.lower(): k for k in (SGD, Adam, AdamW, BertAdam, LAMB, Adafactor, Adagrad, Adadelta)}
 
-    ema = EMA(model.parameters(), decay=0.999)
-    opt.step(); ema.step()
-    with ema.averaged(): evaluate(model)
+
+class Average:
+    """What averages of parameters share: they are kept beside the training, for evaluation and for the result.
+
+    average = EMA(model.parameters(), decay=0.999)
+    opt.step(); average.step()
+    with average.averaged(): evaluate(model)
     """
 
-    def __init__(self, params: Iterable[Tensor], decay: float = 0.999):
+    begun = True  # whether there is anything to average yet
+
+    def __init__(self, params: Iterable[Tensor]):
         self.params = list(params)
-        self.decay = decay
         self.averages = [
             Tensor(np.array(p.numpy()), dtype="float64" if p.dtype == "float64" else "float32") for p in self.params
         ]
 
     def step(self) -> None:
-        _core.ema_all(self.averages, self.params, self.decay)
+        raise NotImplementedError
+
+    def watch(self, loss: float) -> None:
+        """Told what each evaluation finds."""
+
+    def apply(self) -> None:
+        """Gives the parameters the averages, where these have begun."""
+        if self.begun:
+            for p, a in zip(self.params, self.averages, strict=True):
+                _core.assign(p, a)
 
     @contextlib.contextmanager
     def averaged(self) -> Iterator[None]:
         """Inside, the parameters hold the averages."""
-        current = [np.array(p.numpy()) for p in self.params]
+        current = [np.array(p.numpy()) for p in self.params] if self.begun else []
         try:
-            for p, a in zip(self.params, self.averages, strict=True):
-                _core.assign(p, a)
+            self.apply()
             yield
         finally:
-            for p, c in zip(self.params, current, strict=True):
+            for p, c in zip(self.params, current):
                 _core.assign(p, c)
 
     def state_dict(self) -> dict[str, Any]:
-        return {str(i): np.array(a.numpy()) for i, a in enumerate(self.averages)}
+        return {k: np.array(v.numpy()) if isinstance(v, Tensor) else v for k, v in self.live_state().items()}
 
-    def live_state(self) -> dict[str, Tensor]:
+    def live_state(self) -> dict[str, Any]:
         """The averages themselves, which change with the next step."""
         return {str(i): a for i, a in enumerate(self.averages)}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        if set(state) != {str(i) for i in range(len(self.averages))}:
+        if set(state) != set(self.live_state()):
             raise ValueError(
-                f"EMA: the state is not that of {len(self.averages)} parameters; it has {', '.join(state)}"
+                f"{type(self).__name__}: the state is not that of {len(self.averages)} parameters; it has {', '.join(state)}"
             )
         for i, a in enumerate(self.averages):
             _core.assign(a, state[str(i)])
+
+
+class EMA(Average):
+    """An exponential moving average: a = decay * a + (1 - decay) * p."""
+
+    def __init__(self, params: Iterable[Tensor], decay: float = 0.999):
+        super().__init__(params)
+        self.decay = decay
+
+    def step(self) -> None:
+        _core.ema_all(self.averages, self.params, self.decay)
+
+
+class TriggeredMean(Average):
+    """The mean over all steps since evaluations got worse; none before. With SGD this is NT-ASGD (AWD-LSTM).
+
+    It begins after a loss above the lowest of those that were found at least `patience` evaluations before it.
+    """
+
+    def __init__(self, params: Iterable[Tensor], patience: int = 5):
+        if patience < 1:
+            raise ValueError(f"TriggeredMean: patience must be at least 1, got {patience}")
+        super().__init__(params)
+        self.patience = patience
+        self.losses: list[float] = []
+        self.triggered = False
+        self.count = 0  # steps in the mean
+
+    @property
+    def begun(self) -> bool:
+        return self.count > 0
+
+    def step(self) -> None:
+        if self.triggered:
+            self.count += 1
+            _core.ema_all(self.averages, self.params, 1 - 1 / self.count)
+
+    def watch(self, loss: float) -> None:
+        before = self.losses[: -self.patience]
+        self.triggered = self.triggered or (bool(before) and loss > min(before))
+        self.losses.append(loss)
+
+    def live_state(self) -> dict[str, Any]:
+        counted = {"count": np.array(self.count if self.triggered else -1), "losses": np.array(self.losses, np.float64)}
+        return super().live_state() | counted
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        super().load_state_dict(state)
+        count = int(np.asarray(state["count"]))
+        self.triggered, self.count = count >= 0, max(0, count)
+        self.losses = np.asarray(state["losses"]).tolist()

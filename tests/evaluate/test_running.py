@@ -107,7 +107,14 @@ def test_command(folder, file, capsys):
         (["--stride", "99"], 1, "stride must be from 1 to the window's 16, got 99"),
         (["--normalise", "sum"], 2, "--normalise means nothing to perplexity"),
         (["--task", "choices"], 1, "not valid JSON"),
-        (["--task", "fly"], 2, "invalid choice"),
+        (["--task", "fly"], 1, "there is no task 'fly'; one of perplexity, "),
+        (["--task", "pair", "--stride", "3"], 2, "--stride means nothing to pair"),
+        (["--set", "data.batch=3"], 2, "--set means nothing to perplexity"),
+        (
+            ["--task", "classification"],
+            1,
+            "has the head causal-lm, and classification needs sequence-classification: plmcore finetune",
+        ),
     ],
 )
 def test_bad_command(folder, file, arguments, status, message):

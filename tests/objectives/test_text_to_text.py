@@ -44,15 +44,6 @@ def test_every_record_once():
     assert objective.lengths(0).tolist() == [20, 20, 20, 20]
 
 
-def test_tasks_drawn_by_their_sizes():
-    tasks = {"sst2": SST * 300, "stsb": STS * 100}
-    for settings, share in (({}, 0.9), ({"limit": 100}, 0.5), ({"temperature": 1e9}, 0.5), ({"temperature": 2}, 0.75)):
-        objective = TextToText(tasks, T5, mix="proportional", **settings)
-        batch = objective.batch(np.arange(1000), seed=0, epoch=0)
-        fakes.assert_share(sum(T5.text(row).startswith("sst2") for row in batch["input_ids"]), 1000, share)
-    assert objective.lengths(0) is None
-
-
 def test_what_cannot_be_cast():
     with pytest.raises(ValueError, match="no way to cast poetry; known tasks: cola, .*; or pass casts="):
         TextToText({"poetry": SST}, T5)
@@ -60,7 +51,3 @@ def test_what_cannot_be_cast():
         TextToText({"sst2": SST, "stsb": []}, T5)
     with pytest.raises(ValueError, match="record 1 gives no tokens: ''"):
         TextToText({"x": ["a", ""]}, T5, casts={"x": lambda text: (text, "y")})
-    with pytest.raises(ValueError, match="mix must be 'all' or 'proportional', got 'some'"):
-        TextToText({"sst2": SST}, T5, mix="some")
-    with pytest.raises(ValueError, match="temperature must be above 0 and limit at least 1, got 0 and 1"):
-        TextToText({"sst2": SST}, T5, temperature=0, limit=1)

@@ -319,6 +319,8 @@ PAIRS = {
     "adam": (optim.Adam, torch.optim.Adam, dict(lr=0.01, weight_decay=0.1)),
     "adamw": (optim.AdamW, torch.optim.AdamW, dict(lr=0.01, weight_decay=0.1, betas=(0.8, 0.99), eps=1e-6)),
     "adamw_default": (optim.AdamW, torch.optim.AdamW, dict()),
+    "adagrad": (optim.Adagrad, torch.optim.Adagrad, dict(lr=0.1, weight_decay=0.1)),
+    "adadelta": (optim.Adadelta, torch.optim.Adadelta, dict(lr=0.5, rho=0.9, eps=1e-4, weight_decay=0.1)),
 }
 
 

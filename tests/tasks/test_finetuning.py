@@ -34,7 +34,9 @@ def test_a_table_of_texts_makes_a_classifier(directory, table, tmp_path):
         "BertForSequenceClassification"
     ]
     lines = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
-    assert any("eval_accuracy" in line for line in lines) and "dev_accuracy" in lines[-1]
+    assert any("eval_accuracy" in line for line in lines) and any("dev_accuracy" in line for line in lines)
+    page = (out / "report.html").read_text()
+    assert "Held-out accuracy" in page and "Sample after step 40" in page
 
     lm = plm.load(out / "final")
     found = lm.classify(["the lovely cat is in the house", "the sad cow is in the town"])

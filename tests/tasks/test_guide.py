@@ -1,11 +1,13 @@
-"""The Python of docs/fine-tuning.md runs."""
+"""The Python and the command of docs/fine-tuning.md run."""
 
 import pathlib
 import re
+import shlex
 import shutil
 
 import pytest
 import samples
+from plmcore import cli
 
 GUIDE = pathlib.Path(__file__).parents[2] / "docs" / "fine-tuning.md"
 
@@ -21,3 +23,20 @@ def test_guide(directory, table, tmp_path, monkeypatch):
         exec(compile(block, str(GUIDE), "exec"), names)
     assert len(blocks) == 2
     assert names["again"].head == "sequence-classification" and len(names["accuracy"]) == 3
+
+
+@pytest.mark.skipif(not GUIDE.exists(), reason="an installed copy has no docs")
+def test_command(directory, table, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(directory("bert"), "bert-dir")
+    for i, name in enumerate(("train", "dev", "test")):
+        table(f"{name}.tsv", samples.reviews(16, 16 * i))
+    [command] = re.findall(r"```sh\nplmcore (.*?)\n```", GUIDE.read_text(encoding="utf-8"), re.DOTALL)
+    assert cli.main(shlex.split(command)) == 0
+    assert {p.name for p in pathlib.Path("run").iterdir()} >= {
+        "final",
+        "scores.json",
+        "dev-predictions.jsonl",
+        "test-predictions.jsonl",
+        "report.html",
+    }

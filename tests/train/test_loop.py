@@ -92,6 +92,42 @@ def test_going_on_from_a_checkpoint_is_bit_identical(tmp_path, at, activations):
     assert same_bits(whole, fresh)
 
 
+@pytest.mark.parametrize("at", [2, 5, 8])
+def test_averaged_sgd_is_triggered_and_goes_on_bit_for_bit(tmp_path, at):
+    """NT-ASGD: evaluations after each step, the fourth of which is worse. The average is of the steps after it."""
+    losses = [3.0, 2.0, 2.5, 3.5, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0]
+
+    def sgd(model, **options):
+        average = optim.TriggeredMean(model.parameters(), patience=2)
+        evaluate = lambda model: {"loss": losses[t.step - 1]}
+        t = train.Trainer(model, Counting(), optim.SGD(model.parameters(), lr=0.1), steps=10, average=average,
+                          evaluate=evaluate, evaluate_every=1, **options)  # fmt: skip
+        return t
+
+    whole = sgd(gpt2())
+    iterates = []
+    for _ in range(10):
+        whole.advance()
+        iterates.append(np.array(whole.model.body.norm.gamma.numpy(), np.float64))
+    assert whole.average.count == 6
+    plain = train.Trainer(model := gpt2(), Counting(), optim.SGD(model.parameters(), lr=0.1), steps=10)
+    plain.run()
+    assert same_bits(whole.model, plain.model)  # the training itself is not touched
+    with train.RunDirectory(tmp_path, quiet=True) as d:
+        t = sgd(gpt2(), directory=d, save_every=at)
+        for _ in range(at):
+            t.advance()
+        d.finish()
+        t = sgd(gpt2(seed=99), directory=d, save_every=at)
+        t.restore(d.newest())
+        assert t.step == at
+        t.run()
+    for one in (whole, t):
+        one.average.apply()
+    assert same_bits(whole.model, t.model)
+    np.testing.assert_allclose(whole.model.body.norm.gamma.numpy(), np.mean(iterates[4:], 0), rtol=1e-6)
+
+
 def saved(tmp_path, **options):
     with train.RunDirectory(tmp_path, quiet=True) as d:
         t = trainer(directory=d, save_every=2, steps=2, **options)

@@ -189,6 +189,54 @@ def test_the_average_of_the_weights_is_the_result(text, tmp_path, finished):
     assert "average.safetensors" in os.listdir(tmp_path / "a" / "checkpoints" / "step-00000006")
 
 
+def test_the_result_may_be_the_best_or_the_mean_of_checkpoints(text, tmp_path):
+    def weights(folder):
+        return plm.safetensors.read(folder)[0]
+
+    changes = ["optim.lr=30", "optim.kind=sgd", "train.keep=3"]  # so fast that the last step is not the best
+    for kind in ("mean", "best"):
+        out = tmp_path / kind
+        run(text, out, changes=[*changes, f"train.result={kind}"])
+        kept = {p.name: p / "weights.safetensors" for p in sorted((out / "checkpoints").iterdir())}
+        final = plm.load(out / "final").model.state_dict()
+        if kind == "mean":
+            last = list(kept)[-3:]
+            expected = train.checkpoint.average([out / "checkpoints" / name for name in last])
+            steps = ", ".join(str(int(name[5:])) for name in last)
+            assert f"the result is the mean of steps {steps}\n" in (out / "log.txt").read_text()
+        else:
+            scores = {
+                p.name: json.loads((p / "state.json").read_text())["score"] for p in (out / "checkpoints").iterdir()
+            }
+            best = min(scores, key=scores.get)
+            expected = {k: v.numpy() for k, v in weights(kept[best]).items()}
+            assert f"the result is that of step {int(best[5:])}" in (out / "log.txt").read_text()
+        assert all((final[name].numpy() == expected[name]).all() for name in expected)
+    with pytest.raises(settings.SettingError, match="train.result must be last or best or mean, got 'worst'"):
+        run(text, tmp_path / "x", changes=["train.result=worst"])
+
+
+def test_averaged_sgd(text, tmp_path):
+    """NT-ASGD with a rate so high that evaluations soon get worse."""
+    changes = [
+        "optim.kind=sgd",
+        "optim.lr=30",
+        "schedule.kind=constant",
+        "train.average=triggered",
+        "train.trigger=1",
+        "optim.clip_norm=1.0",
+    ]
+    run(text, tmp_path / "a", changes=changes)
+    average, _ = plm.safetensors.read(tmp_path / "a" / "checkpoints" / "step-00000006" / "average.safetensors")
+    assert 0 < average["count"].item() < 6 and len(average["losses"].numpy()) == 6
+    with pytest.raises(Stop):
+        run(text, tmp_path / "b", changes=changes, callbacks=[stop_at(5)])
+    plm.pretrain(out=tmp_path / "b", resume=True, quiet=True)
+    assert bits(tmp_path / "a") == bits(tmp_path / "b")
+    run(text, tmp_path / "c", changes=[c for c in changes if "average" not in c and "trigger" not in c])
+    assert bits(tmp_path / "a") != bits(tmp_path / "c")
+
+
 @pytest.mark.parametrize("options, error, message", [
     (dict(changes=["optim.lrr=1"]), settings.SettingError, r"did you mean optim\.lr\?"),
     (dict(changes=["model.n_layers=1"]), settings.SettingError, r"did you mean model\.n_layer\?"),

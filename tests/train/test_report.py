@@ -28,6 +28,27 @@ def test_the_page_needs_nothing_else():
     assert reader.tags.count("svg") == len(report.CHARTS)
 
 
+def test_what_evaluations_find_has_charts():
+    found = [
+        {
+            "step": s,
+            "eval_accuracy": s / 10,
+            "eval_loss": 1.0,
+            "eval_sst2_loss": 2.0,
+            "eval_rte_loss": 3.0,
+            "eval_bleu_signature": "x",
+        }
+        for s in (1, 2)
+    ]
+    page = report.page("", {}, found)
+    assert [p.partition("<")[0] for p in page.split("<h2>")[1:]] == [
+        "Loss",
+        "Held-out loss by task",
+        "Held-out accuracy",
+    ]
+    assert "sst2 loss, last 2" in page and "rte loss, last 3" in page and "held out, last 0.2" in page
+
+
 def svgs(page):
     for piece in page.split("<svg")[1:]:
         yield ET.fromstring("<svg" + piece.partition("</svg>")[0] + "</svg>")

@@ -165,6 +165,7 @@ struct StepOptions {
   bool nesterov = false;
   double power = 0.8, floor = 1e-3, threshold = 1;  // Adafactor's, see cpp/ops/adafactor_step.cpp
   bool relative = true;        // Adafactor: the step is in proportion to the parameter
+  double rho = 0.95;           // Adadelta: how slowly its means forget
   bool lazy = false;           // row-sparse: touch the moments of the given rows only
   Tensor scale;                // float32 []: multiplies the gradient (clipping); undefined: 1
 };
@@ -175,6 +176,7 @@ void bert_adam_step(const Tensor& param, const Tensor& grad, const Tensor& m, co
 void lamb_step(const Tensor& param, const Tensor& grad, const Tensor& m, const Tensor& v, const StepOptions& options);
 void adafactor_step(const Tensor& param, const Tensor& grad, const Tensor& m, const Tensor& v, const StepOptions& options);
 void adagrad_step(const Tensor& param, const Tensor& grad, const Tensor& v, const StepOptions& options);
+void adadelta_step(const Tensor& param, const Tensor& grad, const Tensor& m, const Tensor& v, const StepOptions& options);
 void ema_step(const Tensor& average, const Tensor& param, double decay);
 Tensor global_norm(const Tensors& list);                             // float32 []
 Tensor clip_scale(const Tensor& norm, double max_norm);              // float32 []: min(1, max_norm / norm)

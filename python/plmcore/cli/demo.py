@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import pathlib
 import re
+import shlex
 import tempfile
 
 import plmcore
@@ -45,7 +46,7 @@ def run(args: argparse.Namespace) -> int:
 
 def demo(out: pathlib.Path, steps: int, seed: int) -> plmcore.LanguageModel:
     """Trains, and prints how the model goes on from text it has not seen."""
-    from plmcore.train import run_directory
+    from plmcore.train import run_directory, samples
     from plmcore.train.pretraining import pretrain
 
     if out.is_dir() and any(out.iterdir()):
@@ -59,7 +60,11 @@ def demo(out: pathlib.Path, steps: int, seed: int) -> plmcore.LanguageModel:
     lines = run_directory.read_metrics(out / run_directory.METRICS)
     perplexities = [m["eval_perplexity"] for m in lines if "eval_perplexity" in m]
     sample = [m["sample"] for m in lines if "sample" in m][-1]
-    print(f"held-out perplexity: {' '.join(f'{p:.0f}' for p in perplexities)}\n\n{sample}")
+    print(f"held-out perplexity: {' '.join(f'{p:.0f}' for p in perplexities)}")
+    print(f"a sample, which begins with {samples.PROMPT} tokens of the text that was held out:\n\n{sample.strip()}\n")
+    print(
+        f"more of it: {shlex.join(['plmcore', 'generate', str(out / run_directory.FINAL), '--prompt', 'The statement', '--sample'])}"
+    )
     return lm
 
 

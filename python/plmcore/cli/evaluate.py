@@ -17,6 +17,7 @@ OPTIONS = {
     "choices": ("start", "batch_tokens", "normalise"),
     "few-shot": ("shots", "k", "template", "instruction", "normalise", "max_new_tokens", "num_beams", "seed"),
 }
+TUNED = ("columns", "changes", "predictions")  # what those take that models are fine-tuned for
 EXAMPLES = """\
 examples:
   python -m plmcore evaluate gpt2-dir wiki.test.raw --stride 512       perplexity per token, word, byte and character
@@ -25,6 +26,7 @@ examples:
   python -m plmcore evaluate gpt2-dir swag.jsonl --task choices        accuracy, from {"context", "choices", "label"} lines
   python -m plmcore evaluate gpt2-dir test.jsonl --task few-shot --shots train.jsonl --k 4 --template "Q: {question}\\nA:"
                                                                        answers that are written, or chosen, after four solved examples
+  python -m plmcore evaluate run/final test.tsv --task classification  a fine-tuned model on another file
 """
 
 
@@ -32,14 +34,26 @@ def add_parser(commands: Any) -> None:
     evaluate = commands.add_parser(
         "evaluate",
         help="score a language model on files",
-        description="Perplexity of text files, or the accuracy of a model that chooses by probability. Nothing is trained.",
+        description="Perplexity of text files, the accuracy of a model that chooses by probability, or the scores of a fine-tuned model. Nothing is trained.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = evaluate.add_argument
     add("folder", type=pathlib.Path, metavar="DIR", help="a model directory with tokenizer files")
-    add("files", type=pathlib.Path, nargs="+", metavar="FILE", help="UTF-8 text, or one JSON object per line")
-    add("--task", choices=tuple(OPTIONS), default="perplexity", help="default: %(default)s")
+    add(
+        "files",
+        type=pathlib.Path,
+        nargs="+",
+        metavar="FILE",
+        help="UTF-8 text, one JSON object per line, or as for finetune",
+    )
+    add(
+        "--task",
+        default="perplexity",
+        metavar="TASK",
+        help=f"{', '.join(OPTIONS)}; or what the model was fine-tuned for: classification, pair, regression, multiple-choice, tagging, qa, seq2seq, "
+        "sst2, ... (default: %(default)s)",
+    )
     add("--window", type=int, metavar="N", help="tokens the model reads at once (default: as many as it has positions)")
     add("--stride", type=int, metavar="N", help="tokens the window moves on by (default: half a window)")
     add("--start", type=int, metavar="ID", help="a token to put before every text, so that its first one is scored too")
@@ -65,6 +79,14 @@ def add_parser(commands: Any) -> None:
         "--beams", dest="num_beams", type=int, metavar="N", help="of few-shot: beams for an answer (default: 1, greedy)"
     )
     add("--seed", type=int, metavar="S", help="of few-shot: which examples are drawn (default: 0)")
+    add("--columns", type=lambda text: text.split(","), metavar="A,B,C", help="of fine-tuned models: as for finetune")
+    add("--set", action="append", dest="changes", metavar="A.B=C", help="of fine-tuned models: a setting of finetune")
+    add(
+        "--predictions",
+        type=pathlib.Path,
+        metavar="FILE",
+        help="of fine-tuned models: where predictions go, as JSON lines",
+    )
     add("--json", action="store_true", help="print one JSON object")
 
 
@@ -77,11 +99,12 @@ def run(args: argparse.Namespace) -> int:
     import plmcore
     from plmcore.evaluate import running
 
-    given = {name: getattr(args, name) for name in sorted(set().union(*OPTIONS.values()))}
+    given = {name: getattr(args, name) for name in sorted({*TUNED}.union(*OPTIONS.values()))}
     options = {name: value for name, value in given.items() if value is not None}
     for name in options:
-        if name not in OPTIONS[args.task]:
-            print(f"plmcore evaluate: --{name.replace('_', '-')} means nothing to {args.task}", file=sys.stderr)
+        if name not in OPTIONS.get(args.task, TUNED):
+            option = "set" if name == "changes" else name.replace("_", "-")
+            print(f"plmcore evaluate: --{option} means nothing to {args.task}", file=sys.stderr)
             return 2
     bar = None
     if args.task == "perplexity":

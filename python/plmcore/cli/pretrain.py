@@ -14,6 +14,7 @@ examples:
   plmcore pretrain gpt2 --size tiny --text book.txt --out run
   plmcore pretrain bert --size mini --text wiki/ --steps 20000 --save-every 1000 --out run
   plmcore pretrain transformer --size mini --text news.en --target news.de --out run
+  plmcore pretrain t5 --size mini --text wiki/ --supervised sst2=train.tsv --set mixture.text_rate=0.7 --out run
   plmcore pretrain --out run --resume                                         go on with a run that was stopped
   plmcore pretrain --config run/config.toml --set optim.lr=3e-4 --out other   the same again, with one change
 """
@@ -47,6 +48,13 @@ def add_parser(commands) -> None:
         help="translations of TEXT, line by line (transformer)",
     )
     command.add_argument(
+        "--supervised",
+        nargs="+",
+        default=[],
+        metavar="TASK=FILE",
+        help="tables of supervised tasks, mixed with the text (t5, bart): a task of T5, or a table as in config.toml",
+    )
+    command.add_argument(
         "--steps", type=positive, metavar="N", help="updates of the parameters (default: the recipe's)"
     )
     command.add_argument(
@@ -71,7 +79,7 @@ def run(args: argparse.Namespace) -> int:
         "pretrain",
         args.out,
         lambda: plmcore.pretrain(
-            args.family, out=args.out, text=args.text, target=args.target, size=args.size, steps=args.steps, save_every=args.save_every, seed=args.seed,
+            args.family, out=args.out, text=args.text, target=args.target, supervised=args.supervised, size=args.size, steps=args.steps, save_every=args.save_every, seed=args.seed,
             tokenizer=args.tokenizer, config=args.config, changes=args.set, resume=args.resume,
         ),
     )  # fmt: skip

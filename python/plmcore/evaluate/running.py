@@ -19,9 +19,15 @@ Files = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 def evaluate(
     model: LanguageModel | str | os.PathLike[str], files: Files, task: str = "perplexity", **options: Any
 ) -> dict[str, Any]:
-    """The scores of a model, or of the model in a directory, on files. `task`: a key of TASKS; `options` are the task's."""
+    """The scores of a model, or of the model in a directory, on files. `task`: a key of TASKS, or one that the model was fine-tuned for; `options`
+    are the task's."""
     if task not in TASKS:
-        raise ArgumentError(f"there is no task {task!r}; one of {', '.join(TASKS)}")
+        from plmcore import data
+        from plmcore.tasks.records import KINDS
+
+        if task not in (*KINDS, *data.TASKS):
+            own = f"{', '.join(KINDS)} or a name of plmcore.data"
+            raise ArgumentError(f"there is no task {task!r}; one of {', '.join(TASKS)}, or of fine-tuned models {own}")
     paths = [pathlib.Path(f) for f in ([files] if isinstance(files, (str, os.PathLike)) else files)]
     if not paths:
         raise ArgumentError("evaluate: there are no files")
@@ -29,10 +35,23 @@ def evaluate(
         if not path.is_file():
             raise FileNotFoundError(f"there is no file '{path}'")
     if isinstance(model, (str, os.PathLike)):
-        from plmcore.language_model import load
+        model = opened(model)
+    if task in TASKS:
+        return TASKS[task](model, paths, **options)
+    from plmcore.tasks import evaluation
 
-        model = load(model)
-    return TASKS[task](model, paths, **options)
+    if len(paths) != 1:
+        raise ArgumentError(f"evaluate: {task} is scored on one file, got {len(paths)}")
+    return evaluation.score(model, paths[0], task, **options)
+
+
+def opened(folder: str | os.PathLike[str]) -> LanguageModel:
+    """The model of a directory, with what reads its features where fine-tuning left that."""
+    from plmcore import language_model
+    from plmcore.tasks import features
+
+    reads = (pathlib.Path(folder) / features.CONFIG).exists()
+    return features.load(folder) if reads else language_model.load(folder)
 
 
 def perplexity(
@@ -95,7 +114,7 @@ def few_shot(
     return {**found.scores, "records": len(records), "shots": sum(found.shots) / len(records)}
 
 
-# name -> function (model, files, **options) -> scores by name. A kind of fine-tuned model adds its own here.
+# name -> function (model, files, **options) -> scores by name, of models that were not trained for the task.
 TASKS: dict[str, Callable[..., dict[str, Any]]] = {
     "perplexity": perplexity,
     "last-word": last_word,

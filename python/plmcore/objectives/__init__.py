@@ -27,6 +27,7 @@ _CLASSES = {  # name -> module, class
     "text-to-text": ("text_to_text", "TextToText"),
 }
 _MODULES = {name: module for module, name in _CLASSES.values()} | {
+    "Mixture": "mixture",
     "Objective": "objective",
     "info_nce": "parallel",
     "pairwise_loss": "parallel",

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from plmcore.objectives.chance import Chance, cumulative
+from plmcore.objectives.chance import Chance
 from plmcore.objectives.objective import Objective
 from plmcore.objectives.parallel import Side
 
@@ -64,9 +64,8 @@ DECANLP = {  # every task as a question about a context with an answer
 class TextToText(Objective):
     """Records of one or several tasks: input_ids of the prefixed text, labels of the answer.
 
-    tasks: name -> records, cast by TASKS or DECANLP (or `casts[name]`, a function record -> (input, target)). Every record once an epoch; or
-    with mix="proportional" each example is of a task drawn by its number of records, at most `limit` counted, to the power 1 / `temperature`
-    (T5: equal at a high temperature), and a record of it drawn at random.
+    tasks: name -> records, cast by TASKS or DECANLP (or `casts[name]`, a function record -> (input, target)). Every record comes once an
+    epoch; a Mixture of one objective per task has some tasks more often than others.
     """
 
     def __init__(
@@ -76,17 +75,10 @@ class TextToText(Objective):
         length: int = 512,
         target_length: int = 114,
         *,
-        mix: str = "all",
-        limit: int = 1 << 19,
-        temperature: float = 1.0,
         casts: Mapping[str, Any] | None = None,
     ):
         from plmcore.data import Corpus
 
-        if mix not in ("all", "proportional"):
-            raise ValueError(f"mix must be 'all' or 'proportional', got {mix!r}")
-        if not temperature > 0 or limit < 1:
-            raise ValueError(f"temperature must be above 0 and limit at least 1, got {temperature} and {limit}")
         casts = TASKS | DECANLP | dict(casts or {})
         unknown = sorted(set(tasks) - set(casts))
         if unknown:
@@ -101,8 +93,6 @@ class TextToText(Objective):
             counts.append(len(pairs) - before)
         if not pairs or 0 in counts:
             raise ValueError(f"every task needs records, got {dict(zip(tasks, counts))}")
-        self.first = np.append(0, np.cumsum(counts))  # record of each task
-        self.weights = tuple(min(n, limit) ** (1 / temperature) for n in counts) if mix == "proportional" else None
         self.sides = []
         for texts, room in zip(zip(*pairs), (length, target_length)):
             ids = tokenizer.encode_ids(list(texts))
@@ -112,18 +102,13 @@ class TextToText(Objective):
             self.sides.append(Side(Corpus.from_ids(ids, tokenizer.vocab_size), tokenizer, room))
 
     def examples(self, epoch: int) -> int:
-        return int(self.first[-1])
+        return len(self.sides[0].corpus)
 
-    def lengths(self, epoch: int) -> np.ndarray | None:
-        if self.weights is not None:
-            return None  # a record is drawn with the seed, which is not known here
+    def lengths(self, epoch: int) -> np.ndarray:
         source = self.sides[0]
         return source.sizes(*source.document(np.arange(self.examples(epoch)))) + source.format.specials
 
     def build(self, examples: np.ndarray, chance: Chance) -> dict[str, np.ndarray]:
-        if self.weights is not None:
-            task = np.searchsorted(cumulative(self.weights), chance.uniform("task"), side="right")
-            examples = self.first[task] + chance.below(np.diff(self.first)[task], "record")
         source, target = self.sides
         ids, lengths = source.take(*source.document(examples))
         return source.format(lengths).inputs(ids) | {"labels": target.labels(*target.document(examples))}

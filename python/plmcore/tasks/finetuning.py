@@ -9,20 +9,19 @@ import pathlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import plmcore as plm
-from plmcore import data, language_model, optim
+from plmcore import data, language_model
 from plmcore.files import atomic_directory, atomic_write
 from plmcore.tasks import adapting, features, language_modelling, task_model, task_settings
 from plmcore.tasks.language_modelling import TextExamples
 from plmcore.tasks.scoring import Scoring
 from plmcore.tasks.task_data import SPLITS, TaskData
-from plmcore.train import batching, checkpoint, making, run_directory, settings, tensorboard
+from plmcore.train import batching, making, run_directory, settings
 from plmcore.train.loop import Trainer
-from plmcore.train.recomputing import recompute_blocks
 from plmcore.train.run_directory import RunDirectory
 from plmcore.train.settings import Settings
 
 SCORES = "scores.json"
+SHOWN = 4  # predictions in the report
 
 
 def finetune(
@@ -93,9 +92,10 @@ class _Finetuning:
         finally:
             trainer.batches.close()
             self.report(trainer)
-        self.choose_result(trainer)
+        making.choose_result(self.run, self.settings["train"], trainer)
         self.finish(lm)
         self.score(trainer)
+        self.report(trainer)
         self.run.say(f"model: {self.run.final}  curves: {self.run.path / run_directory.REPORT}")
         return lm
 
@@ -142,40 +142,17 @@ class _Finetuning:
         schedule = dict(self.settings["schedule"])
         if schedule["warmup"] is None:
             schedule["warmup"] = round(options["warmup_share"] * steps)
-        if options["recompute"]:
-            recompute_blocks(lm.model)
-        if options["tensorboard"]:
-            self.run.tensorboard = tensorboard.writer(self.run.path)
-        optimizer = making.optimizer(lm.model, self.settings["optim"])
+        every = {key: options[key] or per_epoch for key in ("save_every", "evaluate_every")}
+        chosen = self.settings | {"schedule": schedule, "train": options | every | {"steps": steps}}
         unfreezing = adapting.unfreezing(lm.model, self.settings["adapt"], per_epoch)
-        trainer = Trainer(
-            lm.model, batching.Ahead(batches), optimizer, steps=steps, schedule=making.schedule(schedule, steps), seed=seed,
-            loss=self.examples("train").loss(lm.model), clip_norm=self.settings["optim"]["clip_norm"], nonfinite=options["nonfinite"],
-            activations=options["activations"],
-            average=None if options["average"] is None else optim.EMA(lm.parameters(), options["average"]),
-            directory=self.run, save_every=options["save_every"] or per_epoch, keep=options["keep"], log_every=options["log_every"],
-            evaluate=evaluate, evaluate_every=options["evaluate_every"] or per_epoch, patience=options["patience"],
-            callbacks=[*([unfreezing] if unfreezing else []), *self.callbacks], data=self.data.fingerprint,
+        callbacks = [*([unfreezing] if unfreezing else []), *self.callbacks]
+        loss = self.examples("train").loss(lm.model)
+        trainer = making.trainer(
+            self.run, chosen, lm.model, batches, loss=loss, evaluate=evaluate, callbacks=callbacks, data=self.data.fingerprint
         )  # fmt: skip
-        saved = self.run.newest()
-        if saved is not None:
-            trainer.restore(saved)
-            self.run.say(f"going on from step {saved.step}")
-        self.run.forget_after(trainer.step)
         if unfreezing:
             unfreezing(trainer, {})
         return trainer
-
-    def choose_result(self, trainer: Trainer) -> None:
-        """The weights of the last step, their average, or those of the checkpoint with the lowest loss."""
-        if trainer.average is not None:
-            for p, a in zip(trainer.average.params, trainer.average.averages, strict=True):
-                plm._core.assign(p, a)
-        elif self.settings["train"]["result"] == "best" and trainer.best is not None:
-            saved = [checkpoint.read(path) for path in checkpoint.steps_in(self.run.checkpoints)]
-            best = min((c for c in saved if c.state["score"] is not None), key=lambda c: c.state["score"])
-            trainer.model.load_state_dict(best.parts["weights"])
-            self.run.say(f"the result is that of step {best.step}")
 
     # ---- what is left behind ----
 
@@ -205,6 +182,13 @@ class _Finetuning:
             features.save(lm.model, folder) if isinstance(lm.model, features.Features) else lm.save(folder)
             lm.tokenizer.save(folder)
 
+    def shown(self, split: str, predictions: Sequence[str]) -> str:
+        """The first records of a split, each with what was predicted, for the report."""
+        left_out = ("line", "title", "id")
+        given = [{k: v for k, v in r.items() if k not in left_out and v is not None} for r in self.data.records[split]]
+        pairs = zip([json.dumps(r, ensure_ascii=False) for r in given[:SHOWN]], predictions)
+        return "\n\n".join(f"{record}\n-> {predicted}" for record, predicted in pairs)
+
     def final_scoring(self, split: str, trainer: Trainer) -> Any:
         """What was found after the last step, where that is the result; else it is found now."""
         watched, adapt = trainer.evaluate, self.settings["adapt"]
@@ -230,8 +214,10 @@ class _Finetuning:
             scoring = self.final_scoring(split, trainer)
             scores[split] = scoring.found
             if self.data.kind != "lm":
+                lines = [json.dumps(p, ensure_ascii=False) for p in scoring.predictions]
                 with atomic_write(self.run.path / f"{split}-predictions.jsonl") as f:
-                    f.write("".join(json.dumps(p, ensure_ascii=False) + "\n" for p in scoring.predictions).encode())
+                    f.write("".join(line + "\n" for line in lines).encode())
+                self.run.record({"step": trainer.step, "sample": self.shown(split, lines)})
             if scores[split]:
                 self.run.record({"step": trainer.step, **{f"{split}_{k}": v for k, v in scores[split].items()}})
                 numbers = {k: v for k, v in scores[split].items() if not isinstance(v, str)}  # BLEU has a signature

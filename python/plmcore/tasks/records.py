@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from plmcore._core import ArgumentError
+from plmcore.data import columns as columns_of
 from plmcore.data import readers
 from plmcore.data.readers import Record, wrong
 from plmcore.text_files import lines
@@ -23,14 +24,6 @@ ORDERS = {
     "pair": [("text", "pair", "label"), ("text", "pair")],
     "regression": [("text", "label"), ("text", "pair", "label")],
     "seq2seq": [("source", "target"), ("source",)],
-}
-# Other names of fields in headers.
-NAMES = {
-    "text": ("sentence", "sentence1", "question1", "premise", "review"),
-    "pair": ("sentence2", "question2", "hypothesis", "text2"),
-    "label": ("labels", "score", "gold_label", "class", "target_label"),
-    "source": ("src", "document", "article"),
-    "target": ("tgt", "summary", "highlights"),
 }
 NEEDED = {
     "classification": ("text",), "pair": ("text", "pair"), "regression": ("text",), "multiple-choice": ("context",), "seq2seq": ("source",),
@@ -51,21 +44,15 @@ def read(path: str | pathlib.Path, kind: str, columns: Sequence[str] | None = No
     if kind == "qa":
         return [{**record, "line": record["id"]} for record in readers.read_squad(path)]
     if ".jsonl" in path.suffixes or ".json" in path.suffixes:
-        renamed = _renaming(columns)
+        renamed = columns_of.renaming(columns)
         return [_fields(record, kind, path, number, renamed) for number, record in readers.numbered_jsonl(path)]
     return list(_table(path, kind, columns))
 
 
-def _renaming(columns: Sequence[str] | None) -> dict[str, str]:
-    """field -> column, of ["field=column", ...]."""
-    pairs = [c.partition("=") for c in columns or ()]
-    return {field: column for field, equals, column in pairs if equals}
-
-
 def _table(path: pathlib.Path, kind: str, columns: Sequence[str] | None) -> Iterator[Record]:
-    renamed = _renaming(columns)
+    renamed = columns_of.renaming(columns)
     if columns and not renamed:
-        header: bool | Sequence[str] = [f"-{i}" if c == "-" else c for i, c in enumerate(columns)]
+        header: bool | Sequence[str] = columns_of.header(columns)
     else:
         header = renamed != {} or _header(path, kind)
     for number, row in readers.numbered_table(path, header=header):
@@ -79,7 +66,7 @@ def _header(path: pathlib.Path, kind: str) -> bool | Sequence[str]:
         return True
     number, row = first
     names = list(row.values())
-    if all(_column(names, field) is not None for field in NEEDED[kind]):
+    if all(columns_of.column(names, field) is not None for field in NEEDED[kind]):
         return True
     orders = ORDERS.get(kind, [])
     found = [order for order in orders if len(order) == len(names)]
@@ -90,10 +77,6 @@ def _header(path: pathlib.Path, kind: str) -> bool | Sequence[str]:
         f"{len(names)} columns ({', '.join(n[:20] for n in names)}), neither a header with {' and '.join(NEEDED[kind])} nor "
         f"{' or '.join(' '.join(o) for o in orders) or 'a table without one'}; name them with --columns",
     )  # fmt: skip
-
-
-def _column(names: Sequence[str] | Mapping[str, Any], field: str) -> str | None:
-    return next((name for name in (field, *NAMES.get(field, ())) if name in names), None)
 
 
 def _fields(row: Mapping[str, Any], kind: str, path: pathlib.Path, number: int, renamed: Mapping[str, str]) -> Record:
@@ -108,11 +91,11 @@ def _fields(row: Mapping[str, Any], kind: str, path: pathlib.Path, number: int, 
             )
         record |= {"choices": choices, "question": row.get(renamed.get("question", "question"), "")}
     for field in NEEDED[kind]:
-        column = renamed.get(field) or _column(row, field)
+        column = renamed.get(field) or columns_of.column(row, field)
         record[field] = readers.text_field(row, column or field, path, f"line {number}")
     optional = {"regression": ("pair", "label"), "seq2seq": ("target",)}.get(kind, ("label",))
     for field in optional:
-        column = renamed.get(field) or _column(row, field)
+        column = renamed.get(field) or columns_of.column(row, field)
         if column is not None and column not in row:
             raise wrong(path, number, f"there is no column {column!r}, only {', '.join(row)}")
         if column is not None or field != "pair":

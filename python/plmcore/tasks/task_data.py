@@ -69,12 +69,16 @@ class TaskData:
         if share and not found["dev"]:
             cut = len(found["train"]) - int(len(found["train"]) * share)
             found["train"], found["dev"] = found["train"][:cut], found["train"][cut:]
-        if self.kind == "tagging" and self.settings["task"]["scheme"] == "bioes":
-            for r in (r for rs in found.values() for r in rs if r["tags"] is not None):
-                r["tags"] = labels.bioes(r["tags"])
         return {split: rs for split, rs in found.items() if rs}
 
     def _read(self, split: str) -> list[Record]:
+        found = self._in_files(split)
+        if self.kind == "tagging" and self.settings["task"]["scheme"] == "bioes":
+            for r in found:
+                r["tags"] = None if r["tags"] is None else labels.bioes(r["tags"])
+        return found
+
+    def _in_files(self, split: str) -> list[Record]:
         if self.table[split]:
             read = records.read(self.table[split], self.kind_in_file, self.table["columns"] or None)
             if not read:

@@ -11,7 +11,7 @@ from plmcore._core import ArgumentError
 from plmcore.evaluate import metrics
 from plmcore.models.config import Config
 from plmcore.tasks.records import KINDS
-from plmcore.train import settings
+from plmcore.train import making, settings
 from plmcore.train.settings import SettingError, Settings
 
 EXAMPLE = "plmcore finetune DIR --task classification --train FILE --out RUN"
@@ -57,8 +57,13 @@ def kind_of(task: str) -> str:
 
 
 def defaults(task: str, folder: str | os.PathLike[str]) -> Settings:
-    """All settings of a run, each with its value; None where there is none."""
-    kind, config = kind_of(task), directory.read_config(folder)
+    """All settings of a run with the model of a directory."""
+    return usual(task, directory.read_config(folder), os.fspath(folder))
+
+
+def usual(task: str, config: Config, model: str) -> Settings:
+    """All settings for a model, each with its value; None where there is none."""
+    kind = kind_of(task)
     family, t5 = config.model_type, config.model_type == "t5"
     decoder = family in ("openai-gpt", "gpt2", "gpt3")
     rate = 1e-3 if t5 else 6.25e-5 if decoder else 3e-5
@@ -66,7 +71,7 @@ def defaults(task: str, folder: str | os.PathLike[str]) -> Settings:
         rate *= 10
     length = min(LENGTHS[kind], config.longest or LENGTHS[kind])
     return {
-        "run": {"task": task, "model": os.fspath(folder), "seed": 0},
+        "run": {"task": task, "model": model, "seed": 0},
         "data": {
             "train": None, "dev": None, "test": None, "folder": None, "columns": [], "labels": [], "held_out": 0.0, "length": length,
             "overlong": "cut", "batch": 12 if kind == "qa" else 32, "accumulate": 1,
@@ -81,7 +86,8 @@ def defaults(task: str, folder: str | os.PathLike[str]) -> Settings:
             "layers": None, "pooling": None, "freeze": None, "unfreeze_every": None, "reinit": 0, "noise": 0.0, "lora_rank": 0, "lora_alpha": 16.0, "lora_targets": ["attn.qkv"],
         },
         "optim": {
-            "kind": "adafactor" if t5 else "adamw", "lr": rate, "betas": [0.9, 0.999], "eps": 1e-8, "weight_decay": 0.0 if t5 else 0.01,
+            **making.optimizer_options(),
+            "kind": "adafactor" if t5 else "adamw", "lr": rate, "betas": None if t5 else [0.9, 0.999], "eps": None if t5 else 1e-8, "weight_decay": 0.0 if t5 else 0.01,
             "clip_norm": None if t5 else 1.0, "layer_decay": 1.0,
         },
         "schedule": {
@@ -90,7 +96,7 @@ def defaults(task: str, folder: str | os.PathLike[str]) -> Settings:
         },
         "train": {
             "epochs": 3, "steps": None, "warmup_share": 0.0 if t5 else 0.002 if decoder else 0.1, "log_every": 10, "save_every": None, "keep": 2,
-            "evaluate_every": None, "patience": None, "average": None, "result": "last", "nonfinite": "stop", "recompute": False,
+            "evaluate_every": None, "patience": None, "average": None, "trigger": 5, "result": "last", "nonfinite": "stop", "recompute": False,
             "activations": "float32", "tensorboard": False,
         },
     }  # fmt: skip
@@ -110,7 +116,9 @@ def new(given: Settings, config: str | os.PathLike[str] | None, changes: Sequenc
     ):
         if not run.get(key):
             raise ArgumentError(f"finetune needs {what}: {EXAMPLE}")
-    result = settings.merged(defaults(run["task"], run["model"]), *layers)
+    known = defaults(run["task"], run["model"])
+    making.own_options(known, layers)
+    result = settings.merged(known, *layers)
     reads = result["adapt"]["layers"] is not None or result["adapt"]["pooling"] is not None
     if reads and not any("lm_weight" in layer.get("task", {}) for layer in layers):
         result["task"]["lm_weight"] = 0.0  # a language model has no such head
@@ -124,32 +132,33 @@ def new(given: Settings, config: str | os.PathLike[str] | None, changes: Sequenc
     for section, key, known in (
         ("data", "overlong", ("cut", "error")),
         ("task", "scheme", ("none", "bioes")),
-        ("train", "result", ("last", "best")),
+        ("train", "result", making.RESULTS),
     ):
         if result[section][key] not in known:
             raise SettingError(f"{section}.{key} must be {' or '.join(known)}, got {result[section][key]!r}")
     for name in result["task"]["metrics"]:
         metrics.metric(name)
-    length = table["length"]
+    fill_lengths(result)
+    return result
+
+
+def fill_lengths(chosen: Settings) -> None:
+    """Those of the task that follow from data.length, where none are given."""
+    length, kind = chosen["data"]["length"], kind_of(chosen["run"]["task"])
     lengths = {
-        "stride": min(128 if kind_of(run["task"]) == "qa" else 16, length // 4),
+        "stride": min(128 if kind == "qa" else 16, length // 4),
         "question_length": min(64, length // 4),
         "target_length": length,
     }
-    result["task"] |= {key: value for key, value in lengths.items() if result["task"][key] is None}
-    return result
+    chosen["task"] |= {key: value for key, value in lengths.items() if chosen["task"][key] is None}
 
 
 def resumed(
     begun: pathlib.Path, given: Settings, config: str | os.PathLike[str] | None, changes: Sequence[str]
 ) -> Settings:
-    """Those of the run, with what settings.going_on lets change."""
-    stored = settings.read(begun)
-    digests = stored.get("data", {}).pop("digests", None)
-    run = stored.get("run", {})
-    if not isinstance(run.get("task"), str) or not isinstance(run.get("model"), str):
-        raise SettingError(f"'{begun}' must say run.task and run.model")
-    known = settings.merged(defaults(run["task"], run["model"]), stored)
-    wanted = settings.going_on(begun.parent, known, settings.layers(given, config, changes), HARMLESS)
-    wanted["data"]["digests"] = digests
-    return wanted
+    """Those of the run, with what settings.resumed lets change."""
+
+    def of_run(stored: Settings) -> Settings:
+        return defaults(stored["run"]["task"], stored["run"]["model"])
+
+    return settings.resumed(begun, ("task", "model"), of_run, settings.layers(given, config, changes), HARMLESS)

@@ -120,7 +120,11 @@ def steps_in(folder: pathlib.Path) -> list[pathlib.Path]:
     if not folder.is_dir():
         return []
     found = [p for p in folder.iterdir() if NAME.fullmatch(p.name) and p.is_dir()]
-    return sorted(found, key=lambda p: int(p.name.partition("-")[2]))
+    return sorted(found, key=step_of)
+
+
+def step_of(path: pathlib.Path) -> int:
+    return int(path.name.partition("-")[2])
 
 
 def prune(folder: pathlib.Path, keep: int) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -57,10 +57,10 @@ def _within(offsets: np.ndarray, begin: int, end: int) -> np.ndarray:
 
 
 class HeldOutLoss:
-    """model -> loss and, of tokens alone, perplexity per label over `count` batches, the same ones each time."""
+    """model -> loss and, of tokens alone, perplexity per label over `count` batches, the same ones each time; and the losses of `others`."""
 
-    def __init__(self, batches: batching.Batches, count: int):
-        self.batches, self.count = batches, count
+    def __init__(self, batches: batching.Batches, count: int, others: Mapping[str, HeldOutLoss] | None = None):
+        self.batches, self.count, self.others = batches, count, others or {}
 
     def __call__(self, model: nn.Module) -> dict[str, float]:
         loss, total, labels = batching.MeanLoss(model), 0.0, 0
@@ -73,6 +73,7 @@ class HeldOutLoss:
         if not labels:
             raise ArgumentError("evaluation: the held-out text has nothing to predict")
         mean = total / labels
-        if any(name in batch for name in batching.PER_SEQUENCE):  # the sum of two losses
-            return {"loss": mean}
-        return {"loss": mean, "perplexity": math.exp(min(mean, 700.0))}
+        found = {"loss": mean}
+        if not any(name in batch for name in batching.PER_SEQUENCE):  # the sum of two losses
+            found["perplexity"] = math.exp(min(mean, 700.0))
+        return found | {f"{name}_loss": other(model)["loss"] for name, other in self.others.items()}

@@ -36,7 +36,7 @@ class Trainer:
     clip_norm       gradients count as scaled to this norm at most
     nonfinite       "stop" raises NonFiniteError; "skip" leaves the step out, at most `most_skips` times in a row
     activations     "bfloat16" stores what the backward pass needs in half the memory; parameters and optimiser stay float32
-    average         an EMA of the parameters, which evaluation and the result use
+    average         an average of the parameters (optim.EMA, optim.TriggeredMean), which evaluation and the result use
     directory       where metrics, checkpoints and the report go; without one nothing is written
     save_every      steps between checkpoints; `keep` of them stay, and the best
     evaluate        model -> {"loss": ...}, every `evaluate_every` steps; `patience` evaluations without a lower loss end the run
@@ -58,7 +58,7 @@ class Trainer:
         nonfinite: str = "stop",
         most_skips: int = 20,
         activations: str = "float32",
-        average: optim.EMA | None = None,
+        average: optim.Average | None = None,
         directory: RunDirectory | None = None,
         save_every: int | None = None,
         keep: int = 2,
@@ -191,6 +191,8 @@ class Trainer:
         if "loss" not in found:
             raise ArgumentError(f"Trainer: evaluate must give a loss, got {', '.join(found)}")
         self.score = found["loss"]
+        if self.average is not None:
+            self.average.watch(self.score)
         if self.best is None or self.score < self.best:
             self.best, self.stale = self.score, 0
         else:

@@ -1,14 +1,93 @@
-"""Optimiser and schedule from the tables of a config.toml."""
+"""The trainer of a run, with optimiser, schedule and average, from the tables of a config.toml."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from plmcore import nn, optim
-from plmcore.train import groups, schedules
-from plmcore.train.settings import SettingError
+from plmcore._core import Tensor
+from plmcore.train import batching, checkpoint, groups, schedules, tensorboard
+from plmcore.train.loop import Trainer
+from plmcore.train.recomputing import recompute_blocks
+from plmcore.train.run_directory import RunDirectory
+from plmcore.train.settings import SettingError, Settings
+
+SHARED = (
+    "kind",
+    "lr",
+    "weight_decay",
+    "layer_decay",
+    "clip_norm",
+)  # settings of optim that are not the optimiser's own
+TRIGGERED = "triggered"
+RESULTS = ("last", "best", "mean")
+
+
+def trainer(
+    run: RunDirectory,
+    chosen: Settings,
+    model: nn.Module,
+    batches: batching.Batches,
+    *,
+    loss: batching.MeanLoss,
+    evaluate: Callable[[nn.Module], Mapping[str, float]] | None,
+    callbacks: Sequence[Callable[[Trainer, Mapping[str, float]], None]],
+    data: str,
+) -> Trainer:
+    """At the run's last checkpoint, where there is one."""
+    seed, options = chosen["run"]["seed"], chosen["train"]
+    if options["recompute"]:
+        recompute_blocks(model)
+    if options["tensorboard"]:
+        run.tensorboard = tensorboard.writer(run.path)
+    made = Trainer(
+        model, batching.Ahead(batches), optimizer(model, chosen["optim"]), steps=options["steps"],
+        schedule=schedule(chosen["schedule"], options["steps"]), seed=seed, loss=loss, clip_norm=chosen["optim"]["clip_norm"],
+        nonfinite=options["nonfinite"], activations=options["activations"],
+        average=average(model.parameters(), options, evaluate is not None),
+        directory=run, save_every=options["save_every"], keep=options["keep"], log_every=options["log_every"],
+        evaluate=evaluate, evaluate_every=options["evaluate_every"], patience=options["patience"],
+        callbacks=callbacks, data=data,
+    )  # fmt: skip
+    saved = run.newest()
+    if saved is not None:
+        made.restore(saved)
+        run.say(f"going on from step {saved.step}")
+    run.forget_after(made.step)
+    return made
+
+
+def choose_result(run: RunDirectory, table: Mapping[str, Any], trained: Trainer) -> None:
+    """Gives the model the average of the parameters where there is one; else, as train.result says, leaves it as it is after the last step, or takes
+    the kept checkpoint with the lowest loss, or the mean of all that are kept."""
+    if trained.average is not None:
+        trained.average.apply()
+        return
+    kept = checkpoint.steps_in(run.checkpoints)
+    if table["result"] == "mean":
+        last = kept[-table["keep"] :]
+        trained.model.load_state_dict(checkpoint.average(last))
+        run.say(f"the result is the mean of steps {', '.join(str(checkpoint.step_of(path)) for path in last)}")
+    elif table["result"] == "best" and trained.best is not None:
+        scored = [c for c in map(checkpoint.read, kept) if c.state["score"] is not None]
+        best = min(scored, key=lambda c: c.state["score"])
+        trained.model.load_state_dict(best.parts["weights"])
+        run.say(f"the result is that of step {best.step}")
+
+
+def optimizer_options() -> dict[str, None]:
+    """What single optimisers take, as settings without a value: that of the optimiser holds then."""
+    takes = [inspect.signature(kind.__init__).parameters for kind in optim.KINDS.values()]
+    return {k: None for names in takes for k in names if k not in (*SHARED, "self", "params", "lazy")}
+
+
+def own_options(known: Settings, layers: Sequence[Settings]) -> None:
+    """Where the layers choose another optimiser than is usual, the usual one's options are not for it."""
+    kinds = [layer["optim"]["kind"] for layer in layers if "kind" in layer.get("optim", {})]
+    if kinds and kinds[-1] != known["optim"]["kind"]:
+        known["optim"] |= optimizer_options()
 
 
 def optimizer(model: nn.Module, table: Mapping[str, Any]) -> optim.Optimizer:
@@ -16,13 +95,27 @@ def optimizer(model: nn.Module, table: Mapping[str, Any]) -> optim.Optimizer:
     if kind is None:
         raise SettingError(f"optim.kind must be one of {', '.join(optim.KINDS)}, got {table['kind']!r}")
     takes = inspect.signature(kind.__init__).parameters
-    options = {k: v for k, v in table.items() if k in takes and k not in ("lr", "weight_decay") and v is not None}
-    if kind is optim.Adafactor:
-        options.pop("eps", None)
+    options = {k: v for k, v in table.items() if k not in SHARED and v is not None}
+    if unknown := [k for k in options if k not in takes]:
+        raise SettingError(f"optim.{unknown[0]} is no option of {table['kind']}")
     params = groups.parameter_groups(
         model, lr=table["lr"], weight_decay=table["weight_decay"], layer_decay=table["layer_decay"]
     )
     return kind(params, lr=table["lr"], **options)
+
+
+def average(params: Iterable[Tensor], table: Mapping[str, Any], evaluates: bool) -> optim.Average | None:
+    """Of the parameters, as train.average says: a decay, or "triggered"."""
+    kind = table["average"]
+    if kind is None:
+        return None
+    if kind == TRIGGERED:
+        if not evaluates:
+            raise SettingError(f"train.average={TRIGGERED} waits for evaluations, and nothing is held out for them")
+        return optim.TriggeredMean(params, table["trigger"])
+    if isinstance(kind, str | bool) or not 0 <= kind < 1:
+        raise SettingError(f"train.average must be a decay from 0 to below 1, or {TRIGGERED}, got {kind!r}")
+    return optim.EMA(params, kind)
 
 
 def schedule(table: Mapping[str, Any], steps: int) -> schedules.Schedule:
@@ -32,4 +125,6 @@ def schedule(table: Mapping[str, Any], steps: int) -> schedules.Schedule:
         raise SettingError(f"schedule.kind must be one of {', '.join(schedules.KINDS)}")
     takes = inspect.signature(kind).parameters
     table["steps"] = steps
+    if missing := [k for k, p in takes.items() if p.default is p.empty and k not in table]:
+        raise SettingError(f"schedule.kind={kind.__name__} needs schedule.{missing[0]}")
     return kind(**{k: v for k, v in table.items() if k in takes})

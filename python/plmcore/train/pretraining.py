@@ -6,11 +6,10 @@ import dataclasses
 import os
 import pathlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-
-import numpy as np
+from typing import Any
 
 import plmcore as plm
-from plmcore import language_model, models, optim, tokenizers
+from plmcore import language_model, models, tokenizers
 from plmcore.files import atomic_directory, atomic_write
 from plmcore.train import (
     batching,
@@ -19,16 +18,13 @@ from plmcore.train import (
     run_directory,
     run_settings,
     settings,
-    tensorboard,
 )
 from plmcore.train.loop import Trainer
-from plmcore.train.recomputing import recompute_blocks
 from plmcore.train.run_data import RunData
 from plmcore.train.run_directory import RunDirectory
+from plmcore.train.samples import Samples
 from plmcore.train.settings import Settings
-
-PROMPT, SAMPLE = 12, 60  # tokens
-SAMPLED_FROM = 20  # the most likely ones
+from plmcore.train.supervised import parse
 
 
 def pretrain(
@@ -37,6 +33,7 @@ def pretrain(
     out: str | os.PathLike[str],
     text: Iterable[str | os.PathLike[str]] = (),
     target: Iterable[str | os.PathLike[str]] = (),
+    supervised: Iterable[str | Mapping[str, Any]] = (),
     size: str | None = None,
     steps: int | None = None,
     save_every: int | None = None,
@@ -50,7 +47,8 @@ def pretrain(
 ) -> language_model.LanguageModel:
     """Trains a model of a family on text files from the beginning; the result is also the model directory `out`/final.
 
-    `target` has the translations of `text`, line by line, for the Transformer. `tokenizer` is a directory, or the kind to train on the text. `config` is the config.toml of another run, `changes` are settings as
+    `target` has the translations of `text`, line by line, for the Transformer. `supervised` tasks are mixed with the text of T5 and BART: "sst2=FILE", or
+    dict(task=, file=, columns=, source=, target=, rate=). `tokenizer` is a directory, or the kind to train on the text. `config` is the config.toml of another run, `changes` are settings as
     "optim.lr=3e-4". With resume=True a run that was stopped goes on, bit for bit, from its last checkpoint.
     """
     out = pathlib.Path(out)
@@ -61,6 +59,7 @@ def pretrain(
             "target": [os.fspath(t) for t in target] or None,
             "tokenizer": tokenizer,
         },
+        "mixture": {"tables": [parse(t) if isinstance(t, str) else dict(t) for t in supervised] or None},
         "train": {"steps": steps, "save_every": save_every},
     }
     begun = run_directory.begun(out, resume)
@@ -98,6 +97,7 @@ class _Pretraining:
     def record_settings(self) -> None:
         """config.toml, with the digests of the texts."""
         self.data.check_texts()
+        self.data.tables  # what is wrong in them is found before the long work
         run = self.settings["run"]
         with atomic_write(self.run.path / run_directory.CONFIG) as f:
             f.write(settings.dumps(self.settings, recipes.defaults(run["family"], run["size"])).encode())
@@ -107,47 +107,11 @@ class _Pretraining:
         batches, evaluate = self.data.batches(seed), self.data.evaluation(seed, options["evaluate_batches"])
         plm.seed(seed)
         model = models.build(self.model_config(self.data.tokenizer), self.settings["model"]["head"])
-        callbacks, prompt = [*self.callbacks], self.data.prompt(PROMPT)
-        if prompt is not None:
-            callbacks.insert(0, self.sampler(prompt))
-        if options["recompute"]:
-            recompute_blocks(model)
-        if options["tensorboard"]:
-            self.run.tensorboard = tensorboard.writer(self.run.path)
-        trainer = Trainer(
-            model, batching.Ahead(batches), making.optimizer(model, self.settings["optim"]), steps=options["steps"],
-            schedule=making.schedule(self.settings["schedule"], options["steps"]), seed=seed,
-            loss=batching.MeanLoss(model, options["label_smoothing"]), clip_norm=self.settings["optim"]["clip_norm"],
-            nonfinite=options["nonfinite"], activations=options["activations"],
-            average=None if options["average"] is None else optim.EMA(model.parameters(), options["average"]),
-            directory=self.run, save_every=options["save_every"], keep=options["keep"], log_every=options["log_every"],
-            evaluate=evaluate, evaluate_every=options["evaluate_every"], patience=options["patience"],
-            callbacks=callbacks, data=self.data.fingerprint,
+        callbacks = [*([] if evaluate is None else [Samples(self.run, self.data)]), *self.callbacks]
+        loss = batching.MeanLoss(model, options["label_smoothing"])
+        return making.trainer(
+            self.run, self.settings, model, batches, loss=loss, evaluate=evaluate, callbacks=callbacks, data=self.data.fingerprint
         )  # fmt: skip
-        saved = self.run.newest()
-        if saved is not None:
-            trainer.restore(saved)
-            self.run.say(f"going on from step {saved.step}")
-        self.run.forget_after(trainer.step)
-        return trainer
-
-    def sampler(self, prompt: np.ndarray) -> Callable:
-        """After each evaluation: how the model goes on from the prompt."""
-
-        def sample(trainer: Trainer, metrics: Mapping[str, float]) -> None:
-            if trainer.score is not None:
-                lm = language_model.LanguageModel(trainer.model, self.data.tokenizer)
-                room = (trainer.model.config.longest or len(prompt) + SAMPLE) - len(prompt)
-                ids = lm.generate(
-                    prompt[None],
-                    do_sample=True,
-                    top_k=SAMPLED_FROM,
-                    seed=trainer.seed,
-                    max_new_tokens=min(SAMPLE, room),
-                )
-                self.run.record({"step": trainer.step, "sample": self.data.tokenizer.decode(ids[0])})
-
-        return sample
 
     def model_config(self, tokenizer: tokenizers.Tokenizer) -> models.config.Config:
         """The size, and what the tokenizer knows: the number of tokens and the special ones."""
@@ -176,10 +140,8 @@ class _Pretraining:
         self.run.write_report(f"{run['family']} {run['size']}: {self.run.path.name}", facts)
 
     def finish(self, trainer: Trainer) -> language_model.LanguageModel:
-        """DIR/final, with the average of the parameters where there is one."""
-        if trainer.average is not None:
-            for p, a in zip(trainer.average.params, trainer.average.averages, strict=True):
-                plm._core.assign(p, a)
+        """DIR/final."""
+        making.choose_result(self.run, self.settings["train"], trainer)
         lm = language_model.LanguageModel(trainer.model.eval(), self.data.tokenizer, self.run.final)
         with atomic_directory(self.run.final) as folder:
             lm.save(folder)

@@ -57,6 +57,7 @@ class Recipe:
     train: dict[str, Any] = field(default_factory=dict)
     small_lr: float | None = None  # of sizes below base; None: that of the size
     sizes: dict[str, Size] = field(default_factory=dict)  # where the published base differs
+    mixes: bool = False  # supervised tasks with the text
 
 
 def _decoder(s: Size) -> dict[str, Any]:
@@ -143,7 +144,7 @@ RECIPES = {
     "bart": Recipe(
         _stacks, "seq2seq-lm", dict(name="denoising"), "byte-bpe", 50_265, 4e-4, 500_000, 0.02,
         optim=dict(kind="adamw", betas=[0.9, 0.98], weight_decay=0.01, eps=1e-6, clip_norm=0.1), schedule=dict(kind="polynomial"), data=SENTENCES,
-        sizes={"base": Size(12, 768, 12, 512, 8, 1000, None, None), "large": Size(24, 1024, 16, 512, 4, 2000, None, None)},
+        sizes={"base": Size(12, 768, 12, 512, 8, 1000, None, None), "large": Size(24, 1024, 16, 512, 4, 2000, None, None)}, mixes=True,
     ),
     "transformer": Recipe(
         _stacks, "seq2seq-lm", dict(name="translation"), "byte-bpe", 37_000, 1.0, 100_000, 0.04,
@@ -153,7 +154,7 @@ RECIPES = {
     ),
     "t5": Recipe(
         _t5, "seq2seq-lm", dict(name="span-corruption"), "unigram", 32_100, 1.0, 524_288, 0.0,
-        optim=dict(kind="adafactor", weight_decay=0.0, clip_norm=None), schedule=dict(kind="inverse_sqrt"), data=SENTENCES, small_lr=1.0,
+        optim=dict(kind="adafactor", betas=None, eps=None, weight_decay=0.0, clip_norm=None), schedule=dict(kind="inverse_sqrt"), data=SENTENCES, small_lr=1.0, mixes=True,
         sizes={"base": Size(12, 768, 12, 512, 8, 16, None, None), "large": Size(24, 1024, 16, 512, 4, 32, None, None)},
     ),
 }  # fmt: skip
@@ -181,6 +182,9 @@ def defaults(family: str, size: str = "tiny", steps: int | None = None) -> Setti
     schedule = {"kind": "linear", "warmup": round(known.warmup * steps), "floor": 0.0, **known.schedule}
     if schedule["kind"] == "noam":
         schedule |= {"width": s.width, "warmup": max(1, schedule["warmup"])}
+    mixed = {
+        "mixture": {"tables": [], "text_rate": None, "limit": 1 << 19, "temperature": 1.0, "target_length": s.length}
+    }
     return {
         "run": {"family": ALIASES.get(family, family), "size": size, "seed": 0},
         "model": {"head": known.head, **known.model(s)},
@@ -189,6 +193,7 @@ def defaults(family: str, size: str = "tiny", steps: int | None = None) -> Setti
             "length": s.length, "batch": s.batch, "accumulate": s.accumulate, "ramp": None,
         },
         "objective": objective,
+        **(mixed if known.mixes else {}),
         "optim": {
             "kind": "adamw", "lr": rate, "betas": [0.9, 0.999], "eps": 1e-8,
             "layer_decay": 1.0, **known.optim,
@@ -196,7 +201,7 @@ def defaults(family: str, size: str = "tiny", steps: int | None = None) -> Setti
         "schedule": schedule,
         "train": {
             "steps": steps, "log_every": 10, "save_every": max(1, steps // 10), "keep": 2, "evaluate_every": max(1, steps // 10), "evaluate_batches": 20,
-            "patience": None, "average": None, "label_smoothing": 0.0, "nonfinite": "stop", "recompute": False,
+            "patience": None, "average": None, "trigger": 5, "result": "last", "label_smoothing": 0.0, "nonfinite": "stop", "recompute": False,
             "activations": "float32", "tensorboard": False, **known.train,
         },
     }  # fmt: skip

@@ -16,6 +16,7 @@ CHARTS = {
     "Norm of the gradient": [("norm", "before clipping", "#7a5195")],
     "Tokens per second": [("tokens_per_second", "training", "#3b6ea8")],
 }
+COLOURS = ("#c0582b", "#3b6ea8", "#5a7d3a", "#7a5195", "#a8803b")
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 560, 240, 64, 12, 12, 28
 MOST_POINTS = 1000
 
@@ -30,11 +31,26 @@ svg { width: 100%; height: auto }
 def page(title: str, facts: Mapping[str, Any], metrics: Sequence[Mapping[str, Any]]) -> str:
     """The whole page. `facts` is the table at its head; of the samples among the metrics the first and the last ones are shown."""
     rows = "".join(f"<tr><td>{pages.escaped(k)}</td><td>{pages.escaped(v)}</td></tr>" for k, v in facts.items())
-    charts = "".join(filter(None, (chart(name, curves, metrics) for name, curves in CHARTS.items())))
+    charts = "".join(filter(None, (chart(name, curves, metrics) for name, curves in charts_of(metrics).items())))
     samples = [(m["step"], m["sample"]) for m in metrics if "sample" in m]
     samples = samples[:1] + samples[1:][-3:]
     shown = "".join(f"<h2>Sample after step {step:,}</h2><pre>{pages.escaped(text)}</pre>" for step, text in samples)
     return pages.page(title, f'<table>{rows}</table>\n<div class="charts">{charts}</div>\n{shown}', style=STYLE)
+
+
+def charts_of(metrics: Sequence[Mapping[str, Any]]) -> dict[str, list[tuple[str, str, str]]]:
+    """CHARTS, then one for the losses of several tasks, and one for each other number that evaluations found."""
+    known = {key for curves in CHARTS.values() for key, *_ in curves}
+    found = [k for m in metrics for k, v in m.items() if k.startswith("eval_") and isinstance(v, int | float)]
+    names = {key: key.removeprefix("eval_").replace("_", " ") for key in found if key not in known}
+    losses = [(key, name) for key, name in names.items() if key.endswith("_loss")]
+    charts = dict(CHARTS)
+    if losses:
+        colours = [COLOURS[i % len(COLOURS)] for i in range(len(losses))]
+        charts["Held-out loss by task"] = [(*pair, colour) for pair, colour in zip(losses, colours)]
+    return charts | {
+        f"Held-out {n}": [(k, "held out", COLOURS[0])] for k, n in names.items() if not k.endswith("_loss")
+    }
 
 
 def chart(title: str, curves: Sequence[tuple[str, str, str]], metrics: Sequence[Mapping[str, Any]]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import pathlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,20 +14,23 @@ from plmcore import data, objectives, tokenizers
 from plmcore._core import ArgumentError, FormatError
 from plmcore.cli.progress import Progress
 from plmcore.files import atomic_directory
-from plmcore.train import batching, checkpoint, held_out
+from plmcore.train import batching, checkpoint, held_out, supervised
 from plmcore.train.run_directory import RunDirectory
 from plmcore.train.settings import Settings
 
 SMALL = 2_000_000  # bytes of text
+MIXTURE = "mixture"  # folder of the supervised examples
 Pieces = tuple[data.Corpus, ...]
+Tables = dict[str, list[supervised.Pair]]
 
 
 class RunData:
     """The data of one run, made when it is first asked for and kept in the run's directory. Translations have two corpora, document by
-    document, all others one."""
+    document, all others one. Supervised tasks may be mixed with it."""
 
     def __init__(self, run: RunDirectory, settings: Settings):
         self.run, self.settings, self.table = run, settings, settings["data"]
+        self.mixture = settings.get("mixture", {"tables": []})
 
     # ---- the text ----
 
@@ -38,7 +41,8 @@ class RunData:
 
     def check_texts(self) -> None:
         """Notes the digests of the texts among the settings; an error if those of a run that goes on have changed."""
-        files = [pathlib.Path(t) for texts in self.sources.values() for t in texts]
+        texts = [t for texts in self.sources.values() for t in texts]
+        files = [pathlib.Path(t) for t in (*texts, *(table["file"] for table in self.mixture["tables"]))]
         before = self.table.get("digests")
         if before is not None and not all(f.exists() for f in files):
             return  # the corpora are enough
@@ -52,7 +56,7 @@ class RunData:
 
     @functools.cached_property
     def tokenizer(self) -> tokenizers.Tokenizer:
-        """The tokenizer that was named, or one that is trained on the text; a copy is in the directory."""
+        """The tokenizer that was named, or one that is trained on text and tables; a copy is in the directory."""
         folder = self.run.path / "tokenizer"
         if not folder.exists():
             kind = self.table["tokenizer"]
@@ -60,7 +64,7 @@ class RunData:
                 made = tokenizers.load_tokenizer(kind)
             else:
                 self.run.say(f"training a {kind} tokenizer of {self.table['vocab']:,} tokens")
-                files = [t for texts in self.sources.values() for t in texts]
+                files = [*(t for texts in self.sources.values() for t in texts), *self.table_files]
                 family = format_of(kind, self.settings["run"]["family"])
                 made = plm.train_tokenizer(files, kind=kind, vocab_size=self.table["vocab"], family=family)
             with atomic_directory(folder) as new:
@@ -91,13 +95,25 @@ class RunData:
                 progress.clear()
         return data.Corpus.open(folder)
 
+    @functools.cached_property
+    def tables(self) -> Tables:
+        """Inputs and targets by supervised task."""
+        folder, tables = self.run.path / MIXTURE, self.mixture["tables"]
+        if tables and not folder.exists():
+            supervised.write(folder, tables)
+        return {table["task"]: supervised.read(folder, table["task"]) for table in tables}
+
+    @property
+    def table_files(self) -> list[pathlib.Path]:
+        return [file for task in self.tables for file in supervised.files(self.run.path / MIXTURE, task)]
+
     @property
     def tokens(self) -> int:
         return sum(len(corpus.ids) for corpus in self.corpora)
 
     @property
     def fingerprint(self) -> str:
-        return " ".join(corpus.fingerprint for corpus in self.corpora)
+        return " ".join([*(corpus.fingerprint for corpus in self.corpora), *map(checkpoint.digest, self.table_files)])
 
     # ---- batches ----
 
@@ -110,11 +126,19 @@ class RunData:
             return (first,), None if second is None else (second,)
         return held_out.split_documents(self.corpora, share)
 
+    @functools.cached_property
+    def table_parts(self) -> tuple[Tables, Tables]:
+        """The same of the supervised tasks, those of the second part that have anything to evaluate on."""
+        kept = {task: len(found) - int(len(found) * self.table["held_out"]) for task, found in self.tables.items()}
+        second = {task: found[kept[task] :] for task, found in self.tables.items()}
+        return (
+            {task: found[: kept[task]] for task, found in self.tables.items()},
+            {task: found for task, found in second.items() if found},
+        )
+
     def batches(self, seed: int) -> Any:
         """bucket: examples of unequal lengths are put together by length."""
-        batches = data.Batches(
-            self.objective(self.parts[0]), self.table["batch"], seed=seed, bucket=len(self.corpora) > 1
-        )
+        batches = data.Batches(self.mixed(), self.table["batch"], seed=seed, bucket=len(self.corpora) > 1)
         times, steps = self.table["accumulate"], self.table["ramp"]
         if steps:
             return batching.Accumulated(batches, batching.ramp(1, times, steps))
@@ -123,20 +147,48 @@ class RunData:
     def evaluation(self, seed: int, most: int) -> held_out.HeldOutLoss | None:
         if self.parts[1] is None:
             return None
-        batches = data.Batches(
-            self.objective(self.parts[1]), self.table["batch"], seed=seed, shuffle=False, drop_last=False
-        )
-        return held_out.HeldOutLoss(batches, min(most, batches.steps_per_epoch(0)))
+
+        def loss(
+            objective: objectives.Objective, others: Mapping[str, held_out.HeldOutLoss] = {}
+        ) -> held_out.HeldOutLoss:
+            batches = data.Batches(objective, self.table["batch"], seed=seed, shuffle=False, drop_last=False)
+            return held_out.HeldOutLoss(batches, min(most, batches.steps_per_epoch(0)), others)
+
+        tasks = {task: loss(self.supervised(task, found)) for task, found in self.table_parts[1].items()}
+        return loss(self.objective(self.parts[1]), tasks)
+
+    def mixed(self) -> objectives.Objective:
+        """What is trained on: the text, and the supervised tasks beside it."""
+        text = self.objective(self.parts[0])
+        if not self.tables:
+            return text
+        tasks = {task: self.supervised(task, found) for task, found in self.table_parts[0].items()}
+        rates = {table["task"]: table["rate"] for table in self.mixture["tables"] if "rate" in table}
+        if self.mixture["text_rate"] is not None:
+            rates[supervised.TEXT] = self.mixture["text_rate"]
+        options = {key: self.mixture[key] for key in ("limit", "temperature")}
+        mixture = objectives.Mixture({supervised.TEXT: text, **tasks}, self.tokenizer, rates=rates, **options)
+        self.run.say("a mixture of " + ", ".join(f"{name} {rate:.3g}" for name, rate in mixture.rates.items()))
+        return mixture
+
+    def supervised(self, task: str, found: list[supervised.Pair]) -> objectives.Objective:
+        casts = {task: lambda pair: (pair["source"], pair["target"])}
+        lengths = (self.table["length"], self.mixture["target_length"])
+        return objectives.TextToText({task: found}, self.tokenizer, *lengths, casts=casts)
 
     def objective(self, corpora: Pieces) -> objectives.Objective:
         table = {k: v for k, v in self.settings["objective"].items() if v is not None}
         return objectives.make(table.pop("name"), *corpora, self.tokenizer, length=self.table["length"], **table)
 
-    def prompt(self, count: int) -> np.ndarray | None:
+    def prompt(self, count: int) -> np.ndarray:
         """The beginning of the held-out text, for a model that writes on from there."""
-        if self.parts[1] is None or self.settings["objective"]["name"] != "causal-lm":
-            return None
         return np.asarray(self.parts[1][0].ids[:count], np.int64)
+
+    def shown(self, seed: int) -> list[dict[str, np.ndarray]]:
+        """The first held-out example of the text and of each supervised task, for a model that answers."""
+        first = [self.objective(self.parts[1])]
+        first += [self.supervised(task, found[:1]) for task, found in self.table_parts[1].items()]
+        return [objective.batch([0], seed=seed, epoch=0) for objective in first]
 
 
 def format_of(kind: str, family: str) -> str | None:

@@ -11,7 +11,7 @@ from typing import Any
 
 from plmcore import models, objectives
 from plmcore._core import ArgumentError
-from plmcore.train import recipes, settings
+from plmcore.train import making, recipes, settings, supervised
 from plmcore.train.settings import SettingError, Settings
 
 HARMLESS = (
@@ -20,6 +20,7 @@ HARMLESS = (
     "train.log_every",
     "train.tensorboard",
     "data.text",
+    "data.target",
 )  # may differ when a run goes on
 EXAMPLE = "plmcore pretrain gpt2 --size tiny --text FILE --out DIR"
 
@@ -30,6 +31,7 @@ def defaults_of(family: str, size: str, steps: int | None = None) -> Settings:
     fields = {f.name: None for f in dataclasses.fields(config_class(values["run"]["family"]))}
     values["model"] = {k: None for k in fields if k not in ("extra", "architectures", "model_type")} | values["model"]
     values["objective"] = {k: None for k in objective_settings(values["objective"]["name"])} | values["objective"]
+    values["optim"] = making.optimizer_options() | values["optim"]
     for option in ("width", "power", "hold", "cut", "ratio", "every", "start", "slope", "rise"):
         values["schedule"].setdefault(option, None)
     return values
@@ -69,8 +71,15 @@ def new(given: Settings, config: str | os.PathLike[str] | None, changes: Sequenc
     size = first("run", "size", "tiny")
     known = defaults_of(family, size, first("train", "steps"))
     known["run"]["family"] = family
+    if first("mixture", "tables") and "mixture" not in known:
+        able = [name for name, recipe in recipes.RECIPES.items() if recipe.mixes]
+        raise ArgumentError(f"supervised tasks can be mixed with the text of {' and '.join(able)}, not of {family}")
+    making.own_options(known, layers)
     result = settings.merged(known, *layers)
     result["run"]["family"] = family
+    if result["train"]["result"] not in making.RESULTS:
+        raise SettingError(f"train.result must be {' or '.join(making.RESULTS)}, got {result['train']['result']!r}")
+    supervised.check(result.get("mixture", {}).get("tables", []))
     if not result["data"]["text"]:
         raise ArgumentError(f"pretrain needs text: {EXAMPLE}")
     translates = result["objective"]["name"] == "translation"
@@ -86,18 +95,13 @@ def new(given: Settings, config: str | os.PathLike[str] | None, changes: Sequenc
 def resumed(
     begun: pathlib.Path, given: Settings, config: str | os.PathLike[str] | None, changes: Sequence[str]
 ) -> Settings:
-    """Those of the run, with what settings.going_on lets change."""
-    stored = settings.read(begun)
-    digests = stored.get("data", {}).pop("digests", None)
-    run = stored.get("run", {})
-    if not isinstance(run.get("family"), str) or not isinstance(run.get("size"), str):
-        raise SettingError(f"'{begun}' must say run.family and run.size")
-    steps = stored.get("train", {}).get("steps")
-    known = settings.merged(defaults_of(run["family"], run["size"], steps), stored)
+    """Those of the run, with what settings.resumed lets change."""
     layers = settings.layers(given, config, changes)
     for table in (layer["run"] for layer in layers if "family" in layer.get("run", {})):
         table["family"] = recipes.ALIASES.get(table["family"], table["family"])
-    wanted = settings.going_on(begun.parent, known, layers, HARMLESS)
-    wanted["data"] |= {key: known["data"][key] for key in ("text", "target")}
-    wanted["data"]["digests"] = digests
-    return wanted
+
+    def defaults(stored: Settings) -> Settings:
+        run = stored["run"]
+        return defaults_of(run["family"], run["size"], stored.get("train", {}).get("steps"))
+
+    return settings.resumed(begun, ("family", "size"), defaults, layers, HARMLESS)

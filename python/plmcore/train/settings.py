@@ -14,7 +14,7 @@ import os
 import pathlib
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from plmcore._core import FormatError
@@ -131,16 +131,31 @@ def layers(given: Settings, config: str | os.PathLike[str] | None, changes: Sequ
     ]
 
 
-def going_on(folder: pathlib.Path, known: Settings, changes: Sequence[Settings], harmless: Sequence[str]) -> Settings:
-    """The settings of the run in a folder, changed. What is given again must be the same, but for what changes no bit of the result."""
+def resumed(
+    begun: pathlib.Path,
+    needed: Sequence[str],
+    defaults: Callable[[Settings], Settings],
+    changes: Sequence[Settings],
+    harmless: Sequence[str],
+) -> Settings:
+    """Those of the run that the config.toml `begun` is of, changed. What is given again must be the same, but for what changes no bit of the result.
+
+    `needed` are the keys of [run] that the defaults depend on.
+    """
+    stored = read(begun)
+    digests = stored.get("data", {}).pop("digests", None)
+    if not all(isinstance(stored.get("run", {}).get(key), str) for key in needed):
+        raise SettingError(f"'{begun}' must say {' and '.join(f'run.{key}' for key in needed)}")
+    known = merged(defaults(stored), stored)
     wanted = merged(known, *changes)
     for name in differences(known, wanted):
         if name not in harmless:
             section, _, key = name.partition(".")
             raise SettingError(
-                f"the run in '{folder}' has {name} = {known[section][key]!r}, not {wanted[section][key]!r}; "
+                f"the run in '{begun.parent}' has {name} = {known[section][key]!r}, not {wanted[section][key]!r}; "
                 "start another one in an empty directory"
             )
+    wanted["data"]["digests"] = digests
     return wanted
 
 

@@ -1,0 +1,107 @@
+"""What finetune scores on its test file, plmcore evaluate scores on the saved model."""
+
+import json
+
+import plmcore as plm
+import pytest
+import samples
+from plmcore import cli
+
+FAST = ["data.length=32", "data.batch=16", "optim.lr=3e-3"]
+
+
+def tuned(directory, task, out, family="bert", changes=(), **files):
+    plm.finetune(directory(family), task, out=out, quiet=True, steps=4, changes=[*FAST, *changes], **files)
+    return out / "final", json.loads((out / "scores.json").read_text())["test"]
+
+
+def same(found, scores, records):
+    assert found.pop("records") == records
+    assert found == {k: pytest.approx(v, rel=1e-5) if isinstance(v, float) else v for k, v in scores.items()}
+
+
+@pytest.mark.parametrize("family, changes", [
+    ("bert", []), ("gpt2", ["task.lm_weight=0.0"]), ("bert", ["adapt.layers=mix", "adapt.freeze=body"]),
+])  # fmt: skip
+def test_classes(directory, table, tmp_path, family, changes):
+    train, test = table("train.tsv", samples.reviews(48)), table("test.tsv", samples.reviews(20, 48))
+    final, scores = tuned(directory, "classification", tmp_path / "run", family, changes, train=train, test=test)
+    written = tmp_path / "found.jsonl"
+    same(plm.evaluate(final, test, "classification", changes=FAST[:2], predictions=written), scores, 20)
+    assert written.read_bytes() == (tmp_path / "run" / "test-predictions.jsonl").read_bytes()
+
+
+def test_pairs_in_both_orders(directory, table, tmp_path):
+    train, test = table("train.tsv", samples.pairs(48)), table("test.tsv", samples.pairs(20, 48))
+    final, scores = tuned(
+        directory,
+        "pair",
+        tmp_path / "run",
+        "gpt2",
+        ["task.both_orders=true", "task.lm_weight=0.0"],
+        train=train,
+        test=test,
+    )
+    same(plm.evaluate(final, test, "pair", changes=FAST[:2]), scores, 20)
+
+
+def test_tags_answers_and_texts(directory, table, tmp_path):
+    tags = tmp_path / "tags.txt"
+    tags.write_text(samples.tagged(30))
+    final, scores = tuned(
+        directory, "tagging", tmp_path / "tagging", changes=["task.scheme=bioes"], train=tags, test=tags
+    )
+    same(plm.evaluate(final, tags, "tagging", changes=[*FAST[:2], "task.scheme=bioes"]), scores, 30)
+    squad = tmp_path / "squad.json"
+    squad.write_text(json.dumps(samples.questions(12)))
+    final, scores = tuned(directory, "qa", tmp_path / "qa", train=squad, test=squad)
+    same(plm.evaluate(final, squad, "qa", changes=FAST[:2]), scores, 12)
+
+
+def test_without_labels_there_are_predictions_alone(directory, table, tmp_path):
+    train = table("train.tsv", samples.reviews(48))
+    final, _ = tuned(directory, "classification", tmp_path / "run", train=train, test=train)
+    plain = table("plain.tsv", [("text",), ("a cat",), ("a dog",)])
+    with pytest.raises(
+        plm.FormatError, match=r"plain.tsv': not every record has a label, .* name a file for predictions"
+    ):
+        plm.evaluate(final, plain, "classification")
+    assert plm.evaluate(final, plain, "classification", predictions=tmp_path / "p.jsonl") == {"records": 2}
+    assert [json.loads(x)["label"] in ("good", "bad") for x in (tmp_path / "p.jsonl").read_text().splitlines()] == [
+        True
+    ] * 2
+
+
+def test_what_cannot_be_scored(directory, table, tmp_path, capsys):
+    train = table("train.tsv", samples.reviews(48))
+    final, _ = tuned(directory, "classification", tmp_path / "run", train=train, test=train)
+    other = table("other.tsv", [("a cat", "good"), ("a dog", "middling")])
+    with pytest.raises(plm.FormatError, match=r"other.tsv', line 2: the label 'middling' is not one of bad, good"):
+        plm.evaluate(final, other, "classification")
+    with pytest.raises(
+        ValueError, match="has the head sequence-classification, and tagging needs token-classification"
+    ):
+        plm.evaluate(final, train, "tagging")
+    with pytest.raises(ValueError, match="scored on one file, got 2"):
+        plm.evaluate(final, [train, train], "classification")
+    with pytest.raises(ValueError, match="text is scored by the task perplexity"):
+        plm.evaluate(final, train, "lm")
+    assert (
+        cli.main(
+            [
+                "evaluate",
+                str(final),
+                str(train),
+                "--task",
+                "classification",
+                "--columns",
+                "label,text",
+                "--set",
+                "data.batch=8",
+            ]
+        )
+        == 1
+    )
+    assert "line 1: the label" in capsys.readouterr().err
+    assert cli.main(["evaluate", str(final), str(train), "--task", "classification", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["records"] == 48
