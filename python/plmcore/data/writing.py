@@ -10,7 +10,8 @@ import pathlib
 import shutil
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -19,7 +20,7 @@ from plmcore.data import manifest, workers
 from plmcore.data.blocks import SIZE, Block, blocks
 from plmcore.data.corpus import Corpus
 from plmcore.data.encoding import Encoded, Encoder
-from plmcore.files import atomic_write, sync_folder
+from plmcore.files import sync_folder
 from plmcore.text_files import Path, check_errors, files_in
 
 JOURNAL = "journal.jsonl"
@@ -122,6 +123,15 @@ def _described(tokenizer: Any) -> dict[str, Any]:
         "special_ids": [int(i) for i in tokenizer.special_ids],
         **{name: None if id is None else int(id) for name, id in special.items()},
     }
+
+
+def _sync(files: Iterable[BinaryIO]) -> None:
+    """Brings files to the disk, all at once: each waits for it, and it takes them together."""
+    files = list(files)
+    for file in files:
+        file.flush()
+    with ThreadPoolExecutor(len(files)) as threads:
+        list(threads.map(os.fsync, files))
 
 
 class _Partial:
@@ -247,26 +257,25 @@ class _Partial:
         self.sums[name].update(data)
 
     def commit(self) -> None:
-        for file in self.files.values():
-            file.flush()
-            os.fsync(file.fileno())
+        _sync(self.files.values())
         sizes = {name: sums.bytes for name, sums in self.sums.items()}
         self._note({"blocks": self.blocks, "closed": self.closed, "bytes": sizes})
+        os.fsync(self.journal.fileno())
         self.committed = True
 
     def _note(self, entry: dict[str, Any]) -> None:
         self.journal.write(json.dumps(entry).encode() + b"\n")
         self.journal.flush()
-        os.fsync(self.journal.fileno())
 
     def finish(self, out: pathlib.Path) -> None:
         """Gives the folder its name, in the place of an older corpus."""
         self._close(self.sentences)
-        self.commit()
         entries = {name: sums.entry() for name, sums in self.sums.items()}
         content = manifest.describe(self.vocab_size, self.tokenizer, self.source, entries)
-        with atomic_write(self.folder / manifest.FILE) as f:
+        with open(self.folder / manifest.FILE, "wb") as f:
             f.write(json.dumps(content).encode())
+            _sync([*self.files.values(), f])
+        sync_folder(self.folder)
         old = self.folder.with_suffix(".old")
         if (out / manifest.FILE).exists():
             os.rename(out, old)
