@@ -14,6 +14,7 @@ sys.path.insert(0, str(BENCHMARKS))
 contest, cases, table = (importlib.import_module(name) for name in ("contest", "models.cases", "models.table"))
 ops_cases, ops_table = (importlib.import_module(f"ops.{name}") for name in ("cases", "table"))
 train_table, train_cases = (importlib.import_module(f"train.{name}") for name in ("table", "cases"))
+corpus_table, objectives_table = (importlib.import_module(f"{name}.table") for name in ("corpus", "objectives"))
 sys.path.remove(str(BENCHMARKS))
 
 
@@ -303,3 +304,52 @@ def test_text_of_the_pretraining_benchmark_is_the_same_each_time(tmp_path, monke
         "\n"
     ) == 10
     assert all(train_cases.small(case).batch == 1 for case in train_cases.CASES.values())
+
+
+def writing_corpus(**changes):
+    """A result: 10 MB in 2 and 4 s, by the library in 1.9 and 4.2 s."""
+    return {
+        "family": "t5", "cut": "rule", "megabytes": 10.0, "cores": 2, "memory": 99.0,
+        "times": {"plmcore": [2.0, 4.0], "library": [1.9, 4.2]}, "cpu": {"plmcore": 3.9, "library": 3.8},
+    } | changes  # fmt: skip
+
+
+def test_corpora_reach_their_targets_or_are_marked():
+    good, bad = writing_corpus(), writing_corpus(family="bert", times={"plmcore": [2.0, 2.0], "library": [1.8, 1.8]})
+    kept = {"megabytes": 1000, "opened": 1.0, "rate": 50.0, "resident": 150.0, "before": 60.0}
+    assert corpus_table.cells(good) == [
+        "t5 (sentencepiece), sentences", "10", "2", "3.33", "3.28", "1.00", "0.95–1.05", "0.95", "3.9 / 3.8", "99",
+    ]  # fmt: skip
+    assert corpus_table.cells(bad)[5:8] == ["0.90", "0.90–0.90", "0.95*"]
+    runs = [{"machine": "a", "results": [good, bad]}, {"machine": "a", "results": [], "batches": kept}]
+    assert [corpus_table.missed(run) for run in runs] == [
+        ["bert (tokenizers), sentences, 10 MB: ratio 0.90, 0.95 wanted"], [],
+    ]  # fmt: skip
+    assert corpus_table.missed({"results": [], "batches": kept | {"resident": 201.0}}) == [
+        "random batches: 201 MB resident, 200 allowed"
+    ]
+    text = corpus_table.markdown(runs)
+    assert text.startswith("a. plmcore goes") and r"0.95\* |" in text and "150 MB resident at most (target" in text
+    assert corpus_table.BEGIN in (BENCHMARKS / "README.md").read_text()
+
+
+def building_batches(**changes):
+    return {
+        "case": "masked-lm", "size": "tiny, 12 x 64", "tokens": 768, "times": [1e-4, 1e-4], "share": 0.01,
+        "peers": {"torch": [2e-3, 1e-3], "numpy": [4e-4, 4e-4]},
+    } | changes  # fmt: skip
+
+
+def test_objectives_reach_their_targets_or_are_marked():
+    good = building_batches()
+    assert objectives_table.missed(good) == [] and objectives_table.missed(building_batches(peers={})) == []
+    assert objectives_table.cells(good)[2:] == ["0.10", "7,680,000", "1.50", "15.0", "0.40", "4.0", "1.0 %"]
+    bad = building_batches(share=0.06, peers={"torch": [9e-4, 9e-4], "numpy": [9e-4, 9e-4]})
+    assert objectives_table.missed(bad) == [
+        "masked-lm, tiny, 12 x 64: 9.0 times the collator's rate, 10 wanted",
+        "masked-lm, tiny, 12 x 64: 6.0 % of a step, 5% allowed",
+    ]
+    text = objectives_table.markdown({"machine": "a", "step": 0.01, "results": [good, bad]})
+    rows = [line for line in text.splitlines() if line.startswith("|")]
+    assert len(rows) == 4 and len({row.count("|") for row in rows}) == 1 and r"9.0\*" in rows[-1]
+    assert objectives_table.BEGIN in (BENCHMARKS / "README.md").read_text()

@@ -1,4 +1,4 @@
-"""Random batches from a large corpus: `batches.py MEGABYTES STEPS WORKERS`. Prints batches per second and the most memory that was resident."""
+"""Random batches from a large corpus: `batches.py MEGABYTES STEPS WORKERS`. Prints as JSON how long opening took, batches per second and the most memory that was resident."""
 
 from __future__ import annotations
 
@@ -76,10 +76,8 @@ def main(megabytes: int, steps: int, workers: int) -> None:
         for batch in itertools.islice(batches.stream(1000, workers=workers), steps):
             batch["labels"].sum()
         rate = steps / (time.perf_counter() - start)
-        print(
-            f"{megabytes} MB: opened and verified in {opened:.2f} s, {rate:.0f} batches of 64 x 512 a second, {resident():.0f} MB resident at most, "
-            f"{before:.0f} MB of them before the corpus was opened"
-        )
+        found = {"megabytes": megabytes, "opened": opened, "rate": rate, "resident": resident(), "before": before}
+        print(json.dumps(found))
 
 
 def resident() -> float:

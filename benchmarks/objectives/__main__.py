@@ -1,6 +1,6 @@
 """How long an objective takes for a batch: beside transformers' data collators, and as a share of a training step of `gpt2 tiny`.
 
-    python benchmarks/objectives                      # all objectives at three sizes, on one thread
+    python benchmarks/objectives --json objectives.json --write      # all objectives at three sizes
     python benchmarks/objectives --only masked-lm --rounds 9
 
 transformers gets examples that are ready: cut, with special tokens, as lists; plmcore reads its corpus as well. Its collators give PyTorch tensors by
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
+import json
 import pathlib
 import statistics
 import sys
@@ -18,12 +19,13 @@ import sys
 if __package__ in (None, ""):
     sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
+import contest
 import numpy as np
-from contest import machine_line, measure
+from contest import measure
 
-from objectives import cases
+from objectives import cases, table
 
-FASTER, SHARE = 10.0, 0.05  # what the project has set itself
+README = pathlib.Path(__file__).resolve().parents[1] / "README.md"
 
 
 def ours(case: str, batch: int, length: int):
@@ -86,50 +88,52 @@ def step():
     return run
 
 
+def run_case(case: str, size: str, step_time: float, args) -> dict:
+    batch, length = cases.SIZES[size]
+    run = ours(case, batch, length)
+    has_peer = case in cases.COLLATORS and importlib.util.find_spec("transformers") is not None
+    peers = dict(zip(("torch", "numpy"), theirs(case, batch, length))) if has_peer else {}
+    times, peer_times = [], {name: [] for name in peers}
+    for _ in range(args.rounds):
+        times.append(measure(run, args.seconds))
+        for name, peer in peers.items():
+            peer_times[name].append(measure(peer, args.seconds))
+    share = statistics.median(times) / step_time if size.startswith("tiny") else None
+    return {"case": case, "size": size, "tokens": batch * length, "times": times, "peers": peer_times, "share": share}
+
+
 def main() -> int:
-    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    arguments.add_argument(
-        "--only", nargs="+", default=[""], metavar="TEXT", help="cases whose names have one of these"
+    arguments = argparse.ArgumentParser(
+        prog="benchmarks/objectives", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
+    arguments.add_argument("--only", nargs="+", default=[], metavar="TEXT", help="cases whose names have one of these")
     arguments.add_argument("--rounds", type=int, default=5)
-    arguments.add_argument("--seconds", type=float, default=0.2, help="of each measurement")
+    arguments.add_argument("--seconds", type=float, default=0.1, help="of each measurement")
+    arguments.add_argument("--json", type=pathlib.Path, help="keep the results in this file")
+    arguments.add_argument("--write", action="store_true", help="write the table into benchmarks/README.md")
     args = arguments.parse_args()
-    has_peer = importlib.util.find_spec("transformers") is not None
-    print(machine_line(["plmcore", "numpy", "transformers", "torch"]))
+    if args.write and args.only:
+        raise SystemExit("a part is no measurement of all: --write needs every case")
+    found = {"machine": contest.machine_line(["plmcore", "numpy", "transformers", "torch"]), "results": []}
+    print(found["machine"])
     train = step()
-    step_time = statistics.median(measure(train, 1.0) for _ in range(args.rounds))
-    print(f"a step of gpt2 tiny: {1e3 * step_time:.1f} ms\n")
-    print(
-        f"{'objective':20}{'batch':>15}{'ms':>8}{'tokens/s':>12}{'collator: torch':>17}{'numpy':>14}{'of a step':>11}"
-    )
-    missed = 0
+    found["step"] = statistics.median(measure(train, 1.0) for _ in range(args.rounds))
+    print(f"a step of gpt2 tiny: {1e3 * found['step']:.1f} ms", flush=True)
     for case in cases.OBJECTIVES:
-        if not any(text in case for text in args.only):
+        if args.only and not any(text in case for text in args.only):
             continue
-        for size, (batch, length) in cases.SIZES.items():
-            run = ours(case, batch, length)
-            peers = theirs(case, batch, length) if has_peer and case in cases.COLLATORS else ()
-            times, peer_times = [], [[] for _ in peers]
-            for _ in range(args.rounds):
-                times.append(measure(run, args.seconds))
-                for peer, found in zip(peers, peer_times):
-                    found.append(measure(peer, args.seconds))
-            time, share = statistics.median(times), None
-            if size.startswith("tiny"):
-                share = time / step_time
-            ratios = [statistics.median(p / t for p, t in zip(found, times)) for found in peer_times]
-            shown = [f"{1e3 * statistics.median(p):.2f} ms, {r:.1f}x" for p, r in zip(peer_times, ratios)] or ["–", "–"]
-            bad = bool(ratios and ratios[0] < FASTER) or bool(share and share > SHARE)
-            missed += bad
-            print(
-                f"{case:20}{size:>15}{1e3 * time:8.2f}{batch * length / time:12,.0f}{shown[0]:>17}{shown[1]:>17}"
-                + (f"{100 * share:8.1f}%" if share else "")
-                + (" *" if bad else "")
-            )
-    print(
-        f"\n* less than {FASTER:.0f} times the default collator's rate, or more than {SHARE:.0%} of the step: {missed}"
-    )
-    return 0
+        for size in cases.SIZES:
+            found["results"].append(run_case(case, size, found["step"], args))
+            shown = zip(table.HEAD, table.cells(found["results"][-1]), strict=True)
+            print("; ".join(f"{k}: {v}" for k, v in shown), flush=True)
+            if args.json:
+                args.json.write_text(json.dumps(found, indent=1))
+    if args.write:
+        contest.write_between(README, table.BEGIN, table.END, table.markdown(found))
+    missed = [what for result in found["results"] for what in table.missed(result)]
+    for what in missed:
+        print(f"missed: {what}")
+    return 1 if missed else 0
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,7 @@ COLLATORS = {  # case -> transformers' class and its settings
 BLANKS = ("[sMASK]", "[gMASK]", "<|startofpiece|>", "<|endofpiece|>")
 
 
+@functools.cache
 def tokenizer(family: str):
     """Made-up words: every third continues the word before it."""
     import tokenizers
@@ -50,6 +52,7 @@ def tokenizer(family: str):
     return Tokenizer(Library(native), known)
 
 
+@functools.cache
 def corpus(tokenizer, tokens: int = 2_000_000):
     """Documents of 10 to 60 sentences of 5 to 40 tokens."""
     from plmcore.data import Corpus

@@ -1,10 +1,12 @@
-// Sentences of Python's strings, and rows of ids in NumPy's arrays, which the callers make: the buffer protocol tells where they lie.
+// Documents and sentences as Python's strings, and rows of ids in NumPy's arrays, which the callers make: the buffer protocol tells where
+// they lie.
 #include <cstring>
 #include <memory>
 #include <optional>
 
 #include "bindings/bindings.h"
 #include "plmcore/error.h"
+#include "text/documents.h"
 #include "text/rows.h"
 #include "text/sentences.h"
 
@@ -56,6 +58,19 @@ constexpr text::Letters kLetters = {
     [](char32_t c) { return Py_UNICODE_ISALPHA(c) != 0; },
     [](char32_t c) { return c == '_' || Py_UNICODE_ISALNUM(c); },
 };
+
+nb::list documents(nb::bytes data, bool continues) {
+  const std::vector<text::Span> spans = text::documents({data.c_str(), data.size()}, continues);
+  nb::list found = nb::steal<nb::list>(PyList_New(static_cast<Py_ssize_t>(spans.size())));
+  if (!found.is_valid()) throw nb::python_error();
+  for (size_t i = 0; i < spans.size(); ++i) {
+    PyObject* document =
+        PyUnicode_DecodeUTF8(data.c_str() + spans[i].begin, static_cast<Py_ssize_t>(spans[i].end - spans[i].begin), nullptr);
+    if (!document) throw nb::python_error();
+    PyList_SET_ITEM(found.ptr(), static_cast<Py_ssize_t>(i), document);
+  }
+  return found;
+}
 
 nb::list sentences(nb::str text) {
   const void* data = PyUnicode_DATA(text.ptr());
@@ -133,6 +148,8 @@ void lay_out(nb::sequence texts, nb::sequence lengths, const std::vector<std::ve
 }  // namespace
 
 void bind_text(nb::module_& m) {
+  m.def("documents", &documents, "data"_a, "continues"_a, nb::sig("def documents(data: bytes, continues: bool) -> list[str]"),
+        "What lies between the blank lines of UTF-8. continues: the first is the rest of a document, from a line break on, or empty.");
   m.def("sentences", &sentences, "text"_a, nb::sig("def sentences(text: str) -> list[str]"),
         "The sentences of a text; put together they are the text. plmcore.data.sentences has the rule.");
   m.def(

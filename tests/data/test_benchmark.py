@@ -1,5 +1,5 @@
+import json
 import pathlib
-import re
 import subprocess
 import sys
 
@@ -9,5 +9,5 @@ BATCHES = pathlib.Path(__file__).resolve().parents[2] / "benchmarks" / "corpus" 
 def test_random_batches_stay_in_little_memory():
     done = subprocess.run([sys.executable, str(BATCHES), "20", "50", "2"], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    found = re.match(r"20 MB: .* batches of 64 x 512 a second, (\d+) MB resident at most, (\d+) MB", done.stdout)
-    assert found and int(found[2]) < int(found[1]) < 200
+    found = json.loads(done.stdout)
+    assert found["megabytes"] == 20 and found["rate"] > 0 and 0 < found["before"] < found["resident"] < 200

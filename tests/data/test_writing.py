@@ -342,10 +342,9 @@ def test_progress(folder, small_blocks):
     assert seen == sorted(seen) and seen[-1] == (total, total) and 0 < seen[0][0] < total and len(seen) > 10
 
 
-def test_small_files_need_no_processes(tmp_path, monkeypatch):
+def test_small_files_need_no_processes(tmp_path):
     """Each takes as long to start as to tokenise a block."""
-    monkeypatch.setattr(os, "sched_getaffinity", lambda process: range(4))
-    for sizes, count in (([10], 1), ([writing.SIZE] * 2, 2), ([writing.SIZE * 9], 4)):
+    for sizes, count in (([10], 1), ([writing.SIZE] * 2, 2), ([writing.SIZE * 9], 9)):
         files = [tmp_path / f"{i}.txt" for i in range(len(sizes))]
         for file, size in zip(files, sizes):
             with open(file, "wb") as f:
@@ -361,3 +360,94 @@ def test_a_line_of_ten_megabytes(tmp_path):
     corpus = write_corpus(tmp_path / "out", tmp_path / "in.txt", tokenizer, workers=1)
     assert len(corpus) == 2 and tokenizer.decode(corpus[1]) == "the end"
     assert tokenizer.decode(corpus[0]) == line
+
+
+@pytest.fixture(scope="module")
+def tokenizers():
+    """One of each library: both encode outside of Python's lock."""
+    texts = [prose(k) for k in range(3)]
+    return [plm.train_tokenizer(texts=texts, kind=kind, vocab_size=150) for kind in ("wordpiece", "unigram")]
+
+
+def test_threads_and_processes_write_the_same(folder, small_blocks, monkeypatch, tokenizers):
+    for tokenizer in tokenizers:
+        assert tokenizer.threaded
+        written = []
+        for most, count in ((4, 1), (4, 3), (0, 1), (0, 2)):  # threads, then one after the other, then processes
+            monkeypatch.setattr(writing, "THREADS", most)
+            write_corpus(folder / "out", folder / "in", tokenizer, workers=count, overwrite=True)
+            written.append({p.name: p.read_bytes() for p in (folder / "out").iterdir()})
+        assert all(found == written[0] for found in written)
+
+
+def test_threads_take_few_blocks_ahead(folder, small_blocks, tokenizers):
+    taken = []
+
+    def items():
+        for block in all_blocks(folder / "in"):
+            taken.append(block)
+            yield block
+
+    encoder = writing.Encoder(tokenizers[0])
+    results = encoder.in_threads(items(), 2)
+    first = next(results)
+    assert np.array_equal(first.ids, encoder(taken[0]).ids) and len(taken) == 9  # a call each: 4 for each thread
+    results.close()
+
+
+def test_an_error_inside_a_thread(folder, small_blocks, monkeypatch, tokenizers):
+    tokenizer, calls = tokenizers[0], []
+    encode = tokenizer.backend.flat
+
+    def failing(texts):
+        calls.append(texts)
+        if any(LAST in text for text in texts):
+            raise plm.tokenizers.TokenizerError("the tokenizer failed: a panic")
+        return encode(texts)
+
+    whole = write_corpus(folder / "whole", folder / "in", tokenizer, workers=2)
+    monkeypatch.setattr(writing, "COMMIT", 2)
+    monkeypatch.setattr(tokenizer.backend, "flat", failing, raising=False)
+    with pytest.raises(plm.tokenizers.TokenizerError, match="a panic"):
+        write_corpus(folder / "out", folder / "in", tokenizer, workers=2)
+    monkeypatch.undo()
+    assert not (folder / "out").exists() and (folder / ".out.partial").exists()
+    monkeypatch.setattr(blocks, "SIZE", 700)
+    monkeypatch.setattr(tokenizer.backend, "flat", lambda texts: (calls.append(0), encode(texts))[1], raising=False)
+    assert write_corpus(folder / "out", folder / "in", tokenizer, workers=2).fingerprint == whole.fingerprint
+    assert 0 < calls.count(0) < len(calls) // 2  # it went on where it was
+
+
+THREADED = WRITE.replace("from word_tokenizer import WordTokenizer", "import plmcore as plm").replace(
+    "WordTokenizer(seconds=0.02)", "plm.load_tokenizer(sys.argv[3])"
+)
+
+
+def test_a_killed_run_of_threads_goes_on(folder, small_blocks, tokenizers):
+    tokenizers[1].save(folder / "tokenizer")
+    tokenizer = plm.load_tokenizer(folder / "tokenizer")
+    whole = write_corpus(folder / "whole", folder / "in", tokenizer, workers=2)
+    env = dict(os.environ, PYTHONPATH=os.pathsep.join(sys.path))
+    journal = folder / ".out.partial" / "journal.jsonl"
+    slow = THREADED.replace("write_corpus(sys", "from time import sleep\nwrite_corpus(sys").replace(
+        "workers=2", "workers=2, progress=lambda *at: sleep(0.05)"
+    )
+    command = [sys.executable, "-c", slow, str(folder / "out"), str(folder / "in"), str(folder / "tokenizer")]
+    process = subprocess.Popen(command, env=env)
+    before = time.monotonic()
+    while not journal.exists() or journal.read_bytes().count(b"\n") < 3:
+        assert process.poll() is None and time.monotonic() - before < 60
+        time.sleep(0.01)
+    process.kill()
+    process.wait()
+    assert not (folder / "out").exists()
+    assert write_corpus(folder / "out", folder / "in", tokenizer, workers=1).fingerprint == whole.fingerprint
+
+
+@pytest.mark.parametrize("data", [b"caf\xe9 au lait", b"a\r\n\r\nb\rc\r\n", b"\xef\xbb\xbfa\n\nb"])
+def test_text_that_is_read_the_long_way(tmp_path, tokenizers, data):
+    """What is not plain UTF-8 with line feeds gives the documents of read_text."""
+    (tmp_path / "in.txt").write_bytes(data)
+    corpus = write_corpus(tmp_path / "out", tmp_path / "in.txt", tokenizers[0], errors="replace", sentences="document")
+    texts = plm.data.read_text(tmp_path / "in.txt", errors="replace")
+    assert [d.tolist() for d in corpus] == [ids.tolist() for ids in tokenizers[0].encode_ids(list(texts))]

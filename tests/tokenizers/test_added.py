@@ -3,13 +3,17 @@ from plmcore.tokenizers.added import AddedTokens
 
 
 def encode(parts):
-    return [np.array([ord(c) for c in part], np.int32) for part in parts]
+    return np.array([ord(c) for part in parts for c in part], np.int32), np.array([len(part) for part in parts])
 
 
 def rows(parts):
     return [
-        (ids, np.stack([np.arange(len(ids)), np.arange(len(ids)) + 1], 1), np.zeros(len(ids), np.int64))
-        for ids in encode(parts)
+        (
+            encode([part])[0],
+            np.stack([np.arange(len(part)), np.arange(len(part)) + 1], 1),
+            np.zeros(len(part), np.int64),
+        )
+        for part in parts
     ]
 
 
@@ -22,9 +26,14 @@ def test_tokens_are_cut_out_the_longest_first():
         (5, "<a><b>", 2),
         (11, "x+", 3),
     ]
-    found = added.ids_of(["p<a>", "", "q", "<a>"], encode)
-    assert [row.tolist() for row in found] == [[112, 1], [], [113], [1]]
-    assert AddedTokens().ids_of(["<a>"], encode)[0].tolist() == [60, 97, 62]
+    ids, lengths = added.flat_of(["p<a>", "", "q", "<a>", "<a>x+rs<a>", "<a"], encode)
+    assert ids.tolist() == [112, 1, 113, 1, 1, 3, 114, 115, 1, 60, 97] and lengths.tolist() == [2, 0, 1, 1, 5, 2]
+    assert AddedTokens().flat_of(["<a>"], encode)[0].tolist() == [60, 97, 62]
+
+
+def test_a_token_across_two_texts_is_none():
+    added = AddedTokens({"\n": 1, "a\nb": 2})
+    assert [part.tolist() for part in added.flat_of(["a", "b", "a\nb"], encode)] == [[97, 98, 2], [1, 1, 1]]
 
 
 def test_rows_keep_their_places():

@@ -4,6 +4,11 @@ from collections.abc import Sequence
 
 import numpy
 
+def documents(data: bytes, continues: bool) -> list[str]:
+    """
+    What lies between the blank lines of UTF-8. continues: the first is the rest of a document, from a line break on, or empty.
+    """
+
 def sentences(text: str) -> list[str]:
     """
     The sentences of a text; put together they are the text. plmcore.data.sentences has the rule.

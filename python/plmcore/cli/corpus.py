@@ -19,7 +19,7 @@ def add_parser(commands) -> None:
     parser = commands.add_parser(
         "corpus",
         help="tokenise text files and folders into a binary corpus",
-        description="Tokenises files of any size in several processes into a directory that plmcore.data.Corpus opens without loading it. Files in .jsonl, .csv, .tsv "
+        description="Tokenises files of any size, on all cores, into a directory that plmcore.data.Corpus opens without loading it. Files in .jsonl, .csv, .tsv "
         "and .parquet have a document in each record, others are text; all may be packed (.gz). A run that was stopped goes on when the command is repeated.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -31,7 +31,7 @@ def add_parser(commands) -> None:
         "--family", metavar="NAME", help="of the tokenizer, where its files do not say: bert, gpt2, t5, ..."
     )
     parser.add_argument(
-        "--workers", type=int, metavar="N", help="processes (default: one for each core, fewer for small files)"
+        "--workers", type=int, metavar="N", help="threads or processes that encode (default: one for each core)"
     )
     parser.add_argument(
         "--documents",

@@ -1,10 +1,12 @@
-"""A block of text to ids: what each worker of write_corpus does."""
+"""Blocks of text to ids: what the workers of write_corpus do."""
 
 from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,9 +15,10 @@ from plmcore._core import text as native
 from plmcore.data import readers, sentences
 from plmcore.data.blocks import Block
 from plmcore.data.manifest import id_dtype
-from plmcore.text_files import decode, is_blank, whole
+from plmcore.text_files import BOM, decode, is_blank, whole
 
 CHARACTERS = 1 << 18  # of one call of the tokenizer, whose results take a hundred times the space of the ids
+AHEAD = 4  # calls for each thread that are ready while the oldest block is waited for
 
 _BLANK = re.compile(r"\n(?:[ \t\r\f\v]*\n)+")
 
@@ -39,28 +42,63 @@ class Encoder:
     errors: str = "strict"
 
     def __call__(self, block: Block) -> Encoded:
-        counts: list[int] = []  # sentences of each document
-        lengths: list[np.ndarray] = []
-        ids: list[np.ndarray] = []
-        waiting: list[str] = []
+        counts, calls = self._cut(block)
+        return self._joined(block.continues, counts, [self._encode(texts) for texts in calls])
+
+    def in_threads(self, blocks: Iterable[Block], count: int) -> Iterator[Encoded]:
+        """The same of every block, in order. This thread cuts blocks into texts while `count` others encode them."""
+        waiting: deque[tuple[bool, list[int], list[Future]]] = deque()
+        threads = ThreadPoolExecutor(count, thread_name_prefix="encoding")
+        try:
+            for block in blocks:
+                counts, calls = self._cut(block)
+                waiting.append((block.continues, counts, [threads.submit(self._encode, texts) for texts in calls]))
+                while sum(len(futures) for _, _, futures in waiting) - len(waiting[0][2]) >= AHEAD * count:
+                    continues, counts, futures = waiting.popleft()
+                    yield self._joined(continues, counts, [future.result() for future in futures])
+            for continues, counts, futures in waiting:
+                yield self._joined(continues, counts, [future.result() for future in futures])
+        finally:
+            threads.shutdown(cancel_futures=True)
+
+    def _cut(self, block: Block) -> tuple[list[int], list[list[str]]]:
+        """The number of sentences of each document, and all sentences in lists for one call of the tokenizer each."""
+        counts: list[int] = []
+        calls: list[list[str]] = [[]]
         size = 0
         for document in self.texts(block):
             found = self.split(document)
             counts.append(len(found))
-            waiting += found
-            size += len(document)
-            if size >= CHARACTERS:
-                self._encode(waiting, size, ids, lengths)
-                waiting, size = [], 0
-        self._encode(waiting, size, ids, lengths)
-        tokens = np.concatenate([np.empty(0, np.int32), *lengths])
+            step = max(1, len(found) * CHARACTERS // max(1, len(document)))  # a long document takes several calls
+            for begin in range(0, len(found), step):
+                if size >= CHARACTERS:
+                    calls.append([])
+                    size = 0
+                calls[-1] += found[begin : begin + step]
+                size += len(document) * min(step, len(found) - begin) // len(found)
+        return counts, calls
+
+    def _encode(self, texts: list[str]) -> tuple[np.ndarray, np.ndarray]:
+        """Ids on end, and how many of each text."""
+        size = self.tokenizer.vocab_size
+        if hasattr(self.tokenizer, "encode_flat"):
+            ids, lengths = self.tokenizer.encode_flat(texts)
+            rows = [ids]
+        else:
+            rows = self.tokenizer.encode_ids(texts)
+            lengths = np.fromiter(map(len, rows), np.int64, len(rows))
+        joined = np.empty(int(lengths.sum()), id_dtype(size))
+        native.join(rows, size, joined)
+        return joined, lengths
+
+    def _joined(self, continues: bool, counts: list[int], parts: list[tuple[np.ndarray, np.ndarray]]) -> Encoded:
+        tokens = np.concatenate([lengths for _, lengths in parts])
         ends = np.concatenate([[0], np.cumsum(tokens > 0)])[np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])]
-        dtype = id_dtype(self.tokenizer.vocab_size)
         return Encoded(
-            np.concatenate([np.empty(0, dtype), *ids], dtype=dtype, casting="unsafe"),
-            tokens[tokens > 0],
+            np.concatenate([ids for ids, _ in parts]),
+            tokens[tokens > 0].astype(np.int32),
             np.diff(ends).astype(np.int32),
-            block.continues,
+            continues,
         )
 
     def texts(self, block: Block) -> Iterator[str]:
@@ -68,6 +106,14 @@ class Encoder:
         if block.kind == "records":
             yield from block.data
             return
+        if self.documents == "blank" and block.kind == "text" and b"\r" not in block.data:
+            try:
+                yield from native.documents(
+                    block.data.removeprefix(BOM) if block.at == 0 else block.data, block.continues
+                )
+                return
+            except UnicodeDecodeError:
+                pass  # what follows says where, or replaces it
         text = decode(block.data, self.errors, block.path, block.line, block.at)
         if "\r" in text:
             text = text.replace("\r\n", "\n")
@@ -92,12 +138,3 @@ class Encoder:
         if self.unwrap:
             document = document.replace("\n", " ")
         return [document] if self.sentences == "document" else sentences.split(document)
-
-    def _encode(self, texts: list[str], size: int, ids: list[np.ndarray], lengths: list[np.ndarray]) -> None:
-        dtype = id_dtype(self.tokenizer.vocab_size)
-        step = max(1, len(texts) * CHARACTERS // max(1, size))  # a long document takes several calls
-        for begin in range(0, len(texts), step):
-            found = self.tokenizer.encode_ids(texts[begin : begin + step])
-            lengths.append(np.fromiter(map(len, found), np.int32, len(found)))
-            ids.append(np.empty(int(lengths[-1].sum(dtype=np.int64)), dtype))
-            native.join(found, self.tokenizer.vocab_size, ids[-1])

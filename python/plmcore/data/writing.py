@@ -10,7 +10,8 @@ import pathlib
 import shutil
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -19,11 +20,12 @@ from plmcore.data import manifest, workers
 from plmcore.data.blocks import SIZE, Block, blocks
 from plmcore.data.corpus import Corpus
 from plmcore.data.encoding import Encoded, Encoder
-from plmcore.files import atomic_write, sync_folder
+from plmcore.files import sync_folder
 from plmcore.text_files import Path, check_errors, files_in
 
 JOURNAL = "journal.jsonl"
 COMMIT = 8  # blocks that a kill may cost
+THREADS = 4  # beyond these, processes encode more
 NAMES = (manifest.IDS, manifest.SENTENCES, manifest.DOCUMENTS, manifest.DOCUMENT_SENTENCES)
 SPECIAL = ("pad", "unk", "cls", "sep", "mask", "bos", "eos")
 
@@ -42,7 +44,7 @@ def write_corpus(
     overwrite: bool = False,
     progress: Callable[[int, int], None] | None = None,
 ) -> Corpus:
-    """Tokenises files and folders into the corpus directory `out`, in `workers` processes (default: one for each core, fewer for small files).
+    """Tokenises files and folders into the corpus directory `out`, in `workers` threads or processes (default: one for each core, fewer processes for small files).
 
     documents   in text files: separated by blank lines ("blank"), one to a line ("line"), one to a file ("file")
     sentences   ends by the rule of plmcore.data.sentences ("rule"), of lines ("lines"), of documents ("document")
@@ -64,18 +66,34 @@ def write_corpus(
     out = pathlib.Path(out)
     _check_free(out, overwrite)
     files = files_in(inputs)
-    count = _worthwhile(files) if workers is None else workers
     encoder = Encoder(tokenizer, documents, sentences, unwrap, field, errors)
     with _Partial(out, files, encoder, overwrite) as partial:
-        partial.fill(count, progress)
+        partial.fill(workers, progress)
         partial.finish(out)
     return Corpus.open(out, verify=False)
 
 
+@contextlib.contextmanager
+def _encoding(
+    encoder: Encoder, files: list[pathlib.Path], count: int | None
+) -> Iterator[Callable[[Iterable[Block]], Iterator[Encoded]]]:
+    """The encoder over blocks, in `count` workers: threads where the tokenizer leaves Python's lock and they are few, since what remains in Python is shared; else processes."""
+    cores = len(os.sched_getaffinity(0))
+    if getattr(encoder.tokenizer, "threaded", False) and (cores if count is None else count) <= THREADS:
+        yield lambda items: encoder.in_threads(items, count or cores)
+        return
+    count = min(cores, _worthwhile(files)) if count is None else count
+    if count == 1:
+        yield lambda items: map(encoder, items)
+        return
+    with workers.started(encoder, count) as over:
+        yield over
+
+
 def _worthwhile(files: list[pathlib.Path]) -> int:
-    """As many workers as there are cores and blocks: a process takes as long to start as to tokenise one."""
+    """As many processes as there are blocks: one takes as long to start as to tokenise a block."""
     size = sum(path.stat().st_size * (3 if path.suffix == ".gz" else 1) for path in files)  # about
-    return max(1, min(len(os.sched_getaffinity(0)), size // SIZE))
+    return max(1, size // SIZE)
 
 
 def _check_free(out: pathlib.Path, overwrite: bool) -> None:
@@ -105,6 +123,15 @@ def _described(tokenizer: Any) -> dict[str, Any]:
         "special_ids": [int(i) for i in tokenizer.special_ids],
         **{name: None if id is None else int(id) for name, id in special.items()},
     }
+
+
+def _sync(files: Iterable[BinaryIO]) -> None:
+    """Brings files to the disk, all at once: each waits for it, and it takes them together."""
+    files = list(files)
+    for file in files:
+        file.flush()
+    with ThreadPoolExecutor(len(files)) as threads:
+        list(threads.map(os.fsync, files))
 
 
 class _Partial:
@@ -171,7 +198,7 @@ class _Partial:
             for name in NAMES[1:]:
                 self._append(name, np.zeros(1, manifest.OFFSETS))
 
-    def fill(self, count: int, progress: Callable[[int, int], None] | None) -> None:
+    def fill(self, count: int | None, progress: Callable[[int, int], None] | None) -> None:
         sizes = [path.stat().st_size for path in self.inputs]
         reached: deque[int] = deque()
 
@@ -182,8 +209,7 @@ class _Partial:
                     yield block
 
         done = self.blocks
-        one = contextlib.nullcontext(lambda items: map(self.encoder, items))
-        with one if count == 1 else workers.started(self.encoder, count) as over:
+        with _encoding(self.encoder, self.inputs, count) as over:
             for encoded in over(rest()):
                 self.add(encoded)
                 if self.blocks % COMMIT == 0:
@@ -231,26 +257,25 @@ class _Partial:
         self.sums[name].update(data)
 
     def commit(self) -> None:
-        for file in self.files.values():
-            file.flush()
-            os.fsync(file.fileno())
+        _sync(self.files.values())
         sizes = {name: sums.bytes for name, sums in self.sums.items()}
         self._note({"blocks": self.blocks, "closed": self.closed, "bytes": sizes})
+        os.fsync(self.journal.fileno())
         self.committed = True
 
     def _note(self, entry: dict[str, Any]) -> None:
         self.journal.write(json.dumps(entry).encode() + b"\n")
         self.journal.flush()
-        os.fsync(self.journal.fileno())
 
     def finish(self, out: pathlib.Path) -> None:
         """Gives the folder its name, in the place of an older corpus."""
         self._close(self.sentences)
-        self.commit()
         entries = {name: sums.entry() for name, sums in self.sums.items()}
         content = manifest.describe(self.vocab_size, self.tokenizer, self.source, entries)
-        with atomic_write(self.folder / manifest.FILE) as f:
+        with open(self.folder / manifest.FILE, "wb") as f:
             f.write(json.dumps(content).encode())
+            _sync([*self.files.values(), f])
+        sync_folder(self.folder)
         old = self.folder.with_suffix(".old")
         if (out / manifest.FILE).exists():
             os.rename(out, old)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
+Flat = tuple[np.ndarray, np.ndarray]  # ids of all texts on end int32 [n], how many each has [texts]
 Row = tuple[np.ndarray, np.ndarray, np.ndarray]  # ids [n], offsets [n, 2], words [n]
 
 
@@ -30,17 +31,35 @@ class AddedTokens:
             parts.append((end, text[end:], None))
         return parts
 
-    def ids_of(self, texts: Sequence[str], encode: Callable[[list[str]], list[np.ndarray]]) -> list[np.ndarray]:
+    def flat_of(self, texts: Sequence[str], encode: Callable[[list[str]], Flat]) -> Flat:
         """`encode` of what lies between the added tokens, with their ids in between."""
-        return self._around(texts, encode, _joined_ids)
+        holding = self._holding(texts)
+        if not holding:
+            return encode(list(texts))
+        plain: list[str] = []  # what is encoded
+        owners: list[int] = []  # the text of each part
+        tokens: list[tuple[int, int, int]] = []  # parts before it, id, text
+        for i, text in enumerate(texts):
+            if i not in holding:
+                plain.append(text)
+                owners.append(i)
+                continue
+            for _, part, id in self.cut(text):
+                if id is None:
+                    plain.append(part)
+                    owners.append(i)
+                else:
+                    tokens.append((len(plain), id, i))
+        ids, lengths = encode(plain)
+        before, new, texts_of_new = np.array(tokens).T
+        ends = np.concatenate([[0], np.cumsum(lengths)])
+        counts = np.bincount(texts_of_new, minlength=len(texts))
+        np.add.at(counts, owners, lengths)
+        return np.insert(ids, ends[before], new), counts
 
     def rows_of(self, texts: Sequence[str], encode: Callable[[list[str]], list[Row]]) -> list[Row]:
-        """The same with offsets and words."""
-        return self._around(texts, encode, _joined_rows)
-
-    def _around(self, texts: Sequence[str], encode: Callable[[list[str]], list], join: Callable) -> list:
-        """`encode` in one call; only texts that hold added tokens are taken apart and joined."""
-        holding = [] if self.pattern is None else [i for i, text in enumerate(texts) if self.pattern.search(text)]
+        """Rows with offsets and words, `encode` called once; only texts that hold added tokens are taken apart and joined."""
+        holding = self._holding(texts)
         if not holding:
             return encode(list(texts))
         cut = {i: self.cut(texts[i]) for i in holding}
@@ -48,14 +67,16 @@ class AddedTokens:
         others = [text for i, text in enumerate(texts) if i not in cut]
         found = iter(encode([*between, *others]))
         joined = {
-            i: join([(*part, None if part[2] is not None else next(found)) for part in parts])
+            i: _joined_rows([(*part, None if part[2] is not None else next(found)) for part in parts])
             for i, parts in cut.items()
         }
         return [joined[i] if i in joined else next(found) for i in range(len(texts))]
 
-
-def _joined_ids(parts: Sequence[tuple]) -> np.ndarray:
-    return np.concatenate([np.array([id], np.int32) if row is None else row for _, _, id, row in parts])
+    def _holding(self, texts: Sequence[str]) -> dict[int, None]:
+        """Which texts hold added tokens, in order."""
+        if self.pattern is None or not self.pattern.search("\n".join(texts)):  # one search is quicker than many
+            return {}
+        return {i: None for i, text in enumerate(texts) if self.pattern.search(text)}
 
 
 def _joined_rows(parts: Sequence[tuple]) -> Row:

@@ -9,13 +9,14 @@ import numpy as np
 
 from plmcore._core import FormatError
 from plmcore.tokenizers import guard
-from plmcore.tokenizers.added import AddedTokens, Row
+from plmcore.tokenizers.added import AddedTokens, Flat, Row
 
 
 class Characters:
     """A vocabulary of characters, and added tokens of several. A character it lacks is `unknown`."""
 
     kind = "characters"
+    threaded = False
 
     def __init__(self, vocabulary: Mapping[str, int], unknown: str = "<unk>"):
         if unknown not in vocabulary:
@@ -30,14 +31,14 @@ class Characters:
         self._ids_of_code = np.full(top + 1, vocabulary[unknown], np.int32)
         self._ids_of_code[list(single)] = list(single.values())
 
-    def ids(self, texts: Sequence[str]) -> list[np.ndarray]:
-        return self.added.ids_of(texts, self._ids)
+    def flat(self, texts: Sequence[str]) -> Flat:
+        return self.added.flat_of(texts, self._flat)
 
-    def _ids(self, texts: list[str]) -> list[np.ndarray]:
-        top = len(self._ids_of_code) - 1
+    def _flat(self, texts: list[str]) -> Flat:
         with guard.encoding(texts):
-            codes = [np.frombuffer(text.encode("utf-32-le"), np.uint32) for text in texts]
-        return [self._ids_of_code[np.minimum(row, top)] for row in codes]
+            codes = np.frombuffer("".join(texts).encode("utf-32-le"), np.uint32)
+        lengths = np.fromiter(map(len, texts), np.int64, len(texts))
+        return self._ids_of_code[np.minimum(codes, len(self._ids_of_code) - 1)], lengths
 
     def rows(self, texts: Sequence[str]) -> list[Row]:
         return self.added.rows_of(texts, lambda parts: [self._row(part) for part in parts])
@@ -45,7 +46,7 @@ class Characters:
     def _row(self, text: str) -> Row:
         places = np.arange(len(text))
         words = np.cumsum(np.array([c.isspace() for c in text], bool))
-        return self._ids([text])[0], np.stack([places, places + 1], 1), words
+        return self._flat([text])[0], np.stack([places, places + 1], 1), words
 
     def decode(self, rows: Sequence[np.ndarray]) -> list[str]:
         return ["".join(self._tokens.get(i, "") for i in row.tolist()) for row in rows]

@@ -12,7 +12,7 @@ import numpy as np
 
 from plmcore._core import FormatError
 from plmcore.tokenizers import guard
-from plmcore.tokenizers.added import Row
+from plmcore.tokenizers.added import Flat, Row
 from plmcore.tokenizers.families import Family
 
 WHITE_BYTES = "ĠĊĉčĈċČĀ"  # how byte-level BPE writes space, newline, tab and their kin
@@ -20,6 +20,8 @@ WHITE_BYTES = "ĠĊĉčĈċČĀ"  # how byte-level BPE writes space, newline, ta
 
 class Library:
     """A `tokenizers.Tokenizer` that neither pads nor cuts: that is done for all backends alike."""
+
+    threaded = True
 
     def __init__(self, native):
         self.native = native
@@ -41,15 +43,12 @@ class Library:
     def special(self) -> set[int]:
         return {id for id, token in self.native.get_added_tokens_decoder().items() if token.special}
 
-    def ids(self, texts: Sequence[str]) -> list[np.ndarray]:
+    def flat(self, texts: Sequence[str]) -> Flat:
         with guard.encoding(texts):
             found = self.native.encode_batch_fast(texts, add_special_tokens=False)
-            lists = [e.ids for e in found]
-        ids = np.array(
-            list(itertools.chain.from_iterable(lists)), np.int32
-        )  # one array for all, since each costs more than its ids
-        ends = itertools.accumulate(map(len, lists))
-        return [ids[end - len(row) : end] for row, end in zip(lists, ends)]
+            rows = [e.ids for e in found]
+        lengths = np.fromiter(map(len, rows), np.int64, len(rows))
+        return np.fromiter(itertools.chain.from_iterable(rows), np.int32, int(lengths.sum())), lengths
 
     def rows(self, texts: Sequence[str]) -> list[Row]:
         with guard.encoding(texts):

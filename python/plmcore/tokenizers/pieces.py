@@ -13,7 +13,7 @@ import numpy as np
 
 from plmcore._core import FormatError, num_threads
 from plmcore.tokenizers import guard
-from plmcore.tokenizers.added import AddedTokens, Row
+from plmcore.tokenizers.added import AddedTokens, Flat, Row
 from plmcore.tokenizers.families import Family
 
 SPACE = "▁"
@@ -28,6 +28,7 @@ class Pieces:
     """
 
     kind = "unigram"
+    threaded = True
 
     def __init__(
         self,
@@ -51,16 +52,18 @@ class Pieces:
 
     # ---- text to ids ----
 
-    def ids(self, texts: Sequence[str]) -> list[np.ndarray]:
-        return self.added.ids_of(texts, self._ids)
+    def flat(self, texts: Sequence[str]) -> Flat:
+        return self.added.flat_of(texts, self._flat)
 
-    def _ids(self, texts: list[str]) -> list[np.ndarray]:
+    def _flat(self, texts: list[str]) -> Flat:
         with guard.encoding(texts):
             tidied = [tidy(text, self.lower) for text in texts] if self.tidy else texts
             rows = self.processor.encode(tidied, num_threads=num_threads(), return_type="numpy")
+        lengths = np.fromiter(map(len, rows), np.int64, len(rows))
+        ids = np.concatenate([np.empty(0, np.int32), *rows])
         if self.tidy:
-            rows = [self._without_commas(row) if self._commas[row].any() else row for row in rows]
-        return rows if self.numbers is None else [self.numbers[row] for row in rows]
+            ids, lengths = self._without_commas(ids, lengths)
+        return ids if self.numbers is None else self.numbers[ids], lengths
 
     def rows(self, texts: Sequence[str]) -> list[Row]:
         return self.added.rows_of(texts, lambda parts: [self._row(part) for part in parts])
@@ -83,16 +86,19 @@ class Pieces:
             offsets = np.stack([places[offsets[:, 0], 0], places[np.maximum(offsets[:, 1] - 1, 0), 1]], 1)
         return ids if self.numbers is None else self.numbers[ids], offsets, words
 
-    def _without_commas(self, ids: np.ndarray) -> np.ndarray:
+    def _without_commas(self, ids: np.ndarray, lengths: np.ndarray) -> Flat:
         at = np.flatnonzero(self._commas[ids])
         new = [self._splits[i] for i in ids[at].tolist()]
+        sizes = np.array([len(parts) for parts in new], np.int64)
+        lengths = lengths.copy()
+        np.add.at(lengths, np.searchsorted(np.cumsum(lengths), at, side="right"), sizes - 1)
         repeats = np.ones(len(ids), np.int64)
-        repeats[at] = [len(parts) for parts in new]
+        repeats[at] = sizes
         starts = np.cumsum(repeats) - repeats
         ids = np.repeat(ids, repeats)
         for start, parts in zip(starts[at].tolist(), new):
             ids[start : start + len(parts)] = parts
-        return ids
+        return ids, lengths
 
     @functools.cached_property
     def _splits(self) -> dict[int, list[int]]:

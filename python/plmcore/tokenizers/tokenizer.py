@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import itertools
 import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
@@ -86,6 +87,11 @@ class Tokenizer:
     def kind(self) -> str:
         return self.backend.kind
 
+    @property
+    def threaded(self) -> bool:
+        """Whether texts are encoded outside of Python's lock, so that threads can share the work."""
+        return self.backend.threaded
+
     def id_of(self, token: str) -> int | None:
         return self.backend.vocabulary.get(token)
 
@@ -167,10 +173,16 @@ class Tokenizer:
     # ---- text to ids ----
 
     def encode_ids(self, texts: Sequence[str]) -> list[np.ndarray]:
-        """The bare ids of every text, without special tokens and uncut: the fast path for corpora.  int32 [n] each"""
+        """The bare ids of every text, without special tokens and uncut.  int32 [n] each"""
         if isinstance(texts, str):
             raise TypeError("encode_ids takes a list of texts, got one str")
-        return self.backend.ids(texts if isinstance(texts, list) else list(texts))
+        ids, lengths = self.encode_flat(texts)
+        ends = itertools.accumulate(lengths.tolist(), initial=0)
+        return [ids[begin:end] for begin, end in itertools.pairwise(ends)]
+
+    def encode_flat(self, texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+        """The same on end, and the number of ids of each text: the fast path for corpora.  int32 [n], int64 [texts]"""
+        return self.backend.flat(texts if isinstance(texts, list) else list(texts))
 
     def tokenize(self, text: str) -> list[str | None]:
         """The tokens of a text, to look at."""
@@ -209,7 +221,7 @@ class Tokenizer:
         pad_id = 0 if self.pad_token_id is None else self.pad_token_id
         padding = Padding(pad_id, self.family.pad_type, padding_side or self.padding_side, pad_to, multiple_of)
 
-        encode = self._word_ids_of if words else self.backend.ids
+        encode = self._word_ids_of if words else self.encode_ids
         a, b = encode(_texts(texts, words)), None if pairs is None else encode(_texts(pairs, words))
         added = format.added(b is not None)
         windows: list[Window] = []
