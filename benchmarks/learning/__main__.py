@@ -94,10 +94,11 @@ def main() -> int:
             for seed in args.seeds or experiment.seeds:
                 if args.missing and str(seed) in stored().get(name, {}):
                     continue
-                start = time.monotonic()
+                start, processor = time.monotonic(), time.process_time()
                 found = experiment.run(args.data and pathlib.Path(args.data), shared, seed)
                 found |= {
                     "seconds": round(time.monotonic() - start, 1),
+                    "processor": round(time.process_time() - processor, 1),  # of all threads
                     "threads": plm.num_threads(),
                     "machine": machine,
                 }

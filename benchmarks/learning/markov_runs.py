@@ -19,9 +19,9 @@ SHALLOW, DEEP = (
     2,
 )  # layers: where a token and its neighbours say all, and where what they say must be brought together first
 SPREAD = 0.1  # of fresh weights: the published 0.02 is for wider models, and such narrow ones take long to leave it
-SENTENCE, DOCUMENT = 8, 32  # tokens of a sentence; sentences of a document, for pairs
+SENTENCE, DOCUMENT = 4, 32  # tokens of a sentence; sentences of a document, for pairs
 HELD_OUT = 60_000  # tokens
-BATCH, SCORED = 128, 256  # rows of a step and of a held-out batch
+SCORED = 256  # rows of a held-out batch
 FAR = -9  # for optimum.evidence: behind the end of a row
 
 ENCODER = dict(hidden_size=WIDTH, num_hidden_layers=DEEP, num_attention_heads=HEADS, intermediate_size=4 * WIDTH, max_position_embeddings=64,
@@ -42,10 +42,12 @@ class Case:
     steps: int
     best: Callable[[Chain, States, dict], np.ndarray]
     lr: float = 3e-3
+    batch: int = 128
     layout: str = "bert"
     sentinels: int = 0
     body: int = LENGTH  # tokens of text in an example
     pairs: str | None = None  # the label of a pair
+    weight: float = 1.0  # of the question about the pair beside that about masked tokens
     special: dict[str, str] = field(default_factory=dict)  # config key -> role of a token
 
 
@@ -129,7 +131,7 @@ def odds_of_other(chain: Chain, tokens: States, batch: dict) -> np.ndarray:
     first, second = segments(tokens, batch)
     together = log_evidence(chain, tokens, [np.concatenate(ab) for ab in zip(first, second)])
     apart = log_evidence(chain, tokens, first) + log_evidence(chain, tokens, second)
-    sentences = np.array([(LENGTH - len(a)) // SENTENCE for a in first])  # of a B that fills the room
+    sentences = np.array([2 - len(a) // SENTENCE for a in first])  # of a B that fills the room
     whole = np.array([len(b) // SENTENCE for b in second]) == sentences
     uncut = (DOCUMENT - sentences + 1) / DOCUMENT
     return np.where(whole, apart - together + np.log(uncut), np.inf)
@@ -157,12 +159,27 @@ CASES = {
         special=dict(decoder_start_token_id="eos", bos_token_id="bos"),
     ),
     "next sentence, BERT": Case(
-        "bert", "pretraining", ENCODER, "next-sentence", dict(short=0.0), 4000, odds_of_other, lr=1e-3, pairs="next_sentence_label",
+        "bert", "pretraining", ENCODER, "next-sentence", dict(short=0.0), 4000, odds_of_other, lr=1e-3, body=2 * SENTENCE, pairs="next_sentence_label",
     ),
     "sentence order, ALBERT": Case(
-        "albert", "pretraining", ENCODER | dict(embedding_size=WIDTH), "sentence-order", dict(short=0.0), 5000, odds_of_order, lr=2e-3, pairs="sentence_order_label",
+        "albert", "pretraining", ENCODER | dict(embedding_size=WIDTH), "sentence-order", dict(short=0.0), 5000, odds_of_order, lr=2e-3, body=2 * SENTENCE, pairs="sentence_order_label",
     ),
 }  # fmt: skip
+
+
+class Weighted(batching.MeanLoss):
+    """The loss of a batch, with a weight on the question about the pair."""
+
+    def __init__(self, model: Any, weight: float):
+        super().__init__(model)
+        self.weight = weight
+
+    def plain(self, inputs: dict[str, plm.Tensor]) -> tuple[Any, plm.Tensor]:
+        out, loss = super().plain(inputs)
+        for name, logits in batching.PER_SEQUENCE.items():
+            if name in inputs and self.weight != 1:
+                loss = loss + (self.weight - 1) * plm.ops.cross_entropy(out[logits], inputs[name])
+        return out, loss
 
 
 def make_objective(case: Case, chain: Chain, tokens: States, size: int, seed: int) -> objectives.Objective:
@@ -170,7 +187,7 @@ def make_objective(case: Case, chain: Chain, tokens: States, size: int, seed: in
     if case.pairs:
         each = SENTENCE * DOCUMENT
         corpus = chain.corpus(size // each, each, first=tokens.first, sentence=SENTENCE, seed=seed)
-        return objectives.make(case.objective, corpus, tokens, length=LENGTH + 3, **case.settings)
+        return objectives.make(case.objective, corpus, tokens, length=case.body + 3, **case.settings)
     corpus = chain.corpus(size // case.body, case.body, first=tokens.first, seed=seed)
     length = LENGTH if case.family == "t5" else LENGTH + len(tokens.build(np.zeros(0, np.int64))[0])
     return objectives.make(case.objective, corpus, tokens, length=length, packing="documents", **case.settings)
@@ -182,8 +199,8 @@ def run(name: str, seed: int, *, steps: int | None = None, held_out: int = HELD_
     chain = Chain.random(STATES, 0.3, seed)
     tokens = States(case.layout, STATES, case.sentinels)
     steps = steps or case.steps
-    text = make_objective(case, chain, tokens, steps * BATCH * case.body, 2 * seed + 1)  # nothing is seen twice
-    batches = data.Batches(text, BATCH, seed=seed)
+    text = make_objective(case, chain, tokens, steps * case.batch * case.body, 2 * seed + 1)  # nothing is seen twice
+    batches = data.Batches(text, case.batch, seed=seed)
     special = {"pad_token_id": "pad", "eos_token_id": "eos"} | case.special
     config = models.config_from_dict(
         {"model_type": case.family, "vocab_size": tokens.vocab_size, **case.config}
@@ -195,7 +212,8 @@ def run(name: str, seed: int, *, steps: int | None = None, held_out: int = HELD_
     schedule = schedules.cosine(steps=steps, warmup=steps // 20)
     optimizer = optim.AdamW(groups, lr=case.lr, betas=(0.9, 0.98))
     ahead = batching.Ahead(batches)
-    train.Trainer(model, ahead, optimizer, steps=steps, schedule=schedule, seed=seed, clip_norm=1.0).run()
+    loss = Weighted(model, case.weight)
+    train.Trainer(model, ahead, optimizer, steps=steps, schedule=schedule, seed=seed, loss=loss, clip_norm=1.0).run()
     ahead.close()
     unseen = data.Batches(
         make_objective(case, chain, tokens, held_out, 2 * seed + 2), SCORED, seed=seed + 1, shuffle=False

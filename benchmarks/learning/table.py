@@ -28,7 +28,8 @@ def each(runs: Sequence[Found], key: str, form: str = ".4f") -> str:
 
 
 def minutes(runs: Sequence[Found]) -> str:
-    return f"{statistics.mean(r['seconds'] for r in runs) / 60:.1f}"
+    """Of the processor, for one seed. What seeds share is in the first one's time."""
+    return f"{statistics.mean(r['processor'] for r in runs) / 60:.1f}"
 
 
 def mark(name: str, runs: Sequence[Found]) -> str:
@@ -42,7 +43,7 @@ def markov(found: dict[str, list[Found]]) -> str:
         share = ", ".join(f"{r['accuracy']:.3f} of {r['Bayes']:.3f}" for r in runs) if pairs else "–"
         above = ", ".join(f"{100 * r['above']:+.2f} %" for r in runs)
         lines.append((name, each(runs, "loss"), each(runs, "optimum"), above, share, mark(name, runs), minutes(runs)))
-    return rows(("objective", "loss", "best possible", "above it", "accuracy", "holds", "minutes"), lines)
+    return rows(("objective", "loss", "best possible", "above it", "accuracy", "holds", "processor minutes"), lines)
 
 
 def task_table(found: dict[str, list[Found]]) -> str:
@@ -57,7 +58,7 @@ def task_table(found: dict[str, list[Found]]) -> str:
                 (name.partition(", ")[2], task, *shown, f"{gain:+.1f}", "yes" if better else "**no**", minutes(runs))
             )
     return rows(
-        ("model", "task", "pre-trained, %", "from scratch, %", "gain", "better with every seed", "minutes"), lines
+        ("model", "task", "pre-trained, %", "from scratch, %", "gain", "better with every seed", "processor minutes"), lines
     )
 
 
@@ -66,7 +67,7 @@ def single(found: dict[str, list[Found]], key: str) -> str:
         (name, each(runs, key), EXPERIMENTS[name].target, mark(name, runs), minutes(runs))
         for name, runs in found.items()
     ]
-    return rows(("experiment", key, "expected", "holds", "minutes"), lines)
+    return rows(("experiment", key, "expected", "holds", "processor minutes"), lines)
 
 
 SECTIONS = (
@@ -85,7 +86,11 @@ def markdown(results: Results) -> str:
             parts += [f"### {title}", make(found)]
     machines = sorted({f"{r['machine']}, {r['threads']} threads" for runs in results.values() for r in runs.values()})
     waiting = [name for name in EXPERIMENTS if not results.get(name)]
-    parts.append(f"Minutes are those of one seed. Machines: {'; '.join(machines)}.")
+    daily = sum(r["processor"] for name, runs in results.items() if not EXPERIMENTS[name].nightly for r in runs.values())
+    parts.append(
+        f"Processor minutes are those of one seed, of all threads. All seeds of all experiments above but the nightly: {daily / 60:.0f} processor minutes. "
+        f"Machines: {'; '.join(machines)}."
+    )
     if waiting:
         parts.append(f"Not run yet: {'; '.join(waiting)}.")
     return "\n\n".join(parts)
