@@ -21,7 +21,7 @@ def layer():
     return nn.Linear(K, N)
 
 
-X = plm.Tensor(np.random.default_rng(5).standard_normal((40, K), dtype=np.float32))
+X = plm.Tensor(np.random.default_rng(5).standard_normal((200, K), dtype=np.float32))
 
 
 def infer(layer, x=X):
@@ -51,7 +51,7 @@ def test_a_copy_is_kept_and_gives_the_same_bits(layer):
 
 def test_none_with_gradients_few_rows_or_plain_tensors(layer):
     assert not kept(lambda: expected(layer))
-    assert not kept(lambda: infer(layer, plm.Tensor(np.ones((8, K), np.float32))))
+    assert not kept(lambda: infer(layer, plm.Tensor(np.ones((192, K), np.float32))))
     weight = plm.Tensor(np.ones((N, K), np.float32))
     assert not kept(lambda: ops.linear(X, weight))
 
@@ -103,7 +103,7 @@ def test_a_thread_can_do_without_new_copies():
     """`found` makes none and uses what is there; no bit of a product changes."""
     rng = np.random.default_rng(4)
     weight = nn.Parameter(plm.Tensor(rng.normal(size=(64, 48)).astype(np.float32)))
-    x = plm.Tensor(rng.normal(size=(32, 48)).astype(np.float32))
+    x = plm.Tensor(rng.normal(size=(200, 48)).astype(np.float32))
 
     def run(how):
         before = _core.set_packing(how)

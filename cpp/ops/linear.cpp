@@ -16,7 +16,7 @@ static bool needs_sum(Activation a) { return a == Activation::gelu || a == Activ
 // Whether the product is one of inference with enough rows to gain from a packed weight.
 static bool gains_from_packing(const Tensor& x, const Tensor& weight) {
   return !Tracer::current() && x.has_data() && x.dtype() == DType::float32 && x.rank() >= 1 && weight.rank() == 2 &&
-         x.shape().back() == weight.shape()[1] && x.numel() > kGemmFewRows * x.shape().back().value();
+         x.shape().back() == weight.shape()[1] && x.numel() > kGemmRows * x.shape().back().value();
 }
 
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, Activation activation) {
