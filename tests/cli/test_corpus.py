@@ -104,3 +104,24 @@ def test_batches_of_an_objective(folder, capsys):
     ):
         assert cli.main(arguments(folder, *more, *wrong, "--overwrite")) == 1
         assert message in capsys.readouterr().err
+
+
+SMALL_BLOCKS = """
+import sys
+from plmcore import cli
+from plmcore.data import blocks, mapped
+blocks.SIZE = 1 << 17
+assert cli.main(sys.argv[1:]) == 0
+print("peak", mapped.peak() // 10**6)
+"""
+
+
+def test_memory_does_not_grow_with_the_text(folder):
+    peaks = []
+    for times in (1, 6):
+        (folder / "in.txt").write_text(("The ship sails. " * 50 + "\n\n") * 2000 * times)
+        command = [sys.executable, "-c", SMALL_BLOCKS, *arguments(folder, "--overwrite")]
+        done = subprocess.run(command, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        peaks.append(int(done.stdout.split()[-1]))
+    assert peaks[1] < peaks[0] + 12, peaks  # 8 MB of text more, which would take 30 as sentences and ids
