@@ -6,14 +6,13 @@ import itertools
 import json
 import multiprocessing
 import pathlib
-import re
 import sys
 import tempfile
 import time
 
 import numpy as np
 from plmcore import draws
-from plmcore.data import Batches, Corpus, manifest
+from plmcore.data import Batches, Corpus, manifest, mapped
 
 VOCABULARY, DOCUMENT, SENTENCE = 50_000, 1000, 25
 
@@ -67,7 +66,7 @@ def main(megabytes: int, steps: int, workers: int) -> None:
         maker = multiprocessing.get_context("spawn").Process(target=make, args=(folder, megabytes))
         maker.start()  # apart, since the memory of this process is what is measured
         maker.join()
-        before = resident()
+        before = mapped.peak() / 1e6
         start = time.perf_counter()
         corpus = Corpus.open(folder)
         opened = time.perf_counter() - start
@@ -76,14 +75,14 @@ def main(megabytes: int, steps: int, workers: int) -> None:
         for batch in itertools.islice(batches.stream(1000, workers=workers), steps):
             batch["labels"].sum()
         rate = steps / (time.perf_counter() - start)
-        found = {"megabytes": megabytes, "opened": opened, "rate": rate, "resident": resident(), "before": before}
+        found = {
+            "megabytes": megabytes,
+            "opened": opened,
+            "rate": rate,
+            "resident": mapped.peak() / 1e6,
+            "before": before,
+        }
         print(json.dumps(found))
-
-
-def resident() -> float:
-    """The most megabytes that this process ever had in memory."""
-    status = pathlib.Path("/proc/self/status").read_text()  # ru_maxrss would count the process that started this one
-    return int(re.search(r"VmHWM:\s+(\d+) kB", status)[1]) * 1024 / 1e6
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 import json
 import os
 import pty
+import re
 import subprocess
 import sys
 
@@ -76,3 +77,51 @@ def test_progress_on_a_terminal(folder):
     os.close(terminal)
     assert b"280,000 tokens" in process.communicate()[0] and process.returncode == 0
     assert b"MB 1/1" in shown and b"left" in shown
+
+
+def test_batches_of_an_objective(folder, capsys):
+    (folder / "in.txt").write_text("The ship sails. The ship.\n\nSails the ship.\n\n" * 100)
+    more = (
+        "--objective",
+        "masked-lm",
+        "--length",
+        "16",
+        "--batch-size",
+        "4",
+        "--set",
+        "packing=documents",
+        "unit=word",
+    )
+    assert cli.main(arguments(folder, *more)) == 0
+    assert re.search(
+        r"masked-lm: 200 examples, 50 batches an epoch, [\d,]+ a second: input_ids \[4, \d+\], .*labels \[4, \d+\]; [\d,]+ MB of memory",
+        capsys.readouterr().out,
+    )
+    for wrong, message in (
+        (("--batch-size", "999"), "200 examples are too few for one batch of 999 examples"),
+        (("--set", "colour=1"), "unexpected keyword argument 'colour'"),
+        (("--set", "unit"), "--set takes NAME=VALUE, got 'unit'"),
+    ):
+        assert cli.main(arguments(folder, *more, *wrong, "--overwrite")) == 1
+        assert message in capsys.readouterr().err
+
+
+SMALL_BLOCKS = """
+import sys
+from plmcore import cli
+from plmcore.data import blocks, mapped
+blocks.SIZE = 1 << 17
+assert cli.main(sys.argv[1:]) == 0
+print("peak", mapped.peak() // 10**6)
+"""
+
+
+def test_memory_does_not_grow_with_the_text(folder):
+    peaks = []
+    for times in (1, 6):
+        (folder / "in.txt").write_text(("The ship sails. " * 50 + "\n\n") * 2000 * times)
+        command = [sys.executable, "-c", SMALL_BLOCKS, *arguments(folder, "--overwrite")]
+        done = subprocess.run(command, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        peaks.append(int(done.stdout.split()[-1]))
+    assert peaks[1] < peaks[0] + 12, peaks  # 8 MB of text more, which would take 30 as sentences and ids

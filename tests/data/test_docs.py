@@ -1,11 +1,13 @@
 """The examples of docs/data.md run, and say what comes out."""
 
+import gzip
 import pathlib
 import re
+import shlex
 
 import plmcore as plm
 import pytest
-from plmcore import data
+from plmcore import cli, data
 
 DOCS = pathlib.Path(__file__).resolve().parents[2] / "docs"
 
@@ -32,6 +34,18 @@ def test_examples(folder):
     assert values["batches"][1000]["input_ids"].shape == (4, 32)
     assert values["record"] == {"text": "hide new secretions from the parental units ", "label": 0}
     assert list(values["spam"].read("mail", "train")) == [{"text": "Hello", "label": 0}, {"text": "Buy", "label": 1}]
+
+
+def test_commands(folder, capsys):
+    plm.train_tokenizer("texts", kind="wordpiece", vocab_size=200, out="my-tokenizer")
+    pathlib.Path("more.jsonl").write_text('{"text": "One more."}\n')
+    pathlib.Path("wiki.txt.gz").write_bytes(gzip.compress(b"And one.\n"))
+    commands = re.findall(r"```bash\npython -m plmcore (.*?)\n```", (DOCS / "data.md").read_text())
+    assert len(commands) == 2
+    for command in commands:
+        assert cli.main([*shlex.split(command), "--overwrite", "--batch-size", "8"]) == 0  # the text is short
+    first, second, batches = capsys.readouterr().out.splitlines()
+    assert "202 documents" in first and "200 documents" in second and batches.startswith("masked-lm: ")
 
 
 def test_every_task_is_named():

@@ -1,3 +1,4 @@
+import contextlib
 import gzip
 import json
 import os
@@ -378,6 +379,24 @@ def test_threads_and_processes_write_the_same(folder, small_blocks, monkeypatch,
             write_corpus(folder / "out", folder / "in", tokenizer, workers=count, overwrite=True)
             written.append({p.name: p.read_bytes() for p in (folder / "out").iterdir()})
         assert all(found == written[0] for found in written)
+
+
+@pytest.mark.parametrize(
+    "cores, megabytes, asked, kind",
+    [(2, 1, None, (True, 2)), (16, 1, None, (True, 4)), (16, 400, None, (False, 16)), (2, 400, 8, (False, 8)), (2, 1, 1, (True, 1))],
+)  # fmt: skip
+def test_threads_or_processes(tmp_path, monkeypatch, tokenizers, cores, megabytes, asked, kind):
+    with open(tmp_path / "in.txt", "wb") as f:
+        f.truncate(megabytes * 10**6)
+    chosen = []
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: range(cores))
+    monkeypatch.setattr(writing.Encoder, "in_threads", lambda self, items, count: chosen.append((True, count)))
+    monkeypatch.setattr(
+        writing.workers, "started", lambda encoder, count: contextlib.nullcontext(lambda items: chosen.append((False, count)))
+    )  # fmt: skip
+    with writing._encoding(writing.Encoder(tokenizers[0]), [tmp_path / "in.txt"], asked) as over:
+        over([])
+    assert chosen == [kind]
 
 
 def test_threads_take_few_blocks_ahead(folder, small_blocks, tokenizers):

@@ -64,6 +64,24 @@ def test_fairseq_ids(tmp_path, model, reference):
     assert pair == [0, *tokenizer.encode_ids(["a"])[0], 2, 2, *tokenizer.encode_ids(["b"])[0], 2]
 
 
+@pytest.mark.parametrize("family", ["t5", "xlm-roberta"])
+def test_models_of_merges(tmp_path, corpus, family):
+    """A .model may hold BPE instead of a unigram model: its pieces have ids the same way."""
+    written = io.BytesIO()
+    lines = [line for line in corpus.read_text(encoding="utf-8").splitlines() if line.strip()]
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(lines[:1500]), model_writer=written, vocab_size=400, model_type="bpe", minloglevel=2, num_threads=1,
+    )  # fmt: skip
+    tokenizer = plm.load_tokenizer(folder_of(tmp_path, family, spiece__model=written.getvalue()))
+    known = sentencepiece.SentencePieceProcessor(model_proto=written.getvalue())
+    for text, ids in zip(TEXTS, tokenizer.encode_ids(TEXTS)):
+        assert [tokenizer.token_of(i) for i in ids] == [
+            piece if known.piece_to_id(piece) else "<unk>" for piece in known.encode(text, out_type=str)
+        ]
+        if known.unk_id() not in known.encode(text):
+            assert tokenizer.decode(ids) == known.decode(known.encode(text))
+
+
 def test_mbart_codes_follow_the_pieces(tmp_path, model, reference):
     folder = folder_of(tmp_path, "mbart", sentencepiece__bpe__model=model)
     tokenizer = plm.load_tokenizer(folder, language="ro_RO")

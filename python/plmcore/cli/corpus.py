@@ -3,14 +3,26 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import pathlib
 import sys
 import time
+from typing import TYPE_CHECKING
+
+from plmcore.cli.show import setting
+from plmcore.objectives import NAMES, make
+
+if TYPE_CHECKING:
+    from plmcore.objectives.objective import Objective
+
+OTHER_DATA = ("translation", "text-to-text")  # made of two corpora, and of records
+STEPS = 1000  # batches that are made to see how long they take
 
 EXAMPLES = """\
 examples:
   python -m plmcore corpus books/ wiki.txt.gz --tokenizer bert-base-uncased --out corpus
   python -m plmcore corpus pages.jsonl --field body --tokenizer my-tokenizer --out pages --workers 8
+  python -m plmcore corpus wiki.txt --tokenizer bert-base-uncased --out corpus --objective masked-lm --length 128
   python -m plmcore corpus --check corpus
 """
 
@@ -50,6 +62,18 @@ def add_parser(commands) -> None:
         "--field", default="text", metavar="NAME", help="of records: which is the text (default: %(default)s)"
     )
     parser.add_argument("--replace-invalid", action="store_true", help="read bytes that are not UTF-8 as U+FFFD")
+    parser.add_argument(
+        "--objective",
+        choices=[name for name in NAMES if name not in OTHER_DATA],
+        help="then make batches of it, as a training would, and say how many an epoch has, how quickly, and in how much memory",
+    )
+    parser.add_argument(
+        "--length", type=int, default=128, metavar="N", help="tokens of an example (default: %(default)s)"
+    )
+    parser.add_argument("--batch-size", type=int, default=32, metavar="N", help="examples (default: %(default)s)")
+    parser.add_argument(
+        "--set", nargs="+", action="extend", default=[], metavar="NAME=VALUE", help="settings of the objective"
+    )
     parser.add_argument("--overwrite", action="store_true", help="replace a corpus that is there")
     parser.add_argument(
         "--check", type=pathlib.Path, metavar="DIR", help="only read a corpus through and verify its checksums"
@@ -65,7 +89,7 @@ def run(args: argparse.Namespace) -> int:
     except KeyboardInterrupt:
         print("\nstopped; the same command goes on from here", file=sys.stderr)
         return 130
-    except (ValueError, OSError, RuntimeError, ImportError) as e:
+    except (ValueError, TypeError, OSError, RuntimeError, ImportError) as e:
         print(f"plmcore corpus: {e}", file=sys.stderr)
         return 1
 
@@ -89,11 +113,13 @@ def write(args: argparse.Namespace) -> int:
         bar = bar or Progress(total // 10**6, "MB")
         bar.update(done // 10**6)
 
+    settings = dict(setting(s) for s in args.set)
+    tokenizer = load_tokenizer(args.tokenizer, family=args.family)
     start = time.monotonic()
     corpus = write_corpus(
         args.out,
         args.inputs,
-        load_tokenizer(args.tokenizer, family=args.family),
+        tokenizer,
         documents=args.documents,
         sentences=args.sentences,
         unwrap=args.unwrap,
@@ -107,4 +133,25 @@ def write(args: argparse.Namespace) -> int:
         bar.clear()
     read = sum(size for _, size in corpus.source["files"])
     print(f"{corpus}; {read / 1e6:,.1f} MB in {time.monotonic() - start:.1f} s")
+    if args.objective is not None:
+        objective = make(args.objective, corpus, tokenizer, length=args.length, **settings)
+        print(f"{args.objective}: {batches(objective, args.batch_size)}")
     return 0
+
+
+def batches(objective: Objective, size: int) -> str:
+    """What the first batches of a training are like."""
+    from plmcore.data import Batches, mapped
+
+    made = Batches(objective, size, seed=0)
+    steps = min(made.steps_per_epoch(), STEPS)
+    start = time.monotonic()
+    with contextlib.closing(made.stream(0)) as stream:
+        for _ in range(steps):
+            batch = next(stream)
+    rate = steps / (time.monotonic() - start)
+    arrays = ", ".join(f"{name} {list(value.shape)}" for name, value in batch.items())
+    return (
+        f"{len(objective):,} examples, {made.steps_per_epoch():,} batches an epoch, {rate:,.0f} a second: {arrays}; "
+        f"{mapped.peak() / 1e6:,.0f} MB of memory at most"
+    )

@@ -40,6 +40,12 @@ def trim() -> None:
     _floor = resident()
 
 
+def peak() -> int:
+    """The most bytes that this process ever had in memory."""
+    status = pathlib.Path("/proc/self/status").read_text()  # ru_maxrss would count the process that started this one
+    return int(status.partition("VmHWM:")[2].split(maxsplit=1)[0]) * 1024
+
+
 def resident() -> int:
     """Bytes of mapped files in this process' memory."""
     return int(pathlib.Path("/proc/self/statm").read_text().split()[2]) * mmap.PAGESIZE

@@ -78,11 +78,15 @@ def _encoding(
     encoder: Encoder, files: list[pathlib.Path], count: int | None
 ) -> Iterator[Callable[[Iterable[Block]], Iterator[Encoded]]]:
     """The encoder over blocks, in `count` workers: threads where the tokenizer leaves Python's lock and they are few, since what remains in Python is shared; else processes."""
-    cores = len(os.sched_getaffinity(0))
-    if getattr(encoder.tokenizer, "threaded", False) and (cores if count is None else count) <= THREADS:
-        yield lambda items: encoder.in_threads(items, count or cores)
+    threaded = getattr(encoder.tokenizer, "threaded", False)
+    if count is None:
+        cores = len(os.sched_getaffinity(0))
+        count = min(cores, _worthwhile(files))
+        if threaded and count <= THREADS:  # they cost nothing to start
+            count = min(cores, THREADS)
+    if threaded and count <= THREADS:
+        yield lambda items: encoder.in_threads(items, count)
         return
-    count = min(cores, _worthwhile(files)) if count is None else count
     if count == 1:
         yield lambda items: map(encoder, items)
         return
