@@ -136,8 +136,8 @@ void bind_optim(nb::module_& m) {
                   .scale = scale});
       },
       "optimiser"_a, "states"_a, "lr"_a, "beta1"_a = 0.0, "beta2"_a = 0.0, "eps"_a = 0.0, "weight_decay"_a = 0.0, "momentum"_a = 0.0,
-      "nesterov"_a = false, "power"_a = 0.8, "floor"_a = 1e-3, "threshold"_a = 1.0, "relative"_a = true, "rho"_a = 0.95,
-      "lazy"_a = false, "scale"_a = nb::none(), "Steps every parameter that has a gradient.");
+      "nesterov"_a = false, "power"_a = 0.8, "floor"_a = 1e-3, "threshold"_a = 1.0, "relative"_a = true, "rho"_a = 0.95, "lazy"_a = false,
+      "scale"_a = nb::none(), "Steps every parameter that has a gradient.");
   m.def(
       "gradients", [](const nb::list& list) { return gradients(span(to_states(list))); }, "states"_a,
       "The gradients that the parameters have.");

@@ -1,3 +1,4 @@
+import json
 import pathlib
 import shutil
 
@@ -69,6 +70,11 @@ def test_folders_of_published_tasks(tmp_path):
     ]
     (tmp_path / "stsb").mkdir()
     (tmp_path / "stsb" / "train.tsv").write_text("sentence1\tsentence2\tscore\na\tb\t3.27\n")
+    answer = {"text": "a cat", "answer_start": 0}
+    asked = {"id": "q", "question": "who", "answers": [answer]}
+    (tmp_path / "squad.json").write_text(json.dumps({"data": [{"paragraphs": [{"context": "a cat", "qas": [asked]}]}]}))
+    [pair] = supervised.pairs({"task": "squad", "file": str(tmp_path / "squad.json")})
+    assert pair == {"source": "question: who context: a cat", "target": "a cat"}
     [pair] = supervised.pairs({"task": "stsb", "file": str(tmp_path / "stsb")})
     assert pair == {"source": "stsb sentence1: a sentence2: b", "target": "3.2"}
 
@@ -86,15 +92,32 @@ def test_folders_of_published_tasks(tmp_path):
 ])  # fmt: skip
 def test_bad_settings(tables, change, message):
     with pytest.raises(settings.SettingError, match=message):
-        supervised.check([tables[0] | change])
-    supervised.check(tables)
+        supervised.check_tables([tables[0] | change])
+    supervised.check_tables(tables)
 
 
 def test_a_task_has_one_table(tables):
     with pytest.raises(settings.SettingError, match="its own"):
-        supervised.check([tables[0], tables[0]])
+        supervised.check_tables([tables[0], tables[0]])
     with pytest.raises(settings.SettingError, match="must have tables, got 'sst2'"):
-        supervised.check(["sst2"])
+        supervised.check_tables(["sst2"])
+
+
+def test_rates_are_checked_before_anything_is_read(tables):
+    mixture = dict(tables=tables, text_rate=None, limit=10, temperature=1.0)
+    supervised.check(mixture)
+    assert (
+        supervised.rates_of(mixture) == {"topic": 0.25}
+        and supervised.rates_of(mixture | {"text_rate": 0.5})["text"] == 0.5
+    )
+    for change, message in (
+        (dict(text_rate=0.75), "make 1 together and leave nothing for sst2"),
+        (dict(text_rate="much"), "text_rate must be a number, got 'much'"),
+        (dict(temperature=0.0), "temperature must be above 0"),
+        (dict(tables=[tables[0] | {"rate": -0.1}]), "above 0 and at most 1, got -0.1 for sst2"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            supervised.check(mixture | change)
 
 
 @pytest.mark.parametrize("rows, message", [

@@ -13,7 +13,9 @@ Optimiser optimiser_from_name(std::string_view name);
 // One trainable tensor and what its optimiser remembers of it.
 struct ParamState {
   Tensor param;
-  Tensor m, v;  // moments, undefined before the first step; SGD's velocity is m, Adagrad's sum is v, Adadelta's m is of updates, Adafactor's are of rows and columns
+  // Moments, undefined before the first step. SGD's velocity is m, Adagrad's sum is v, Adadelta's m is of updates, Adafactor's are of rows
+  // and columns.
+  Tensor m, v;
   int64_t step = 0;  // how often it was stepped
 };
 

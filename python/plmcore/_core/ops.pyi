@@ -464,6 +464,23 @@ def adagrad_step(
     In place: Adagrad with weight decay inside the gradient; v, the sum of squares [shape of param], float32.
     """
 
+def adadelta_step(
+    param: Tensor,
+    grad: Tensor,
+    m: Tensor,
+    v: Tensor,
+    *,
+    lr: float = 1.0,
+    rho: float = 0.95,
+    eps: float = 1e-06,
+    weight_decay: float = 0.0,
+    lazy: bool = False,
+    scale: Tensor | None | None = None,
+) -> None:
+    """
+    In place: Adadelta with weight decay inside the gradient; m, v, the means of squared updates and gradients [shape of param], float32.
+    """
+
 def ema_step(average: Tensor, param: Tensor, decay: float) -> None:
     """In place: average += (1 - decay) * (param - average)."""
 

@@ -163,11 +163,10 @@ class RunData:
         if not self.tables:
             return text
         tasks = {task: self.supervised(task, found) for task, found in self.table_parts[0].items()}
-        rates = {table["task"]: table["rate"] for table in self.mixture["tables"] if "rate" in table}
-        if self.mixture["text_rate"] is not None:
-            rates[supervised.TEXT] = self.mixture["text_rate"]
         options = {key: self.mixture[key] for key in ("limit", "temperature")}
-        mixture = objectives.Mixture({supervised.TEXT: text, **tasks}, self.tokenizer, rates=rates, **options)
+        mixture = objectives.Mixture(
+            {supervised.TEXT: text, **tasks}, self.tokenizer, rates=supervised.rates_of(self.mixture), **options
+        )
         self.run.say("a mixture of " + ", ".join(f"{name} {rate:.3g}" for name, rate in mixture.rates.items()))
         return mixture
 

@@ -79,7 +79,8 @@ def new(given: Settings, config: str | os.PathLike[str] | None, changes: Sequenc
     result["run"]["family"] = family
     if result["train"]["result"] not in making.RESULTS:
         raise SettingError(f"train.result must be {' or '.join(making.RESULTS)}, got {result['train']['result']!r}")
-    supervised.check(result.get("mixture", {}).get("tables", []))
+    if "mixture" in result:
+        supervised.check(result["mixture"])
     if not result["data"]["text"]:
         raise ArgumentError(f"pretrain needs text: {EXAMPLE}")
     translates = result["objective"]["name"] == "translation"

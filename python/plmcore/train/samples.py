@@ -24,6 +24,7 @@ class Samples:
 
     def __init__(self, run: RunDirectory, data: RunData):
         self.run, self.data = run, data
+        self.examples: list[dict[str, np.ndarray]] | None = None
 
     def __call__(self, trainer: Trainer, metrics: Mapping[str, float]) -> None:
         if trainer.score is not None:
@@ -33,8 +34,10 @@ class Samples:
     def text(self, lm: LanguageModel, seed: int) -> str:
         if lm.head == "causal-lm":
             return continued(lm, self.data.prompt(PROMPT), seed)
+        if self.examples is None:
+            self.examples = self.data.shown(seed)
         sample = written if lm.head == "seq2seq-lm" else filled
-        return "\n\n".join(sample(lm, example) for example in self.data.shown(seed))
+        return "\n\n".join(sample(lm, example) for example in self.examples)
 
 
 def continued(lm: LanguageModel, prompt: np.ndarray, seed: int) -> str:

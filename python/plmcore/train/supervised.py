@@ -18,6 +18,7 @@ from plmcore._core import FormatError
 from plmcore.data import columns
 from plmcore.data.readers import Record
 from plmcore.files import atomic_directory, atomic_write
+from plmcore.objectives.mixture import shares_of
 from plmcore.objectives.text_to_text import TASKS, Task
 from plmcore.train import settings
 from plmcore.train.settings import SettingError
@@ -43,8 +44,23 @@ def parse(argument: str) -> Table:
     return {"task": task, "file": file}
 
 
-def check(tables: Sequence[Any]) -> None:
-    """The keys and values of all tables, before a file is looked at."""
+def check(mixture: Mapping[str, Any]) -> None:
+    """The settings of a mixture, before a file is looked at."""
+    check_tables(mixture["tables"])
+    if isinstance(mixture["text_rate"], str | bool):
+        raise SettingError(f"mixture.text_rate must be a number, got {mixture['text_rate']!r}")
+    if mixture["tables"]:
+        equal = dict.fromkeys([TEXT, *(table["task"] for table in mixture["tables"])], 1)
+        shares_of(equal, rates_of(mixture), mixture["limit"], mixture["temperature"])
+
+
+def rates_of(mixture: Mapping[str, Any]) -> dict[str, float]:
+    """Those that are given, by part."""
+    own = {table["task"]: table["rate"] for table in mixture["tables"] if "rate" in table}
+    return own if mixture["text_rate"] is None else {TEXT: mixture["text_rate"], **own}
+
+
+def check_tables(tables: Sequence[Any]) -> None:
     seen: set[str] = set()
     for table in tables:
         if not isinstance(table, Mapping):
@@ -103,6 +119,8 @@ def records(table: Table, cast: Task, path: pathlib.Path) -> Iterator[tuple[str,
     if path.is_dir():
         found = enumerate(data.task(table["task"]).read(path, "train"), 1)
         return ((f"train record {number}", record) for number, record in found)
+    if table["task"] == "squad" and ".json" in path.suffixes:
+        return ((record["id"], record) for record in data.read_squad(path))
     needed = {*fields_of(cast.source), *fields_of(cast.target)}
     usual = [field for field in columns.NAMES if field in needed] if needed <= set(columns.NAMES) else []
     return ((f"line {line}", record) for line, record in columns.rows(path, table.get("columns"), usual))
