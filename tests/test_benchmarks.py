@@ -248,9 +248,10 @@ def test_peers_that_are_far_behind_are_timed_once():
         def ask(self, *command):
             return self.seconds
 
-    sides = {"plmcore": Side(5.0), "a": Side(2.0), "b": Side(2.9), "c": Side(3.1)}
+    sides = {"plmcore": Side(5.0), "a": Side(2.0), "b": Side(3.9), "c": Side(4.1)}
     times = generate_main.timed(sides, 3, 0.0)
     assert {name: len(t) for name, t in times.items()} == {"plmcore": 3, "a": 3, "b": 3, "c": 1}
+    assert generate_main.far_behind(times) == {"c"} and not generate_main.far_behind({"plmcore": [1.0]})
 
 
 def test_every_case_of_generation_has_a_target():
