@@ -48,7 +48,7 @@ class Steps:
     def __init__(self, model: nn.Module, prompts: Sequence[np.ndarray], width: int, limit: int):
         self.model, self.prompts = model, prompts
         self.lengths = np.array([len(p) for p in prompts])
-        self.cache = Cache(self.lengths, limit)
+        self.cache = Cache(self.lengths, limit, width)
         self.packing = Packing.found if len(prompts) * width <= FEW_ROWS else Packing.all
 
     def __call__(self, search) -> Tensor:
