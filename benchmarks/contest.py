@@ -22,6 +22,8 @@ from typing import Any
 
 import numpy as np
 
+LEAST_ROUNDS = 3
+
 
 class ContestError(Exception):
     """A contestant failed, or the outputs of two differ."""
@@ -112,10 +114,20 @@ def order(names: Sequence[str], k: int) -> list[str]:
     return turned[::-1] if k % 2 else turned
 
 
-def alternate(names: Sequence[str], rounds: int, pause: float, timed: Callable[[str], Any]) -> dict[str, list]:
-    """timed(name) of every name in each round, with a pause after each: spinning threads go to sleep in it."""
+def alternate(
+    names: Sequence[str],
+    rounds: int,
+    pause: float,
+    timed: Callable[[str], Any],
+    limit: float = float("inf"),
+) -> dict[str, list]:
+    """timed(name) of every name in each round, with a pause after each: spinning threads go to sleep in it. Where rounds are
+    long, no new one begins after `limit` seconds, but there are three at least."""
     times: dict[str, list] = {name: [] for name in names}
+    start = time.perf_counter()
     for k in range(rounds):
+        if k >= LEAST_ROUNDS and time.perf_counter() - start > limit:
+            break
         for name in order(names, k):
             times[name].append(timed(name))
             time.sleep(pause)

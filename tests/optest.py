@@ -32,6 +32,7 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
+from optrace import SEED, Traced
 from plmcore import Tensor, _core
 
 DEVICE = os.environ.get("PLM_TEST_DEVICE", "cpu")
@@ -44,9 +45,8 @@ VALUE_TOLERANCE = {"float64": 1e-12, "float32": 1e-5, "bfloat16": 8e-3, "float16
 GRAD_TOLERANCE = {"float32": 5e-5, "bfloat16": 4e-2, "float16": 1e-2}  # times max(1, largest |gradient|)
 DIFFERENCE_TOLERANCE = 1e-6
 STEP = 1e-5  # of the central difference
-COORDINATES = 24  # of an input that are moved one by one
+COORDINATES = int(os.environ.get("PLM_TEST_COORDINATES", "24"))  # of an input that are moved one by one
 DIRECTION = 512  # of an input that are moved together
-SEED = 7  # of the generator before every call of a random op
 
 # Every spec with a `bench` case leaves an entry here; see all_specs().
 BENCHMARKS: list[Benchmark] = []
@@ -125,7 +125,7 @@ class Benchmark:
 
 
 @dataclass(eq=False)
-class OpSpec:
+class OpSpec(Traced):
     op: Callable
     ref: Callable
     cases: Sequence[dict[str, Any]]
@@ -393,106 +393,6 @@ class OpSpec:
         else:
             raise AssertionError(f"{self.name}: no error for {values}; expected {message!r}")
         self.run(self.case(0), tensors(self.case(0).rounded(self.dtypes[0])))
-
-    # ---- tracing ----
-
-    def check_trace(self, dtype: str, with_grad: bool) -> None:
-        groups: dict[str, list[int]] = {}
-        for k in range(len(self.cases)):
-            key = self.program_key(self.case(k))
-            if key is not None:
-                groups.setdefault(key, []).append(k)
-        several = [
-            g
-            for g in groups.values()
-            if len({str({n: a.shape for n, a in self.case(k).arrays.items()} | self.case(k).attrs) for k in g}) > 1
-        ]
-        assert several or not self.dims, (
-            f"{self.name}: `dims` {self.dims} must fit at least two cases of different sizes that agree in everything else"
-        )
-        for group in groups.values():
-            if with_grad and not self.grad_names(self.case(group[0])):
-                continue
-            program, reached = self.traced(self.case(group[0]), dtype, with_grad)
-            for k in group:
-                case = self.case(k)
-                inputs = tensors(case.rounded(dtype))
-                if with_grad:
-                    expected = [g for name, g in self.gradients(case, inputs, None).items() if name in reached]
-                else:
-                    expected = [y.numpy() for y in self.run(case, inputs)]
-                _core.manual_seed(SEED)
-                actual = [y.numpy() for y in program.run(list(inputs.values()))]
-                for i, (a, b) in enumerate(zip(actual, expected, strict=True)):
-                    assert a.shape == b.shape, f"{self.name} case {k}: traced output {i} is {a.shape}, eager {b.shape}"
-                    assert a.tobytes() == b.tobytes(), (
-                        f"{self.name} case {k}: traced output {i} differs from eager by {np.abs(a.astype(float) - b).max()}"
-                    )
-
-    def pattern(self, name: str) -> list[str] | None:
-        """The symbolic sizes of an argument, as words."""
-        base, _, index = (self.dims or {}).get(name), *name.partition("[")[1:]
-        if base is None and index:
-            base = (self.dims or {}).get(name.partition("[")[0])
-            if isinstance(base, (list, tuple)):
-                base = base[int(index[:-1])] if int(index[:-1]) < len(base) else None
-        return None if base is None else base.split()
-
-    def program_key(self, case: Case) -> str | None:
-        """Cases with the same key run the same program; None where the symbolic sizes do not fit the case."""
-        symbols: dict[str, int] = {}
-        sized: list[tuple[list[str], list[int]]] = []
-        fixed: dict[str, Any] = {}
-        for name, a in case.arrays.items():
-            words = self.pattern(name)
-            fixed[name] = (len(a.shape), a.dtype.name) if words is not None else (a.shape, a.dtype.name)
-            if words is not None:
-                sized.append((words, list(a.shape)))
-        for name, value in case.attrs.items():
-            words = self.pattern(name)
-            if words is None:
-                fixed[name] = value
-            else:
-                sized.append((words, [value] if isinstance(value, int) else list(value)))
-        for words, sizes in sized:
-            if len(words) != len(sizes):
-                return None
-            for word, size in zip(words, sizes):
-                if word.isidentifier():
-                    symbols.setdefault(word, size)
-        if any(eval(word, {}, symbols) != size for words, sizes in sized for word, size in zip(words, sizes)):
-            return None
-        return str(fixed)
-
-    def traced(self, case: Case, dtype: str, with_grad: bool) -> tuple[_core.Program, list[str]]:
-        """The program of a case, and the inputs whose gradients are its outputs."""
-
-        def sizes(words: list[str]) -> list:
-            return [int(w) if w.isdigit() else _core.Dim(w) for w in words]
-
-        tracer = _core.Tracer()
-        try:
-            inputs = {}
-            for name, a in case.rounded(dtype).items():
-                words = self.pattern(name)
-                inputs[name] = tracer.input(name, list(a.shape) if words is None else sizes(words), a.dtype.name)
-            attrs = dict(case.attrs)
-            for name, value in case.attrs.items():
-                words = self.pattern(name)
-                if words is not None:
-                    attrs[name] = sizes(words)[0] if isinstance(value, int) else sizes(words)
-            names = self.grad_names(case) if with_grad else []
-            for name in names:
-                inputs[name].requires_grad = True
-            outputs = self.picked(case.call(self.op, inputs, attrs))
-            if with_grad:
-                used = [y for y in outputs if y.requires_grad]
-                found = _core.grad(used, [inputs[n] for n in names], [y.detach() for y in used])
-                names = [n for n, g in zip(names, found) if g is not None]
-                outputs = [g for g in found if g is not None]
-            return tracer.finish([], list(outputs)), names
-        finally:
-            del tracer  # a failed trace must not stay the running one
 
 
 def tensors(arrays: dict[str, np.ndarray]) -> dict[str, Tensor]:

@@ -1,6 +1,7 @@
 """The same bits for any number of threads: forward, backward, and after many optimiser steps."""
 
 import hashlib
+import os
 
 import numpy as np
 import plmcore as plm
@@ -8,6 +9,9 @@ import pytest
 from plmcore import Tensor, losses, nn, ops, optim
 
 THREADS = (1, 2, 3, 4, 8)
+MINUTES = pytest.mark.skipif(
+    "PLM_LONG_TESTS" not in os.environ, reason="takes minutes; .ci/nightly sets PLM_LONG_TESTS"
+)
 
 
 class Net(nn.Module):
@@ -68,15 +72,18 @@ def test_one_step_of_many_tiles():
         assert not differing, f"{n} threads give other bits than 1 in {', '.join(differing)}"
 
 
-def test_fifty_steps():
-    B, T, C, V = 5, 67, 104, 307
+@pytest.mark.parametrize(
+    "B, T, C, heads, hidden, V",
+    [(5, 67, 104, 4, 408, 307), pytest.param(7, 149, 776, 8, 3104, 5003, marks=MINUTES)],
+)
+def test_fifty_steps(B, T, C, heads, hidden, V):
     rng = np.random.default_rng(0)
     batches = [(Tensor(rng.integers(0, V, (B, T))), Tensor(rng.integers(0, V, (B, T)))) for _ in range(10)]
     found = {}
     for n in THREADS:
         plm.set_num_threads(n)
         plm.seed(0)
-        net = Net(V, C, 4, 408)
+        net = Net(V, C, heads, hidden)
         opt = optim.AdamW(net.parameters(), lr=1e-2, weight_decay=0.1)
         for step in range(50):
             opt.zero_grad()

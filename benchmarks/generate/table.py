@@ -41,7 +41,7 @@ def best(results: Sequence[dict], case: str, name: str) -> float:
 
 
 def mark(good: bool) -> str:
-    return "met" if good else "MISSED"
+    return "met" if good else "missed"
 
 
 def ratio_cell(ours: float, theirs: Sequence[float], target: float) -> str:

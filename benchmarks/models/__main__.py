@@ -83,13 +83,17 @@ def loaded(case: Forward | Train, folder: Path, libraries: list[str], threads: i
         yield sides
 
 
+def alternate(args, names: list[str], timed) -> dict[str, list]:
+    return contest.alternate(names, args.rounds, args.pause, timed, args.limit)
+
+
 def run_forward(case: Forward, folder: Path, libraries: list[str], threads: int, args) -> dict:
     with loaded(case, folder, libraries, threads) as sides:
         error = compare_all(case, {name: side.ask("outputs") for name, side in sides.items()})
         rotations = [("plmcore", peer) for peer in libraries[1:]] if args.pairs else [libraries]
         pairs = {}
         for names in rotations:
-            times = contest.alternate(names, args.rounds, args.pause, lambda n: sides[n].ask("time", args.seconds))
+            times = alternate(args, names, lambda n: sides[n].ask("time", args.seconds))
             pairs |= {peer: {"ours": times["plmcore"], "theirs": times[peer]} for peer in names[1:]}
     return {"error": error, "pairs": pairs}
 
@@ -102,7 +106,7 @@ def run_train(case: Train, folder: Path, libraries: list[str], threads: int, arg
         step = lambda name: sides[name].ask("time", 0.0)
         for name in libraries:
             step(name)  # the first allocates
-        times = contest.alternate(libraries, args.rounds, args.pause, step)
+        times = alternate(args, libraries, step)
         memory = {name: side.ask("memory") for name, side in sides.items()}
     pairs = {peer: {"ours": times["plmcore"], "theirs": times[peer]} for peer in libraries[1:]}
     return {"error": error, "pairs": pairs, "memory": memory, "memory_target": case.memory}
@@ -114,7 +118,7 @@ def run_load(case: Case, folder: Path, libraries: list[str], threads: int, args)
             return sides[name].ask("first", case.name, folder)
 
     error = compare_all(case, {name: fresh(name)[0] for name in libraries})  # also brings the file into memory
-    times = contest.alternate(libraries, args.rounds, args.pause, lambda name: fresh(name)[1])
+    times = alternate(args, libraries, lambda name: fresh(name)[1])
     return {
         "error": error,
         "pairs": {peer: {"ours": times["plmcore"], "theirs": times[peer]} for peer in libraries[1:]},
@@ -164,6 +168,12 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--only", nargs="+", default=[], help="run the cases whose name contains one of these")
     parser.add_argument("--threads", type=int, nargs="+", default=[2, 1])
     parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument(
+        "--limit",
+        type=float,
+        default=30.0,
+        help="seconds of a case after which no new round begins (three are run in any case)",
+    )
     parser.add_argument("--seconds", type=float, default=0.5, help="time per measurement of a forward case")
     parser.add_argument(
         "--pause", type=float, default=0.4, help="seconds between contestants, for spinning threads to end"

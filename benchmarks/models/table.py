@@ -1,4 +1,4 @@
-"""Results as tables: one row per case and target, with a mark where the target was missed."""
+"""Results as tables: one row per case and target, with the word whether it was met."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ KINDS = {
     "train": "Training step, ms, and peak resident memory, GB",
     "load": "Loading and the first output, ms",
 }
-MISSED, BEHIND = "*", "**"
+MET, MISSED, BEHIND = "met", "missed", "behind"
 NOTE = (
-    f"Times are medians over rounds. The ratio is the peer's time / plmcore's, the median over rounds, then the lowest and the highest. "
-    f"{MISSED} marks a target that was missed, {BEHIND} less than 0.9 of the peer."
-).replace("*", r"\*")
+    "Times are medians over rounds, three at least. The ratio is the peer's time / plmcore's, the median over rounds, then the lowest and the highest. "
+    f"A target is {MET} or {MISSED}; {BEHIND} means less than 0.9 of the peer."
+)
 BEGIN, END = "<!-- benchmarks/models: begin -->", "<!-- benchmarks/models: end -->"
 
 
@@ -48,7 +48,7 @@ def rows(result: dict) -> list[dict]:
         row = {"peer": peer, "target": target, "ratio": None, "mark": ""}
         if pair:
             row |= contest.ratios(pair["ours"], pair["theirs"])
-            row["mark"] = BEHIND if row["ratio"] < 0.9 else MISSED if row["ratio"] < target else ""
+            row["mark"] = BEHIND if row["ratio"] < 0.9 else MISSED if row["ratio"] < target else MET
         found.append(row)
     return found
 
@@ -58,14 +58,14 @@ def memory(result: dict) -> dict:
     ours, theirs = (result["memory"].get(name) for name in ("plmcore", "transformers"))
     limit = result["memory_target"]
     ratio = ours / theirs if ours and theirs else None
-    missed = ratio is not None and limit is not None and ratio > limit
-    return {"ours": ours, "theirs": theirs, "ratio": ratio, "target": limit, "mark": MISSED if missed else ""}
+    mark = "" if ratio is None or limit is None else MISSED if ratio > limit else MET
+    return {"ours": ours, "theirs": theirs, "ratio": ratio, "target": limit, "mark": mark}
 
 
 def missed(results: Iterable[dict]) -> int:
     marks = [row["mark"] for r in results for row in rows(r)]
     marks += [memory(r)["mark"] for r in results if r["kind"] == "train"]
-    return sum(bool(mark) for mark in marks)
+    return sum(mark in (MISSED, BEHIND) for mark in marks)
 
 
 def summary(results: Sequence[dict]) -> str:
@@ -96,16 +96,16 @@ def cells(result: dict) -> list[list[str]]:
         has = row["ratio"] is not None
         spread = f"{row['low']:.2f}–{row['high']:.2f}" if has else "–"
         line = [result["case"], *times, TITLES.get(row["peer"], "–"), number(row["ratio"], ".2f"), spread]
-        line.append(f"{row['target']:.2f}{row['mark']}")
+        line.append(f"{row['target']:.2f} {row['mark']}".strip())
         if kind == "train":
             m = memory(result)
             line += [number(m["ours"], ".2f", 1e-9), number(m["theirs"], ".2f", 1e-9)]
-            line += [number(m["ratio"], ".2f"), number(m["target"], ".2f") + m["mark"]]
+            line += [number(m["ratio"], ".2f"), f"{number(m['target'], '.2f')} {m['mark']}".strip()]
         lines.append(line)
     return lines
 
 
-WIDTHS = {"case": 37, "against": 12, "low–high": 9}
+WIDTHS = {"case": 37, "against": 12, "low–high": 9, "target": 11, "at most": 11}
 
 
 def line(texts: Sequence[str], kind: str) -> str:
@@ -132,7 +132,7 @@ def markdown(machine: str, results: Sequence[dict], remarks: Sequence[str] = ())
             if chosen:
                 parts.append(f"### {title}, {contest.count_of(threads)}")
                 lines = [line(texts, kind) for r in chosen for texts in cells(r)]
-                parts.append("\n".join([top(kind), *lines]).replace("*", r"\*"))
+                parts.append("\n".join([top(kind), *lines]))
     return "\n\n".join(parts)
 
 

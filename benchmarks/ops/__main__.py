@@ -1,7 +1,9 @@
 """plmcore's ops against torch's on the CPU.
 
-    python benchmarks/ops --threads 1 2 --rounds 7 --json ops.json
+    python benchmarks/ops --threads 2 1 --json ops.json --write
     python benchmarks/ops --only attention --threads 2
+    python benchmarks/ops --declared                # what the op declarations of tests/ops have as `bench`, without targets
+    python benchmarks/ops --from ops.json --write
 
 Each library runs in a process of its own, same thread count, alternating rounds; outputs are compared before anything
 is timed. Printed: median times, the median ratio (torch / plmcore) with its spread, the target, the rate reached and
@@ -17,17 +19,18 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import contest
 
-from ops import limits
+from ops import declared, limits, table
 from ops.cases import CASES
 
 WORKER = Path(__file__).with_name("worker.py")
+README = Path(__file__).resolve().parents[1] / "README.md"
 
 
 def run_case(case, sides: dict[str, contest.Contestant], rounds: int, seconds: float) -> dict:
     plm, torch = sides["plmcore"], sides["torch"]
     for side in sides.values():
         side.ask("load", case.name)
-    error = float("nan")
+    error = None
     if case.compare:
         error = contest.compare(case.name, plm.ask("outputs"), torch.ask("outputs"), case.tolerance)
     times = contest.alternate(("torch", "plmcore"), rounds, 0.01, lambda name: sides[name].ask("time", seconds))
@@ -36,51 +39,56 @@ def run_case(case, sides: dict[str, contest.Contestant], rounds: int, seconds: f
     ours, theirs = times["plmcore"], times["torch"]
     return {
         "case": case.name, "plmcore_ms": 1e3 * statistics.median(ours), "torch_ms": 1e3 * statistics.median(theirs),
-        **contest.ratios(ours, theirs), "target": case.target, "error": error,
+        **contest.ratios(ours, theirs), "target": case.target, "share": case.share, "error": error,
         "gflops": case.flops / statistics.median(ours) * 1e-9, "gbps": case.bytes / statistics.median(ours) * 1e-9,
     }  # fmt: skip
+
+
+def measure(args) -> dict:
+    run = {
+        "machine": contest.machine_line(("plmcore", "torch", "numpy")),
+        "settings": f"{args.rounds} rounds of {args.seconds:g} s",
+        "results": [],
+    }
+    print(run["machine"], flush=True)
+    cases = declared.cases() if args.declared else CASES
+    for threads in args.threads:
+        limit = {f"limit_{name}": value for name, value in limits.measure(threads).items()}
+        print(f"\n{table.top({'threads': threads, **limit})}")
+        with contest.field(WORKER, ("plmcore", "torch"), threads) as sides:
+            for case in cases.values():
+                if args.only in case.name:
+                    result = run_case(case, sides, args.rounds, args.seconds) | {"threads": threads, **limit}
+                    run["results"].append(result)
+                    print(table.line(table.cells(result)), flush=True)
+                    if args.json:
+                        Path(args.json).write_text(json.dumps(run, indent=1))
+    return run
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(
         prog="benchmarks/ops", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
+    parser.add_argument(
+        "--declared", action="store_true", help="the benchmark entries of tests/ops instead of the project's targets"
+    )
     parser.add_argument("--only", default="", help="run the cases whose name contains this")
     parser.add_argument("--threads", type=int, nargs="+", default=[2, 1])
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--seconds", type=float, default=0.15, help="time per measurement")
-    parser.add_argument("--json", help="write the results here")
+    parser.add_argument("--json", help="write the results here, after each case")
+    parser.add_argument("--write", action="store_true", help="write the tables to benchmarks/README.md")
+    parser.add_argument("--from", dest="earlier", metavar="JSON", help="show earlier results, run nothing")
     args = parser.parse_args()
-    results = []
-    for threads in args.threads:
-        limit = limits.measure(threads)
-        print(
-            f"\n{contest.count_of(threads)}: FMA loop {limit['gflops']:.0f} GFLOP/s, memory read {limit['gbps']:.1f} GB/s"
-        )
-        print(
-            f"{'case':42s} {'plmcore ms':>10s} {'torch ms':>10s} {'ratio':>6s} {'low–high':>11s} {'target':>6s}   {'rate':>16s}  error"
-        )
-        with contest.field(WORKER, ("plmcore", "torch"), threads) as sides:
-            for case in CASES.values():
-                if args.only not in case.name:
-                    continue
-                r = run_case(case, sides, args.rounds, args.seconds) | {"threads": threads}
-                results.append(r | {"limit_gflops": limit["gflops"], "limit_gbps": limit["gbps"]})
-                rate = (
-                    f"{r['gflops']:.0f} GFLOP/s {r['gflops'] / limit['gflops']:4.0%}"
-                    if case.flops
-                    else f"{r['gbps']:.1f} GB/s {r['gbps'] / limit['gbps']:4.0%}"
-                    if case.bytes
-                    else ""
-                )
-                miss = " " if r["ratio"] >= case.target else "*"
-                spread = f"{r['low']:.2f}–{r['high']:.2f}"
-                print(
-                    f"{case.name:42s} {r['plmcore_ms']:10.3f} {r['torch_ms']:10.3f} {r['ratio']:6.2f} {spread:>11s} {case.target:6.2f}{miss}  {rate:>16s}  {r['error']:.0e}",
-                    flush=True,
-                )
-    if args.json:
-        Path(args.json).write_text(json.dumps(results, indent=1))
+    if args.earlier:
+        run = json.loads(Path(args.earlier).read_text())
+        print(table.markdown(run))
+    else:
+        run = measure(args)
+        print(f"\n{table.summary(run['results'])}")
+    if args.write:
+        table.publish(README, run)
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import contest
 
+from ops import declared
 from ops.cases import CASES
 
 
@@ -43,6 +44,8 @@ class Torch:
 
 
 def to_numpy(name: str, t) -> np.ndarray:
+    if str(t.dtype) == "torch.bfloat16":
+        t = t.float()
     a = t.detach().numpy()
     return a.transpose(0, 2, 1, 3) if name in ("q", "k", "v", "attention") and "torch" in type(t).__module__ else a
 
@@ -86,7 +89,7 @@ class Worker:
         self.unload()
 
     def load(self, name: str) -> None:
-        self.case = CASES[name]
+        self.case = CASES.get(name) or declared.cases()[name]
         function = self.case.plm if self.library == "plmcore" else self.case.torch
         self.run, self.run_for_outputs = prepare(self.side, self.case, function)
 

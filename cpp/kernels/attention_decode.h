@@ -81,25 +81,33 @@ class Decode {
     }
   }
 
+  // Loops over the four keys are unrolled: otherwise their sums would lie in memory.
   PLM_INLINE void dot4(const A* q, const T* const* key, int64_t at, A* dots) const {
     constexpr int W = Lane<A>::n;
     using V = typename Lane<A>::Vec;
-    V sum[4] = {};
+    V sum[4] = {V{}, V{}, V{}, V{}};
     int64_t d = 0;
     for (; d + W <= at_.D; d += W) {
       const V x = load(q + d);
+#pragma GCC unroll 4
       for (int u = 0; u < 4; ++u) sum[u] += x * load(key[u] + at + d);
     }
-    for (int u = 0; u < 4; ++u) {
-      dots[u] = reduce_add(sum[u]);
-      for (int64_t e = d; e < at_.D; ++e) dots[u] += q[e] * static_cast<A>(to_float(key[u][at + e]));
+    if constexpr (W >= 4) {
+      const V sums = lane_sums<4>(sum);
+      __builtin_memcpy(dots, &sums, sizeof(A) * 4);
+    } else {
+#pragma GCC unroll 4
+      for (int u = 0; u < 4; ++u) dots[u] = reduce_add(sum[u]);
     }
+    for (; d < at_.D; ++d)
+      for (int u = 0; u < 4; ++u) dots[u] += q[d] * static_cast<A>(to_float(key[u][at + d]));
   }
   PLM_INLINE void add4(A* sum, const T* const* value, int64_t at, const A* weight) const {
     constexpr int W = Lane<A>::n;
     int64_t d = 0;
     for (; d + W <= at_.D; d += W) {
       auto x = load(sum + d);
+#pragma GCC unroll 4
       for (int u = 0; u < 4; ++u) x += load(value[u] + at + d) * weight[u];
       store(sum + d, x);
     }

@@ -231,12 +231,48 @@ PLM_INLINE const float* pack_strip(const Operand<T>& B, int64_t n0, int64_t n, i
   return out;
 }
 
+// C [M, n] from its transpose, rows of it ld apart.
+PLM_INLINE void turn(const float* from, int64_t ld, int64_t M, int64_t n, float* C, int64_t ldc) {
+  for (int64_t i = 0; i < M; i += 8)
+    for (int64_t j = 0; j < n; j += 8) {
+      if (i + 8 <= M && j + 8 <= n) {
+        v8 r[8];
+#pragma GCC unroll 8
+        for (int q = 0; q < 8; ++q) __builtin_memcpy(&r[q], from + (j + q) * ld + i, sizeof r[q]);
+        transpose8(r);
+#pragma GCC unroll 8
+        for (int q = 0; q < 8; ++q) __builtin_memcpy(C + (i + q) * ldc + j, &r[q], sizeof r[q]);
+      } else {
+        for (int64_t p = i; p < min_of(i + 8, M); ++p)
+          for (int64_t q = j; q < min_of(j + 8, n); ++q) C[p * ldc + q] = from[q * ld + p];
+      }
+    }
+}
+// With few rows of A, packing B costs more than it brings: C^T = B A^T, rows of B as they lie against packed A, and turned. An element's
+// sum keeps its order.
+template <class F>
+PLM_INLINE void gemm_turned(const KernelArgs& args, char* shared, int64_t M, int64_t N, int64_t K, const Operand<float>& A,
+                            const Operand<float>& B, float* C, int64_t ldc, F epilogue) {
+  const float* packed = pack_strip(A, 0, M, K, reinterpret_cast<float*>(shared));
+  const int64_t ld = ceil_div(M, kNR) * kNR;
+  parallel_for(ceil_div(N, kGemmColumns), [&](int64_t t, int worker) {
+    const int64_t j = t * kGemmColumns, n = min_of(kGemmColumns, N - j);
+    float *space = args.worker_as<float>(worker), *turned = space + kPackedA + kPackedB;
+    own_tile(j, n, 0, M, K, B, A, packed, turned, ld, space);
+    turn(turned, ld, M, n, C + j, ldc);
+    epilogue(0, j, M, n);
+  });
+}
+
 // The whole product; epilogue(i, j, rows, columns) runs after the tile at row i, column j. B is packed by `packed`, or here into
-// `shared` (gemm_shared(N, K) bytes), a strip of columns at a time.
+// `shared` (gemm_shared(N, K) bytes), a strip of columns at a time; or A is, into gemm_shared(M, K) bytes.
 template <class T, class TB, class F>
 PLM_INLINE void gemm(const KernelArgs& args, char* shared, int64_t M, int64_t N, int64_t K, const Operand<T>& A, const Operand<TB>& B,
                      const float* packed, T* C, int64_t ldc, F epilogue) {
   if (M == 0 || N == 0) return;
+  if constexpr (std::is_same_v<T, float> && kOwnEngine<T, TB> && std::is_same_v<T, TB>)
+    if (!packed && A.k_contiguous && B.k_contiguous && K > 0 && gemm_turns(M, K))
+      return gemm_turned(args, shared, M, N, K, A, B, C, ldc, epilogue);
   const bool pack_here = kOwnEngine<T, TB> && !packed && K > 0 && M > kGemmRows;  // fewer rows: each worker packs its own columns
   const int64_t strip = pack_here ? gemm_strip(N, K) : N;
   for (int64_t n0 = 0; n0 < N; n0 += strip) {

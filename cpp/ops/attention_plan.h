@@ -36,7 +36,7 @@ constexpr int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
 constexpr int64_t kRowPad = 12, kColumnPad = 32;
 
 // Few queries: keys are read once in the order of memory, all heads of a key together.
-constexpr int64_t kDecodeQueries = 1, kDecodeKeys = 128;  // keys of a task
+constexpr int64_t kDecodeQueries = 1, kDecodeKeys = 64;  // keys of a task
 constexpr bool decodes(int64_t T, bool ragged, bool weights, double dropout) {
   return T <= kDecodeQueries && !ragged && !weights && dropout <= 0;
 }

@@ -1,5 +1,5 @@
-// Packed copies of weights, kept between calls. Inference multiplies by the same weights again and again, and packing them anew is a sixth
-// of a product with 128 rows. A copy lives in the storage of its weight until the values there change.
+// Packed copies of weights, kept between calls. Inference multiplies by the same weights again and again, and packing them anew is a tenth
+// of a product with 256 rows. A copy lives in the storage of its weight until the values there change.
 #pragma once
 
 #include "plmcore/tensor.h"
@@ -16,9 +16,8 @@ struct PackedCopy {
 void keep_packed(const Tensor& weight);
 // What pack_weight makes of the weight, made on first use; undefined where none is kept.
 Tensor kept_packed(const Tensor& weight);
-// Which products of this thread take packed copies. `usual`: those with more rows than the kernel for a few rows takes. `found`: of these,
-// no new copies are made, for what runs once. `all`: also those with a few rows, so that nothing reads the weights themselves any more.
-enum class Packing { usual, found, all };
+// Whether products of this thread make packed copies (`usual`), or take those that are there and make none (`found`).
+enum class Packing { usual, found };
 Packing packing();
 Packing set_packing(Packing p);  // -> what was set before
 void forget_packed(Storage& storage);  // its values are about to change

@@ -16,7 +16,7 @@ static bool needs_sum(Activation a) { return a == Activation::gelu || a == Activ
 // Whether the product is one of inference with enough rows to gain from a packed weight.
 static bool gains_from_packing(const Tensor& x, const Tensor& weight) {
   return !Tracer::current() && x.has_data() && x.dtype() == DType::float32 && x.rank() >= 1 && weight.rank() == 2 &&
-         x.shape().back() == weight.shape()[1] && (packing() == Packing::all || x.numel() > kGemmFewRows * x.shape().back().value());
+         x.shape().back() == weight.shape()[1] && x.numel() > kGemmFewRows * x.shape().back().value();
 }
 
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, Activation activation) {
@@ -56,7 +56,9 @@ static Tensors backward(const Grad& g) {
 }
 
 static Workspace workspace(const View* in, const View*, const Attrs&) {
-  return {.shared = gemm_shared(in[1].size[0], in[1].size[1]), .per_worker = kGemmWorkspace};
+  const int64_t M = in[0].rows(), N = in[1].size[0], K = in[1].size[1];
+  const size_t packed = std::max(gemm_shared(N, K), gemm_turns(M, K) ? gemm_shared(M, K) : 0);
+  return {.shared = packed, .per_worker = kGemmWorkspace};
 }
 
 static uint64_t reads_out(const Attrs& attrs) {

@@ -149,10 +149,11 @@ void bind_tensor(nb::module_& m) {
       .def("__reduce__", &reduce);
   m.def("keep_packed", &keep_packed, "weight"_a,
         "Lets linear keep a copy of this weight in the layout of its inner loop between calls without gradients, until its values change.");
-  nb::enum_<Packing>(m, "Packing").value("usual", Packing::usual).value("found", Packing::found).value("all", Packing::all);
+  nb::enum_<Packing>(m, "Packing").value("usual", Packing::usual).value("found", Packing::found);
   m.def("set_packing", &set_packing, "packing"_a,
-        "Which products of this thread take packed copies of weights: usual, those with many rows; found, of these none is made anew; all. "
-        "-> what was set before");
+        "Whether products of this thread make packed copies of weights (usual), or take those that are there and make none (found). -> "
+        "what was set "
+        "before");
   m.def("assign", &assign, "target"_a, "source"_a, "Copies the values of `source`, in any float dtype, into the memory of `target`.");
   bind_operators(c);
   bind_index(c);

@@ -33,5 +33,7 @@ spec = OpSpec(
         ),
         (dict(dense=(10, 4), rows=np.array([3]), values=(1, 5)), r"add_rows: the shapes must agree"),
     ],
+    bench=dict(dense=(8192, 768), rows=np.arange(0, 8192, 4), values=(2048, 768)),
+    torch=lambda t, dense, rows, values: dense.index_add(0, rows, values),
 )
 test_all = spec.tests()

@@ -17,5 +17,7 @@ spec = OpSpec(
         (dict(start=5, stop=3), r"arange: start must not be above stop, got 5 and 3"),
         (dict(start=0, stop=3, dtype="bool"), r"arange: not defined on bool", TypeError),
     ],
+    bench=dict(start=0, stop=1 << 22),
+    torch=lambda t, start, stop: t.arange(start, stop),
 )
 test_all = spec.tests()

@@ -19,6 +19,7 @@ spec = OpSpec(
         (dict(norm=(2,), max_norm=1.0), r"norm must be float32\[\], got float32\[2\]"),
         (dict(norm=(), max_norm=0.0), r"max_norm must be positive, got 0"),
     ],
+    bench=dict(norm=np.array(2.0), max_norm=1.0),
 )
 test_all = spec.tests()
 

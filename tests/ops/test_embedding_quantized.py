@@ -50,5 +50,6 @@ spec = OpSpec(
         (dict(weight=int8(4), ids=np.array([1]), scale=(4,)), r"weight must be \[V, C\], got int8\[4\]"),
         (dict(weight=int8(4, 3), ids=(2,), scale=(4,)), r"must be int64 or int32", TypeError),
     ],
+    bench=dict(weight=int8(5000, 768), ids=ids(4096), scale=(5000,)),
 )
 test_all = spec.tests()

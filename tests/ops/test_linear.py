@@ -36,6 +36,7 @@ spec = OpSpec(
         dict(x=(1, 37), weight=(101, 37), bias=(101,)),
         dict(x=(8, 65), weight=(33, 65)),
         dict(x=(3, 13, 17), weight=(19, 17), bias=(19,), activation="gelu"),
+        dict(x=(51, 389), weight=(101, 389), bias=(101,), activation="gelu"),  # few rows: the turned product
         dict(x=(385, 389), weight=(101, 389), bias=(101,), activation="gelu_tanh"),
         dict(x=(0, 5), weight=(4, 5), bias=(4,)),
         dict(x=(2, 0), weight=(4, 0), bias=(4,)),

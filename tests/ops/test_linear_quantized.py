@@ -85,6 +85,7 @@ spec = OpSpec(
             TypeError,
         ),
     ],
+    bench=dict(x=(128, 768), weight=int8(768, 768), scale=(768,)),
 )
 test_all = spec.tests()
 

@@ -13,5 +13,7 @@ spec = OpSpec(
     cases=[dict(a=bits(2, 8)), dict(a=bits(5, 8)), dict(a=bits(3, 769)), dict(a=bits(0, 8)), dict(a=bits(70001))],
     dims={"a": "B 8"},
     errors=[(dict(a=(2,)), r"logical_not: the input must be bool, got float32\[2\]", TypeError)],
+    bench=dict(a=bits(4096, 768)),
+    torch=lambda t, a: t.logical_not(a),
 )
 test_all = spec.tests()

@@ -25,5 +25,7 @@ spec = OpSpec(
             TypeError,
         )
     ],
+    bench=dict(a=bits(4096, 768), b=bits(4096, 768)),
+    torch=lambda t, a, b: t.logical_or(a, b),
 )
 test_all = spec.tests()

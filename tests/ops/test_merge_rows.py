@@ -36,5 +36,6 @@ spec = OpSpec(
     errors=[
         (dict(rows_a=rows(1), a=(2, 5), rows_b=rows(3), b=(1, 5), V=10), r"rows must be \[n\] and values \[n, ...\]")
     ],
+    bench=dict(rows_a=np.arange(0, 4096, 2), a=(2048, 768), rows_b=np.arange(0, 4096, 3), b=(1366, 768), V=4096),
 )
 test_all = spec.tests()

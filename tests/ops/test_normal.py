@@ -23,6 +23,8 @@ spec = OpSpec(
         (dict(shape=[2], mean=0.0, std=1.0, dtype="int32"), r"normal: needs a float dtype, got int32", TypeError),
     ],
     tol={"float64": 3e-6},  # made in float32, whatever the dtype
+    bench=dict(shape=[4096, 768], mean=0.0, std=1.0, dtype="float32"),
+    torch=lambda t, shape, mean, std, dtype: t.empty(shape).normal_(mean, std),
 )
 test_all = spec.tests()
 

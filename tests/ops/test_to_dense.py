@@ -27,6 +27,8 @@ spec = OpSpec(
             IndexError,
         )
     ],
+    bench=dict(rows=np.arange(0, 8192, 4), values=(2048, 768), V=8192),
+    torch=lambda t, rows, values, V: t.zeros(V, values.shape[1]).index_copy(0, rows, values),
 )
 test_all = spec.tests()
 

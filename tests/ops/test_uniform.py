@@ -22,6 +22,8 @@ spec = OpSpec(
         (dict(shape=[2], low=1.0, high=0.0, dtype="float32"), r"uniform: low must not exceed high, got 1 and 0"),
         (dict(shape=[2], low=0.0, high=1.0, dtype="int32"), r"uniform: needs a float dtype, got int32", TypeError),
     ],
+    bench=dict(shape=[4096, 768], low=0.0, high=1.0, dtype="float32"),
+    torch=lambda t, shape, low, high, dtype: t.empty(shape).uniform_(low, high),
 )
 test_all = spec.tests()
 

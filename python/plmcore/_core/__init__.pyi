@@ -255,11 +255,9 @@ class Packing(enum.Enum):
 
     found = 1
 
-    all = 2
-
 def set_packing(packing: Packing) -> Packing:
     """
-    Which products of this thread take packed copies of weights: usual, those with many rows; found, of these none is made anew; all. -> what was set before
+    Whether products of this thread make packed copies of weights (usual), or take those that are there and make none (found). -> what was set before
     """
 
 def assign(target: Tensor, source: Tensor) -> None:

@@ -134,8 +134,7 @@ def begin(lm, inputs: Any, attention_mask: Any = None, decoder_input_ids: Any = 
         rules.set_stop(lambda i, ids: any(s in decode(lm.tokenizer, ids[len(prompts[i]) :]) for s in stops))
     search = Search([p.tolist() for p in prompts], rules)
     with no_grad(), evaluating(model):
-        width = max(settings.num_beams, settings.num_return_sequences)
-        steps = steps_of(model, prompts, sources, width, rules.max_new_tokens)
+        steps = steps_of(model, prompts, sources, rules.max_new_tokens)
         return Run(lm, settings, given, prompts, search, steps)
 
 

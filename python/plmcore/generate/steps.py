@@ -15,18 +15,14 @@ from plmcore.models import causal, seq2seq, stacks, xlnet
 from plmcore.models.cache import Cache
 
 WORTH_TRIMMING = 40 << 20  # bytes
-FEW_ROWS = 8  # up to here products read weights as they are, beyond they want packed copies of them
 
 
-class packing:
-    """Weights stay in memory once, either packed or as they are. What runs once, over a prompt or a source, makes no packed copies (`found`): that
-    costs a few percent of it. Steps of a few rows need none. Steps of more rows read nothing but copies (`all`)."""
-
-    def __init__(self, how: Packing):
-        self.how = how
+class unpacked:
+    """Weights stay in memory once, as they are: no packed copies are made of them. Steps have few rows and gain nothing from copies; what runs
+    once, over a prompt or a source, loses a few percent."""
 
     def __enter__(self) -> None:
-        self.before = _core.set_packing(self.how)
+        self.before = _core.set_packing(Packing.found)
 
     def __exit__(self, *_) -> None:
         _core.set_packing(self.before)
@@ -42,17 +38,16 @@ def trim() -> None:
 class Steps:
     """`start` gives the logits [B, V] that follow the prompts, `step` those [L, n, V] after the tokens of a search.
 
-    width: n, the sequences of each prompt; limit: the most new tokens.
+    limit: the most new tokens.
     """
 
-    def __init__(self, model: nn.Module, prompts: Sequence[np.ndarray], width: int, limit: int):
+    def __init__(self, model: nn.Module, prompts: Sequence[np.ndarray], limit: int):
         self.model, self.prompts = model, prompts
         self.lengths = np.array([len(p) for p in prompts])
-        self.cache = Cache(self.lengths, limit, width)
-        self.packing = Packing.found if len(prompts) * width <= FEW_ROWS else Packing.all
+        self.cache = Cache(self.lengths, limit)
 
     def __call__(self, search) -> Tensor:
-        with packing(self.packing):
+        with unpacked():
             if search.tokens is None:
                 logits = self.start()
                 trim()
@@ -89,12 +84,10 @@ class StacksCausalSteps(Steps):
 class Seq2SeqSteps(Steps):
     """The prompts are the decoder's; sources the encoder's."""
 
-    def __init__(
-        self, model: nn.Module, prompts: Sequence[np.ndarray], width: int, limit: int, sources: Sequence[np.ndarray]
-    ):
-        super().__init__(model, prompts, width, limit)
+    def __init__(self, model: nn.Module, prompts: Sequence[np.ndarray], limit: int, sources: Sequence[np.ndarray]):
+        super().__init__(model, prompts, limit)
         ids, mask = padded(sources)
-        with packing(Packing.found):
+        with unpacked():
             self.encoded = model.body.encode(Tensor(ids), None if mask.all() else Tensor(mask))
 
     def run(self, ids, mask=None, reads=()):
@@ -109,8 +102,8 @@ class XLNetSteps(Steps):
     looks both ways they change with what follows them. Their past is the memory of earlier runs. Prompts of different lengths run apart.
     """
 
-    def __init__(self, model: nn.Module, prompts: Sequence[np.ndarray], width: int, limit: int):
-        super().__init__(model, prompts, width, limit)
+    def __init__(self, model: nn.Module, prompts: Sequence[np.ndarray], limit: int):
+        super().__init__(model, prompts, limit)
         self.groups = [  # which prompts; their ids [B n, T]; memories [P, B n, C] by layer, or None
             [np.flatnonzero(self.lengths == T), None, None] for T in np.unique(self.lengths)
         ]
@@ -122,7 +115,8 @@ class XLNetSteps(Steps):
         else:
             self.advance(search.live.numpy(), search.parents.numpy(), search.tokens.numpy())
         B = sum(len(places) for places, _, _ in self.groups)
-        found = [self.predict(group) for group in self.groups]  # [b n, V]
+        with unpacked():
+            found = [self.predict(group) for group in self.groups]  # [b n, V]
         order = np.argsort(np.concatenate([places for places, _, _ in self.groups]))
         rows = ops.concat(found, 0) if len(found) > 1 else found[0]
         rows = ops.reshape(rows, (B, rows.shape[0] // B, rows.shape[1]))
@@ -164,16 +158,16 @@ def has_encoder(model: nn.Module) -> bool:
 
 
 def steps_of(
-    model: nn.Module, prompts: Sequence[np.ndarray], sources: Sequence[np.ndarray] | None, width: int, limit: int
+    model: nn.Module, prompts: Sequence[np.ndarray], sources: Sequence[np.ndarray] | None, limit: int
 ) -> Steps:
     if has_encoder(model):
-        return Seq2SeqSteps(model, prompts, width, limit, sources)
+        return Seq2SeqSteps(model, prompts, limit, sources)
     kinds = (
         (causal.CausalLM, CausalSteps), (stacks.StacksCausalLM, StacksCausalSteps), (xlnet.XLNetCausalLM, XLNetSteps)
     )  # fmt: skip
     for kind, steps in kinds:
         if isinstance(model, kind):
-            return steps(model, prompts, width, limit)
+            return steps(model, prompts, limit)
     raise ArgumentError(
         f"{type(model).__name__} makes no text: load a directory with head='causal-lm' or head='seq2seq-lm'"
     )

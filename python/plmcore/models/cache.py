@@ -38,12 +38,11 @@ class Step(Whole):
 class Cache:
     """lengths: of the prompts, which begin at position 0 and are padded on the right.  int [B]
 
-    limit: the most tokens that are made for each sequence, where that is known; the last of them is not run. expected: sequences of each prompt, for
-    which there is room from the start.
+    limit: the most tokens that are made for each sequence, where that is known; the last of them is not run.
     """
 
-    def __init__(self, lengths: Sequence[int], limit: int | None = None, expected: int = 1):
-        self.lengths, self.limit, self.expected = np.asarray(lengths, np.int64), limit, expected
+    def __init__(self, lengths: Sequence[int], limit: int | None = None):
+        self.lengths, self.limit = np.asarray(lengths, np.int64), limit
         self.width, self.made = 1, -1  # sequences of each prompt; tokens added to each, -1: the prompts have not run
         self.slots: dict[tuple[int, int], Slots] = {}  # by (band, stride) of the layers
         self.source: Any = None  # of a decoder with an encoder: models.seq2seq.Source
@@ -84,7 +83,7 @@ class Cache:
         if reach not in self.slots:
             self.slots[reach] = Slots(self.lengths, layout.T, *reach)
             if not attn.band:  # else the next run frees slots first
-                self.slots[reach].grow(self.expected, self.runs())
+                self.slots[reach].grow(1, self.runs())
         rows = qkv.shape[:-1]
         qkv = ops.reshape(qkv, (*rows, 3, attn.heads, attn.depth))
         kv = ops.split(qkv, (1, 2), len(rows))[1]
