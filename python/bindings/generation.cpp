@@ -3,6 +3,7 @@
 #include <nanobind/stl/optional.h>
 
 #include "bindings/bindings.h"
+#include "plmcore/generate.h"
 
 namespace plmcore::bindings {
 

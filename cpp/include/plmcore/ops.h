@@ -157,9 +157,6 @@ Tensors beam_step(const Tensor& logits, const Tensor& scores, Dim n);
 Tensor gather_beams(const Tensor& x, const Tensor& beams);           // x [B, K, ...], beams [B, n] -> [B, n, ...]
 // Writes rows [B, T, ...] into cache [B, P, ...] at `position`, in place.
 void cache_append(const Tensor& cache, const Tensor& rows, Dim position);
-// A step of decoding: the keys and values of n tokens for each of B prompts go to the slots of a cache [B, P, 2, H, D] from `position` on, and
-// the tokens look at the cache.   qkv [B, n, 3 H D] -> [B, n, H D]
-Tensor attend_cached(const Tensor& qkv, const Tensor& cache, Dim position, const AttentionOptions& options = {});
 
 // ---- optimisers, in place ----
 struct StepOptions {
