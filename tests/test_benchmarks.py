@@ -15,7 +15,13 @@ contest, cases, table = (importlib.import_module(name) for name in ("contest", "
 ops_cases, ops_table = (importlib.import_module(f"ops.{name}") for name in ("cases", "table"))
 train_table, train_cases = (importlib.import_module(f"train.{name}") for name in ("table", "cases"))
 corpus_table, objectives_table = (importlib.import_module(f"{name}.table") for name in ("corpus", "objectives"))
-sys.path.remove(str(BENCHMARKS))
+others = {name: sys.modules.pop(name) for name in list(sys.modules) if name.split(".")[0] == "generate"}  # of the tests
+generate_table, generate_cases = (importlib.import_module(f"generate.{name}") for name in ("table", "cases"))
+generate_main, generate_write = (importlib.import_module(f"generate.{name}") for name in ("__main__", "write"))
+for name in [name for name in sys.modules if name.split(".")[0] == "generate"]:
+    del sys.modules[name]
+sys.modules |= others
+sys.path[:] = [p for p in sys.path if p != str(BENCHMARKS)]
 
 
 def forward(targets=((cases.FASTEST, 1.25),), **times):
@@ -203,6 +209,91 @@ def test_errors_of_logits_are_relative():
     exact = np.array([[3.0, 4.0], [0.0, 0.0]])
     said = errors.line("int8", exact, exact + np.array([[0.0, 0.0], [0.0, 0.05]]))
     assert said.split() == ["int8", "error", "1.0000", "%", "same", "choice", "50.00", "%"]
+
+
+GPT2 = "GPT-2 124M, batch 1, prompt 32 + 128"
+
+
+def generation(threads=2, case=GPT2, **seconds):
+    """A result: seconds for 128 tokens by library; 1e9 bytes/s are 2.009 steps of GPT-2."""
+    result = {"case": case, "threads": threads, "times": {name: [s] for name, s in seconds.items()}, "same": {}}
+    return result | {"memory": dict.fromkeys(seconds, 500e6), "bandwidth": 40e9, "errors": {}}
+
+
+def test_generation_is_held_to_the_fastest_peer_on_as_many_threads_and_at_its_best():
+    two = generation(plmcore=2.0, transformers=8.0, ctranslate2=4.0)
+    one = generation(1, plmcore=4.0, transformers=9.0, ctranslate2=3.2)
+    columns = dict(zip(generate_table.HEAD, generate_table.cells(two, [two, one])))
+    assert columns["plmcore, tokens/s"] == "64.0" and columns["ctranslate2"] == "32.0" and columns["llama.cpp"] == ""
+    assert columns["ratio, same threads"] == "2.00 met" and columns["each at its best"] == "1.60 met"
+    columns = dict(zip(generate_table.HEAD, generate_table.cells(one, [two, one])))
+    assert columns["ratio, same threads"] == "0.80 missed" and columns["each at its best"] == "1.60 met"
+    assert columns["read bandwidth"] == "40% of 40.0 GB/s missed" and columns["peak memory, MB"].endswith(" met")
+    lonely = generation(plmcore=2.0)
+    alone = dict(zip(generate_table.HEAD, generate_table.cells(lonely, [lonely])))
+    assert alone["ratio, same threads"] == alone["each at its best"] == "" and "m" not in alone["peak memory, MB"]
+
+
+def test_memory_and_errors_of_int8_are_marked():
+    result = generation(case=f"{GPT2}, int8", **{"plmcore": 1.0, "ctranslate2": 3.0, "llama.cpp": 2.0})
+    result["memory"]["plmcore"] = 501e6
+    result["errors"] = {"plmcore": 0.02, "ctranslate2": 0.03, "llama.cpp": 0.01}
+    columns = dict(zip(generate_table.HEAD, generate_table.cells(result, [result])))
+    assert columns["peak memory, MB"] == "501 / 500 / 500 missed"
+    assert columns["error of int8"] == "0.02 / 0.03 / 0.01 missed"
+    assert columns["ratio, same threads"] == "2.00 met" and columns["read bandwidth"] == "40% of 40.0 GB/s"
+
+
+def test_partial_runs_of_generation_are_merged(tmp_path):
+    first = {"machine": "a machine", "results": [generation(1, plmcore=2.0), generation(2, plmcore=3.0)]}
+    second = {"machine": "a machine", "results": [generation(2, plmcore=1.0)]}
+    third = {"machine": "a machine", "results": [], "overhead": {"calls": 3e-4, "step": 2e-2}}
+    run = generate_table.merged([first, second, third])
+    assert [(r["threads"], r["times"]["plmcore"]) for r in run["results"]] == [(2, [1.0]), (1, [2.0])]
+    text = generate_table.markdown(run)
+    rows = [line for line in text.splitlines() if line.startswith("|")]
+    assert text.startswith("a machine\n") and len(rows) == 4 and len({row.count("|") for row in rows}) == 1
+    assert "0.300 ms outside of kernels, 1.5% met" in text
+    readme = (BENCHMARKS / "README.md").read_text()
+    assert generate_table.BEGIN in readme and generate_table.END in readme
+
+
+def test_peers_that_are_far_behind_are_timed_once():
+    class Side:
+        def __init__(self, seconds):
+            self.seconds = seconds
+
+        def ask(self, *command):
+            return self.seconds
+
+    sides = {"plmcore": Side(5.0), "a": Side(2.0), "b": Side(3.9), "c": Side(4.1)}
+    times = generate_main.timed(sides, 3, 0.0)
+    assert {name: len(t) for name, t in times.items()} == {"plmcore": 3, "a": 3, "b": 3, "c": 1}
+    assert generate_main.far_behind(times) == {"c"} and not generate_main.far_behind({"plmcore": [1.0]})
+
+
+def test_every_case_of_generation_has_a_target():
+    names = list(generate_cases.CASES)
+    assert len(names) == 14 and sum(name.endswith("int8") for name in names) == 7
+    assert all(case.target >= 1.1 for case in generate_cases.CASES.values())
+    peers = {name: case.peers for name, case in generate_cases.CASES.items()}
+    assert peers[GPT2] == ("transformers", "ctranslate2", "llama.cpp")
+    assert peers[f"{GPT2}, int8"] == ("ctranslate2", "llama.cpp")
+    assert peers["T5-small, beam 4, batch 8, 128 -> 64, int8"] == ("ctranslate2",)
+
+
+def test_names_of_llama_cpp():
+    names = (
+        "wte.weight",
+        "h.11.attn.c_attn.bias",
+        "h.0.mlp.c_proj.weight",
+        "ln_f.bias",
+        "h.0.attn.bias",
+        "lm_head.weight",
+    )
+    assert [generate_write.llama_name(n) for n in names] == [
+        "token_embd.weight", "blk.11.attn_qkv.bias", "blk.0.ffn_down.weight", "output_norm.bias", None, None,
+    ]  # fmt: skip
 
 
 def op(**changes):

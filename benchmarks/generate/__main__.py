@@ -1,13 +1,14 @@
-"""Generation beside transformers and CTranslate2 on the CPU, with random weights, in float32 and with int8 weights.
+"""Generation beside transformers, CTranslate2 and llama.cpp on the CPU, with random weights, in float32 and with int8 weights.
 
     python benchmarks/generate --threads 2 1 --json generate.json
-    python benchmarks/generate --only GPT-2 --threads 2
-    python benchmarks/generate --from generate.json --write
-    python benchmarks/generate --overhead            # what a step of GPT-2 costs outside of its kernels
+    python benchmarks/generate --only GPT-2 --threads 2 --json gpt2.json
+    python benchmarks/generate --overhead --json overhead.json     # what a step of GPT-2 costs outside of its kernels
+    python benchmarks/generate --from gpt2.json others.json overhead.json --write
 
-Each library runs in a process of its own, in alternating rounds with a pause; the ids are compared first. A peer's time is that of
-its best thread count among those that ran. Of GPT-2 with batch 1 the share of the read bandwidth is shown too, which is measured in the same run. With int8 weights ids differ, and what counts is the error of each
-library: the root mean square of the difference to plmcore in float32 on the same weights, over the log-probabilities of a fixed text (of BERT: over its states).
+Each library runs in a process of its own, in alternating rounds with a pause; the ids are compared first. A peer that takes twice as long as the fastest
+one is timed once, and not with other thread counts. Ratios are to the fastest peer on as many threads, and of the best of both over the thread counts that ran. Of GPT-2 with batch 1 the share of the read bandwidth is shown too, which is measured in the same run. With
+int8 weights (llama.cpp: Q8_0) ids differ, and what counts is the error of each library: the root mean square of the difference to plmcore in float32 on the same weights, over
+the log-probabilities of a fixed text (of BERT: over its states).
 """
 
 from __future__ import annotations
@@ -17,10 +18,10 @@ import contextlib
 import importlib.util
 import json
 import os
-import statistics
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
@@ -28,14 +29,13 @@ import contest
 import numpy as np
 import plmcore
 
-from generate import overhead
+from generate import overhead, table
 from generate.cases import CASES, PACKAGES, Case
 
 HERE = Path(__file__).resolve().parent
 WORKER = HERE / "worker.py"
 README = HERE.parent / "README.md"
-GPT2_BYTES = 4 * 124_439_808
-BEGIN, END = "<!-- benchmarks/generate: begin -->", "<!-- benchmarks/generate: end -->"
+SLOW = 2.0  # a peer that takes this many times as long as the fastest one is not timed again
 
 
 def write_model(case: Case, base: Path, layers: int, peers: list[str]) -> Path:
@@ -50,6 +50,32 @@ def write_model(case: Case, base: Path, layers: int, peers: list[str]) -> Path:
     return folder
 
 
+def timed(sides: dict, rounds: int, pause: float) -> dict[str, list[float]]:
+    """Seconds by library and round; after the first one without peers that are far from the fastest."""
+    ask = lambda name: sides[name].ask("time", 0.0)
+    times = contest.alternate(list(sides), 1, pause, ask)
+    left = [name for name in times if name not in far_behind(times)]
+    for name, more in contest.alternate(left, rounds - 1, pause, ask).items():
+        times[name] += more
+    return times
+
+
+def far_behind(times: dict[str, list[float]]) -> set[str]:
+    """Peers that the first round shows to be no match for the fastest one."""
+    first = {name: t[0] for name, t in times.items() if name != "plmcore"}
+    return {name for name, t in first.items() if t > SLOW * min(first.values())}
+
+
+def exact_scores(case: Case, folder: Path, threads: int) -> np.ndarray:
+    """Of plmcore in float32; kept beside the model."""
+    path = folder / f"{case.name.replace('/', ' ')}.npy"
+    if not path.exists():
+        with contest.field(WORKER, ["plmcore"], threads) as exact:
+            exact["plmcore"].ask("load", case.name, folder, "float32")
+            np.save(path, exact["plmcore"].ask("scores"))
+    return np.load(path)
+
+
 def run_case(case: Case, folder: Path, peers: list[str], threads: int, args) -> dict:
     with contest.field(WORKER, ["plmcore", *peers], threads) as sides:
         outputs = {}
@@ -57,17 +83,13 @@ def run_case(case: Case, folder: Path, peers: list[str], threads: int, args) -> 
             side.ask("load", case.name, folder)
             outputs[name] = side.ask("outputs")
         same = {p: float((outputs[p] == outputs["plmcore"]).mean()) for p in peers} if case.weights == "float32" else {}
-        times = contest.alternate(
-            list(sides), args.rounds or case.rounds, args.pause, lambda name: sides[name].ask("time", 0.0)
-        )
+        times = timed(sides, args.rounds or case.rounds, args.pause)
         memory = {name: side.ask("memory") for name, side in sides.items()}
         bandwidth = sides["plmcore"].ask("bandwidth")
         scores = {name: side.ask("scores") for name, side in sides.items()} if case.weights != "float32" else {}
     errors = {}
     if scores:
-        with contest.field(WORKER, ["plmcore"], threads) as exact:
-            exact["plmcore"].ask("load", case.name, folder, "float32")
-            truth = exact["plmcore"].ask("scores")
+        truth = exact_scores(case, folder, threads)
         errors = {name: float(np.sqrt(np.mean((found - truth) ** 2))) for name, found in scores.items()}
     return {
         "errors": errors,
@@ -80,63 +102,18 @@ def run_case(case: Case, folder: Path, peers: list[str], threads: int, args) -> 
     }
 
 
-def rows(results: list[dict]) -> list[list[str]]:
-    """A line for each case and thread count."""
-    lines = []
-    for r in results:
-        case = CASES[r["case"]]
-        speed = {name: case.tokens / statistics.median(times) for name, times in r["times"].items()}
-        peers = [n for n in speed if n != "plmcore"]
-        best = {  # of all thread counts
-            p: max(
-                case.tokens / statistics.median(o["times"][p])
-                for o in results
-                if o["case"] == case.name and p in o["times"]
-            )
-            for p in peers
-        }
-        ratio = speed["plmcore"] / max(best.values()) if best else float("nan")
-        share = ""
-        if case.size == "gpt2" and case.batch == 1 and case.new > 1:
-            read = GPT2_BYTES / (1 if case.weights == "float32" else 4)
-            share = f"{speed['plmcore'] * read / r['bandwidth']:.0%} of {r['bandwidth'] / 1e9:.1f} GB/s"
-        lines.append(
-            [
-                case.name, str(r["threads"]), f"{speed['plmcore']:.1f}",
-                *(f"{speed[p]:.1f}" if p in speed else "" for p in PACKAGES),
-                f"{ratio:.2f}", f"{case.target:.1f}{'' if ratio >= case.target else ' missed'}", share,
-                " / ".join(f"{r['memory'][n] / 1e6:.0f}" for n in r["memory"]),
-                " / ".join(f"{x:.0%}" for x in r["same"].values()),
-                " / ".join(f"{x:.2g}" for x in r.get("errors", {}).values()),
-            ]
-        )  # fmt: skip
-    return lines
-
-
-HEADER = [
-    "case",
-    "threads",
-    "plmcore, tokens/s",
-    *PACKAGES,
-    "to the fastest peer at its best",
-    "target",
-    "bandwidth",
-    "peak memory, MB",
-    "same ids",
-    "error of int8",
-]
-
-
-def markdown(run: dict) -> str:
-    lines = [HEADER, ["---"] * len(HEADER), *rows(run["results"])]
-    return run["machine"] + "\n\n" + "\n".join(f"| {' | '.join(line)} |" for line in lines)
+def machine() -> str:
+    return contest.machine_line(("plmcore", "torch", "transformers", "ctranslate2", "llama-cpp-python"))
 
 
 def measure(args) -> dict:
     present = [p for p, needs in PACKAGES.items() if all(importlib.util.find_spec(m) for m in needs)]
     if "transformers" not in present:
         raise SystemExit("the models are written by transformers: there is nothing to run without it")
-    run = {"machine": contest.machine_line(("plmcore", "torch", "transformers", "ctranslate2")), "results": []}
+    for p in args.peers or PACKAGES:
+        if p not in present:
+            print(f"{p}: left out, it needs pip install {' '.join(PACKAGES[p].values())}", file=sys.stderr)
+    run = {"machine": machine(), "results": []}
     os.environ |= {"HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false"}
     peers = [p for p in present if p in (args.peers or PACKAGES)]
     place = contextlib.nullcontext(args.folder) if args.folder else tempfile.TemporaryDirectory()
@@ -148,10 +125,14 @@ def measure(args) -> dict:
                 if case.weights == "int8" and not hasattr(plmcore, "quantize"):
                     print(f"{case.name}: left out, this plmcore has no quantize", file=sys.stderr)
                     continue
-                beside = [p for p in peers if p in case.peers]
+                slow = {p for r in run["results"] if r["case"] == case.name for p in far_behind(r["times"])}
+                slow -= {table.MEMORY_PEER}  # its memory counts with every thread count
+                beside = [p for p in peers if p in case.peers and p not in slow]
                 at = write_model(case, Path(folder), args.layers, beside)
+                start = time.perf_counter()
                 run["results"].append(run_case(case, at, beside, threads, args))
-                print(*rows(run["results"])[-1], sep="  ", flush=True)
+                took = f"({time.perf_counter() - start:.0f} s)"
+                print(*table.cells(run["results"][-1], run["results"]), took, sep="  ", flush=True)
                 if args.json:
                     Path(args.json).write_text(json.dumps(run, indent=1))
     return run
@@ -171,17 +152,25 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, help="keep the models here instead of in a temporary folder")
     parser.add_argument("--json", help="write the results here, after each case")
     parser.add_argument("--write", action="store_true", help="write the table to benchmarks/README.md")
-    parser.add_argument("--from", dest="earlier", metavar="JSON", help="show earlier results, run nothing")
+    parser.add_argument(
+        "--from", dest="earlier", metavar="JSON", nargs="+", type=Path, help="show earlier results as one, run nothing"
+    )
     parser.add_argument("--layers", type=int, default=0, help=argparse.SUPPRESS)  # to try the benchmark itself
     parser.add_argument("--overhead", action="store_true", help="measure that alone, on one thread")
     args = parser.parse_args()
-    if args.overhead:
-        print(overhead.measure())
+    if args.earlier:
+        run = table.merged([json.loads(path.read_text()) for path in args.earlier])
+    elif args.overhead:
+        run = {"machine": machine(), "results": [], "overhead": overhead.measure()}
+        print(table.overhead_line(run["overhead"]))
+        if args.json:
+            Path(args.json).write_text(json.dumps(run, indent=1))
         return
-    run = json.loads(Path(args.earlier).read_text()) if args.earlier else measure(args)
-    print(f"\n{markdown(run)}")
+    else:
+        run = measure(args)
+    print(f"\n{table.markdown(run)}")
     if args.write:
-        contest.write_between(README, BEGIN, END, markdown(run))
+        contest.write_between(README, table.BEGIN, table.END, table.markdown(run))
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ import numpy as np
 PACKAGES = {
     "transformers": {"torch": "torch==2.13.0", "transformers": "transformers"},
     "ctranslate2": {"ctranslate2": "ctranslate2"},
+    "llama.cpp": {"llama_cpp": "llama-cpp-python", "gguf": "gguf"},  # builds from source
 }
 ARCHITECTURES = {
     "gpt2": "GPT2LMHeadModel",
@@ -17,7 +18,8 @@ ARCHITECTURES = {
     "bart-base": "BartForConditionalGeneration",
     "bert-base": "BertModel",
 }
-INT8_PEERS = ("ctranslate2",)  # transformers has no int8 of its own on the CPU
+INT8_PEERS = ("ctranslate2", "llama.cpp")  # transformers has no int8 of its own on the CPU
+LLAMA_SIZES = ("gpt2",)
 SIZES = {
     "gpt2": {},
     "t5-small": dict(vocab_size=32128, d_model=512, d_kv=64, d_ff=2048, num_layers=6, num_heads=8, decoder_start_token_id=0),
@@ -60,7 +62,8 @@ class Case:
 
     @property
     def peers(self) -> tuple[str, ...]:
-        return tuple(PACKAGES) if self.weights == "float32" else INT8_PEERS
+        those = tuple(PACKAGES) if self.weights == "float32" else INT8_PEERS
+        return tuple(p for p in those if p != "llama.cpp" or self.size in LLAMA_SIZES)
 
 
 def with_int8(cases: Sequence[Case], targets: dict[str, float]) -> Iterator[Case]:
@@ -73,11 +76,11 @@ def with_int8(cases: Sequence[Case], targets: dict[str, float]) -> Iterator[Case
 
 FLOAT32 = (
     Case("GPT-2 124M, batch 1, prompt 32 + 128", "gpt2", 1, 32, 128, 1, 1.5),
-    Case("GPT-2 124M, batch 8, prompt 32 + 128", "gpt2", 8, 32, 128, 1, 1.3),
+    Case("GPT-2 124M, batch 8, prompt 32 + 128", "gpt2", 8, 32, 128, 1, 1.3, rounds=2),
     Case("T5-small, beam 4, batch 1, 128 -> 64", "t5-small", 1, 128, 64, 4, 1.5),
-    Case("T5-small, beam 4, batch 8, 128 -> 64", "t5-small", 8, 128, 64, 4, 1.5),
+    Case("T5-small, beam 4, batch 8, 128 -> 64", "t5-small", 8, 128, 64, 4, 1.5, rounds=2),
     Case("BART-base, beam 4, batch 1, 128 -> 64", "bart-base", 1, 128, 64, 4, 1.5),
-    Case("BART-base, beam 4, batch 8, 128 -> 64", "bart-base", 8, 128, 64, 4, 1.5),
+    Case("BART-base, beam 4, batch 8, 128 -> 64", "bart-base", 8, 128, 64, 4, 1.5, rounds=2),
     Case("GPT-2 124M, first token after 1,023", "gpt2", 1, 1023, 1, 1, 1.1, rounds=5),
 )
 INT8 = {

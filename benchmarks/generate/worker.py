@@ -110,11 +110,70 @@ class CTranslate2:
         return np.array(scored.log_probs)[: len(target)]  # an end token follows
 
 
+class LlamaCpp:
+    """Greedy decoding by llama.cpp's own functions: all sequences of a batch in one call for each token."""
+
+    def __init__(self, threads: int):
+        import llama_cpp
+
+        self.lib, self.threads = llama_cpp, threads
+        self.silent = llama_cpp.llama_log_callback(lambda level, text, data: None)
+        llama_cpp.llama_log_set(self.silent, None)
+
+    def load(self, case: Case, folder: Path):
+        lib, longest = self.lib, case.prompt + case.new
+        kind = "F32" if case.weights == "float32" else "Q8_0"
+        path = folder / "llama.cpp" / "model" / f"{kind}.gguf"
+        self.model = lib.llama_model_load_from_file(str(path).encode(), lib.llama_model_default_params())
+        params = lib.llama_context_default_params()
+        params.n_ctx, params.n_seq_max = case.batch * longest, case.batch
+        params.n_batch = params.n_ubatch = max(case.batch * case.prompt, len(case.probe()[0]))
+        params.n_threads = params.n_threads_batch = self.threads
+        self.context = lib.llama_init_from_model(self.model, params)
+        if not self.context:
+            raise RuntimeError(f"llama.cpp cannot run '{path}'")
+        self.vocabulary = lib.llama_vocab_n_tokens(lib.llama_model_get_vocab(self.model))
+        self.batch = lib.llama_batch_init(params.n_batch, 0, 1)
+        return lambda: self.generate(case.ids(), case.new)
+
+    def decode(self, ids: np.ndarray, first: int, wanted: str) -> np.ndarray:
+        """Runs ids [B, T] at the positions from `first` on.  -> logits [B, V] after the last ones, or [B T, V]"""
+        lib, b, (B, T) = self.lib, self.batch, ids.shape
+        b.n_tokens = B * T
+        for i in range(B):
+            for t in range(T):
+                k = i * T + t
+                b.token[k], b.pos[k], b.n_seq_id[k], b.seq_id[k][0] = int(ids[i, t]), first + t, 1, i
+                b.logits[k] = wanted == "all" or t == T - 1
+        if status := lib.llama_decode(self.context, b):
+            raise RuntimeError(f"llama_decode: {status}")
+        rows = range(B * T) if wanted == "all" else range(T - 1, B * T, T)
+        found = [lib.llama_get_logits_ith(self.context, k) for k in rows]
+        return np.stack([np.ctypeslib.as_array(p, (self.vocabulary,)) for p in found])
+
+    def clear(self) -> None:
+        self.lib.llama_memory_clear(self.lib.llama_get_memory(self.context), True)
+
+    def generate(self, prompts: np.ndarray, new: int) -> np.ndarray:
+        self.clear()
+        tokens = [self.decode(prompts, 0, "last").argmax(1)]
+        for k in range(new - 1):
+            tokens.append(self.decode(tokens[-1][:, None], prompts.shape[1] + k, "last").argmax(1))
+        return np.stack(tokens, 1)
+
+    def scores(self, case: Case) -> np.ndarray:
+        self.clear()
+        source, _ = case.probe()
+        logits = self.decode(source[None], 0, "all")[:-1].astype(np.float64)
+        logits -= logits.max(1, keepdims=True)
+        return logits[np.arange(len(logits)), source[1:]] - np.log(np.exp(logits).sum(1))
+
+
 def has_encoder(case: Case) -> bool:
     return case.size in ("t5-small", "bart-base")
 
 
-LIBRARIES = {"plmcore": Plmcore, "transformers": Transformers, "ctranslate2": CTranslate2}
+LIBRARIES = {"plmcore": Plmcore, "transformers": Transformers, "ctranslate2": CTranslate2, "llama.cpp": LlamaCpp}
 
 
 class Worker:

@@ -191,6 +191,27 @@ def test_it_can_be_interrupted():
     assert lm.generate([[3, 4]], max_new_tokens=3).shape == (1, 5)
 
 
+@pytest.mark.parametrize("options", [dict(), dict(num_beams=3), dict(do_sample=True)])
+def test_ctrl_c_ends_it_within_a_step(options, monkeypatch):
+    lm, begun, real = model("gpt2"), [], Steps.step
+
+    def step(self, tokens):
+        begun.append(tokens)
+        if len(begun) == 4:
+            signal.raise_signal(signal.SIGINT)
+        return real(self, tokens)
+
+    monkeypatch.setattr(Steps, "step", step)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            lm.generate([[3, 4]], max_new_tokens=20, eos_token_id=None, **options)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert len(begun) == 4
+    assert lm.generate([[3, 4]], max_new_tokens=3, eos_token_id=None, **options).shape == (1, 5)
+
+
 # ---- texts ----
 
 
@@ -218,6 +239,25 @@ def test_texts(folder):
     word = text.split()[6]
     stopped = lm.generate("once upon a time", max_new_tokens=6, stop_strings=[word])
     assert stopped == " ".join(text.split()[: text.split().index(word, 4) + 1])
+
+
+@pytest.mark.parametrize("options", [dict(), dict(num_beams=3, num_return_sequences=2), dict(do_sample=True, seed=4)])
+def test_stop_strings_end_each_sequence_on_its_own(folder, options):
+    lm = plm.load(folder)
+    prompts = ["once upon a time", "the cat", "a dog and the cat"]
+    asked = dict(max_new_tokens=9, eos_token_id=None, output_scores=True) | options
+    free = lm.generate(prompts, **asked)
+    R = len(free.texts) // len(prompts)
+    new_words = lambda found, i: found.texts[i].removeprefix(prompts[i // R]).split()[: len(found.token_scores[i])]
+    stops = sorted({new_words(free, i)[2] for i in range(len(free.texts))})
+    found = lm.generate(prompts, stop_strings=stops, **asked)
+    lengths = set()
+    for i in range(len(found.texts)):
+        new = new_words(found, i)
+        assert not any(stop in " ".join(new[:-1]) for stop in stops)  # what a prompt has is no end
+        assert len(new) == 9 or any(stop in new[-1] for stop in stops)
+        lengths.add(len(new))
+    assert min(lengths) <= 3
 
 
 def test_texts_without_tokens(folder):

@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "plmcore/tensor.h"
+#include "plmcore/ops.h"
 
 namespace plmcore {
 
@@ -90,5 +90,9 @@ class Search {
 // step(live, parents, tokens) -> logits.
 using StepFunction = std::function<Tensor(const Tensor& live, const Tensor& parents, const Tensor& tokens)>;
 void generate(Search& search, const StepFunction& step);
+
+// The attention of such a step: the keys and values of n tokens for each of B prompts go to the slots of a cache [B, P, 2, H, D] from
+// `position` on, and the tokens look at the cache.   qkv [B, n, 3 H D] -> [B, n, H D]
+Tensor attend_cached(const Tensor& qkv, const Tensor& cache, Dim position, const AttentionOptions& options = {});
 
 }  // namespace plmcore

@@ -341,6 +341,20 @@ def cache_append(cache: Tensor, rows: Tensor, position: int | Dim) -> None:
     Writes rows [B, T, ...] into cache [B, P, ...] at a position of axis 1, in place.
     """
 
+def attend_cached(
+    qkv: Tensor,
+    cache: Tensor,
+    position: int | Dim,
+    lengths: Tensor | None | None = None,
+    mask: Tensor | None | None = None,
+    bias: Tensor | None | None = None,
+    scale: float | None = None,
+) -> Tensor:
+    """
+    A step of decoding: keys and values of qkv [B, n, 3 H D] go to the slots of the cache [B, P, 2, H, D] from `position` on, and the
+    tokens look at the cache as in `attention`. -> [B, n, H D]
+    """
+
 def sgd_step(
     param: Tensor,
     grad: Tensor,

@@ -115,7 +115,8 @@ class XLNetSteps(Steps):
         else:
             self.advance(search.live.numpy(), search.parents.numpy(), search.tokens.numpy())
         B = sum(len(places) for places, _, _ in self.groups)
-        found = [self.predict(group) for group in self.groups]  # [b n, V]
+        with unpacked():
+            found = [self.predict(group) for group in self.groups]  # [b n, V]
         order = np.argsort(np.concatenate([places for places, _, _ in self.groups]))
         rows = ops.concat(found, 0) if len(found) > 1 else found[0]
         rows = ops.reshape(rows, (B, rows.shape[0] // B, rows.shape[1]))

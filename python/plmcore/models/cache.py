@@ -63,26 +63,35 @@ class Cache:
         self.made += 1
         self.width = parents.shape[1]
         for slots in self.slots.values():
-            slots.advance(keep, parents, self.now, None if self.limit is None else self.limit - 1 - self.made)
+            slots.advance(keep, parents, self.now, self.runs())
+
+    def runs(self) -> int | None:
+        """How many there are from this one on, not counting that over the prompts, if it is known."""
+        return None if self.limit is None else self.limit - 1 - max(self.made, 0)
 
     def layout(self) -> Step:
         return Step(self)
 
     def attend(self, attn: nn.SelfAttention, qkv: Tensor, layout: Whole, bias: Tensor | None = None) -> Tensor:
-        """Causal attention over what is kept and what is new.  rows of [3, H, D] -> rows of [H, D]"""
+        """Causal attention over what is kept and what is new.  rows of 3 H D -> rows of H D"""
         reach = attn.band, attn.stride
         if isinstance(layout, Step):
-            q, kv = ops.split(qkv, (1, 2), 2)
-            q = ops.reshape(q, (*qkv.shape[:2], attn.heads, attn.depth))
             slots = self.slots[reach]
-            return ops.attention(q, slots.append(attn, kv), scale=attn.scale, bias=bias, **slots.visible)
+            return ops.attend_cached(
+                qkv, slots.buffers[id(attn)], slots.first, scale=attn.scale, bias=bias, **slots.visible
+            )
         if reach not in self.slots:
             self.slots[reach] = Slots(self.lengths, layout.T, *reach)
-        kv = ops.split(qkv, (1, 2), len(qkv.shape) - 3)[1]
+            if not attn.band:  # else the next run frees slots first
+                self.slots[reach].grow(1, self.runs())
+        rows = qkv.shape[:-1]
+        qkv = ops.reshape(qkv, (*rows, 3, attn.heads, attn.depth))
+        kv = ops.split(qkv, (1, 2), len(rows))[1]
         self.slots[reach].fill(attn, layout.spread(kv))
-        return ops.attention(
+        y = ops.attention(
             qkv, causal=True, band=attn.band, stride=attn.stride, scale=attn.scale, bias=bias, **layout.attention
         )
+        return ops.reshape(y, (*rows, attn.heads * attn.depth))
 
     def distances(self) -> np.ndarray:
         """From each slot of layers without bands to the tokens of this run, 0 for free slots.  int64 [1|B, room]"""
@@ -100,16 +109,12 @@ class Slots:
         self.positions = np.repeat(places, len(lengths), 0)  # [B, room]
         self.seen = (places < lengths[:, None])[:, None]  # [B, n, room]
         self.masked = bool(band or stride or (lengths < P).any())  # somebody does not see some slot that is used
-        self.buffers: dict[int, Tensor] = {}
+        self.buffers: dict[int, Tensor] = {}  # by layer
+        self.first = P  # slot of the tokens of this run
         self.visible: dict[str, Tensor] = {}  # what attention must know in this run
 
     def fill(self, attn: nn.SelfAttention, kv: Tensor) -> None:
-        self.buffers[id(attn)] = kv
-
-    def append(self, attn: nn.SelfAttention, kv: Tensor) -> Tensor:
-        buffer = self.buffers[id(attn)]
-        ops.cache_append(buffer, kv, self.used - kv.shape[1])
-        return buffer
+        self.buffers[id(attn)] = widened(kv, self.positions.shape[1])
 
     def advance(self, keep: np.ndarray | None, parents: np.ndarray, now: np.ndarray, runs: int | None) -> None:
         """runs: how many there are from this one on, if that is known."""
@@ -123,6 +128,7 @@ class Slots:
             self.seen = np.take_along_axis(self.seen, parents[:, :, None], 1)
         if self.used + n > self.positions.shape[1]:
             self.make_room(n, now, runs)
+        self.first = self.used
         for j in range(n):
             self.positions[:, self.used + j] = now
             self.seen[:, j, self.used + j] = True
@@ -151,15 +157,25 @@ class Slots:
             self.seen = np.take_along_axis(self.seen, order[:, None], 2) & there[:, None]
             self.positions, self.used = np.take_along_axis(self.positions, order, 1), most
             self.change(lambda kv: ops.gather_beams(kv, chosen))
+        self.grow(n, None if runs is None else max(runs, 1))
+
+    def grow(self, n: int, runs: int | None) -> None:
+        """Room for more tokens of n sequences."""
         grown = 2 * ROOM if n == 1 else ROOM  # with one sequence there will be nothing to free
         room = -(-max(self.used + n + grown, self.used * 3 // 2) // ROOM) * ROOM
         if runs is not None:
-            room = min(room, self.used + n * max(runs, 1))
+            room = min(room, self.used + n * runs)
         more = room - self.used
         self.positions = np.pad(self.positions[:, : self.used], ((0, 0), (0, more)))
         self.seen = np.pad(self.seen[..., : self.used], ((0, 0), (0, 0), (0, more)))
-        self.change(lambda kv: ops.pad(kv, (0, 0, 0, 0, 0), (0, room - kv.shape[1], 0, 0, 0)))
+        self.change(lambda kv: widened(kv, room))
 
     def change(self, function) -> None:
         for key, kv in self.buffers.items():
             self.buffers[key] = function(kv)
+
+
+def widened(kv: Tensor, room: int) -> Tensor:
+    """[B, P, 2, H, D] -> [B, room, 2, H, D]"""
+    more = room - kv.shape[1]
+    return ops.pad(kv, (0, 0, 0, 0, 0), (0, more, 0, 0, 0)) if more else kv

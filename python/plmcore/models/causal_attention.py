@@ -105,17 +105,16 @@ def look_back(attn: nn.SelfAttention, x: Tensor, layout: Whole, bias: Tensor | N
     blurred = isinstance(layout, Blurred)
     if layout.cache is None and not blurred:
         return attn(x, bias=bias, **layout.attention)
-    rows = x.shape[:-1]
-    qkv = ops.reshape(attn.qkv(x), (*rows, 3, attn.heads, attn.depth))
+    qkv = attn.qkv(x)
     y = _blurred(attn, qkv, layout, bias) if blurred else layout.cache.attend(attn, qkv, layout, bias)
-    return attn.out_dropout(attn.out(ops.reshape(y, (*rows, attn.heads * attn.depth))))
+    return attn.out_dropout(attn.out(y))
 
 
 def _blurred(attn: nn.SelfAttention, qkv: Tensor, layout: Blurred, bias: Tensor | None) -> Tensor:
     """Step by step: ops.attention keeps the log-sum of each row, which does not tell T scores as low as LOWEST from one, and
-    its gradient would be wrong there.  [B, T, 3, H, D] -> [B, T, H, D]"""
-    B, T, _, H, D = qkv.shape
-    q, k, v = (ops.transpose(ops.reshape(x, (B, T, H, D)), (0, 2, 1, 3)) for x in ops.split(qkv, (1, 1, 1), 2))
+    its gradient would be wrong there.  [B, T, 3 H D] -> [B, T, H D]"""
+    B, T, H, D = *qkv.shape[:2], attn.heads, attn.depth
+    q, k, v = (ops.transpose(ops.reshape(x, (B, T, H, D)), (0, 2, 1, 3)) for x in ops.split(qkv, (H * D,) * 3, 2))
     scores = ops.affine(ops.matmul(q, k, transpose_b=True), D**-0.5 if attn.scale is None else attn.scale)
     scores = scores if bias is None else ops.add(scores, bias)
     weights = ops.softmax(layout.lower(scores, attn.band, attn.stride))  # [B, H, T, T]
@@ -123,4 +122,4 @@ def _blurred(attn: nn.SelfAttention, qkv: Tensor, layout: Blurred, bias: Tensor 
         weights = ops.dropout(weights, attn.dropout)
     if layout.collected is not None:
         layout.collected.append(weights)
-    return ops.transpose(ops.matmul(weights, v), (0, 2, 1, 3))
+    return ops.reshape(ops.transpose(ops.matmul(weights, v), (0, 2, 1, 3)), (B, T, H * D))

@@ -1,0 +1,110 @@
+"""The results as a table with every target met or missed, and its place in benchmarks/README.md."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+
+from generate.cases import CASES, PACKAGES, Case
+
+BEGIN, END = "<!-- benchmarks/generate: begin -->", "<!-- benchmarks/generate: end -->"
+GPT2_WEIGHTS = 124_439_808
+BANDWIDTH = 0.85  # the share that steps in float32 should reach
+OVERHEAD = 0.02
+MEMORY_PEER = "ctranslate2"
+HEAD = (
+    "case", "threads", "plmcore, tokens/s", *PACKAGES, "ratio, same threads", "each at its best", "target", "read bandwidth", "peak memory, MB", "same ids", "error of int8",
+)  # fmt: skip
+
+
+def merged(runs: Sequence[dict]) -> dict:
+    """Partial runs as one, in the order of the cases; of a case that ran twice the later one counts."""
+    found = {(r["case"], r["threads"]): r for run in runs for r in run["results"]}
+    order = list(CASES)
+    results = sorted(found.values(), key=lambda r: (order.index(r["case"]), -r["threads"]))
+    overhead = [run["overhead"] for run in runs if run.get("overhead")]
+    machines = dict.fromkeys(run["machine"] for run in runs)
+    return {"machine": "\n\n".join(machines), "results": results, "overhead": overhead[-1] if overhead else None}
+
+
+def speed(result: dict, name: str) -> float:
+    return CASES[result["case"]].tokens / statistics.median(result["times"][name])
+
+
+def peers(result: dict) -> list[str]:
+    return [name for name in result["times"] if name != "plmcore"]
+
+
+def best(results: Sequence[dict], case: str, name: str) -> float:
+    """Of all thread counts that ran."""
+    return max(speed(r, name) for r in results if r["case"] == case and name in r["times"])
+
+
+def mark(good: bool) -> str:
+    return "met" if good else "missed"
+
+
+def ratio_cell(ours: float, theirs: Sequence[float], target: float) -> str:
+    if not theirs:
+        return ""
+    ratio = ours / max(theirs)
+    return f"{ratio:.2f} {mark(ratio >= target)}"
+
+
+def bandwidth_cell(result: dict, case: Case) -> str:
+    if case.size != "gpt2" or case.batch > 1 or case.new <= 1:
+        return ""
+    read = GPT2_WEIGHTS * (4 if case.weights == "float32" else 1)
+    share = speed(result, "plmcore") * read / result["bandwidth"]
+    text = f"{share:.0%} of {result['bandwidth'] / 1e9:.1f} GB/s"
+    return f"{text} {mark(share >= BANDWIDTH)}" if case.weights == "float32" else text
+
+
+def memory_cell(result: dict) -> str:
+    memory = result["memory"]
+    text = " / ".join(f"{memory[n] / 1e6:.0f}" for n in memory)
+    return f"{text} {mark(memory['plmcore'] <= memory[MEMORY_PEER])}" if MEMORY_PEER in memory else text
+
+
+def error_cell(result: dict) -> str:
+    errors = result.get("errors", {})
+    if not errors:
+        return ""
+    text = " / ".join(f"{x:.2g}" for x in errors.values())
+    others = [x for name, x in errors.items() if name != "plmcore"]
+    return f"{text} {mark(errors['plmcore'] <= min(others))}" if others else text
+
+
+def cells(result: dict, results: Sequence[dict]) -> list[str]:
+    case = CASES[result["case"]]
+    beside = peers(result)
+    same = [speed(result, p) for p in beside]
+    at_best = [best(results, case.name, p) for p in beside]
+    return [
+        case.name, str(result["threads"]), f"{speed(result, 'plmcore'):.1f}",
+        *(f"{speed(result, p):.1f}" if p in result["times"] else "" for p in PACKAGES),
+        ratio_cell(speed(result, "plmcore"), same, case.target),
+        ratio_cell(best(results, case.name, "plmcore"), at_best, case.target),
+        f"{case.target:.1f}",
+        bandwidth_cell(result, case),
+        memory_cell(result),
+        " / ".join(f"{x:.0%}" for x in result["same"].values()),
+        error_cell(result),
+    ]  # fmt: skip
+
+
+def overhead_line(overhead: dict) -> str:
+    share = overhead["calls"] / overhead["step"]
+    return (
+        f"GPT-2 124M, batch 1, 1 thread: {1e3 * overhead['step']:.2f} ms a step, of which {1e3 * overhead['calls']:.3f} ms outside of kernels, "
+        f"{share:.1%} {mark(share < OVERHEAD)} (target: less than {OVERHEAD:.0%})"
+    )
+
+
+def markdown(run: dict) -> str:
+    results = run["results"]
+    lines = [HEAD, ["---"] * len(HEAD), *(cells(r, results) for r in results)]
+    parts = [run["machine"], "\n".join(f"| {' | '.join(line)} |" for line in lines)]
+    if run.get("overhead"):
+        parts.append(f"{overhead_line(run['overhead'])}.")
+    return "\n\n".join(parts)
