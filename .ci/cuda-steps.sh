@@ -1,10 +1,11 @@
 # Shared by .ci/cuda and .ci/cuda-nightly: the emulated plug-in with a sanitizer, and tests against it.
-OUT=${OUT:-build}
+OUT=${OUT:-$PWD/build}
 
 # build_emulated plain|address,undefined|thread
 build_emulated() {
   local folder=$OUT/cuda-${1%%,*} sanitize=${1/plain/}
   echo "== the emulated plug-in: $1"
+  mkdir -p "$OUT"
   cmake -S cuda -B "$folder" -G Ninja -DPLM_CUDA_EMU=ON -DPLM_SANITIZE="$sanitize" -DPython_EXECUTABLE="$(command -v python)" >"$folder.log" 2>&1 || { cat "$folder.log"; return 1; }
   cmake --build "$folder" >"$folder.log" 2>&1 || { cat "$folder.log"; return 1; }
 }
@@ -19,7 +20,7 @@ test_emulated() {
     address*) preload=("$(library libasan.so)" "$(library libubsan.so)" "$(library libstdc++.so)") ;;
     thread) preload=("$(library libtsan.so)" "$(library libstdc++.so)") start=(setarch -R) ;;  # TSan does not stand much randomisation of addresses
   esac
-  PLMCORE_CUDA_PLUGIN=$PWD/$folder/emu/libplmcore_cuda_emu.so LD_PRELOAD="${preload[*]}" \
+  "${start[@]}" env PLMCORE_CUDA_PLUGIN="$folder/emu/libplmcore_cuda_emu.so" LD_PRELOAD="${preload[*]}" \
     ASAN_OPTIONS=detect_leaks=0 TSAN_OPTIONS=halt_on_error=1 OPENBLAS_NUM_THREADS=1 PLMCORE_NUM_THREADS=1 \
-    "${start[@]}" python -m pytest -q -p no:cacheprovider "$@"
+    python -m pytest -q -p no:cacheprovider "$@"
 }

@@ -1,5 +1,6 @@
 # Step runner, sourced by the scripts of this folder: prints each step's duration, stops at the first failure with the end of its log.
 # step NAME COMMAND...   the command's output goes to a log; --show before NAME also prints the log's last lines.
+# CI_ONLY='TSan|OpenBLAS' .ci/nightly runs only the steps whose names match, in the environment that an earlier run left in CI_DIR.
 
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 CI_DIR=${CI_DIR:-$ROOT/build/ci}
@@ -14,6 +15,7 @@ step() {
   local show=0
   if [[ $1 == --show ]]; then show=1; shift; fi
   local name=$1; shift
+  if [[ -n ${CI_ONLY:-} && ! $name =~ $CI_ONLY ]]; then return; fi
   STEP_COUNT=$((STEP_COUNT + 1))
   local log
   log=$LOGS/$(printf '%02d' $STEP_COUNT)-${name//[^a-zA-Z0-9]/-}.log

@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-LEAST_ROUNDS = 3
+LEAST_ROUNDS = 2
 
 
 class ContestError(Exception):
@@ -122,7 +122,7 @@ def alternate(
     limit: float = float("inf"),
 ) -> dict[str, list]:
     """timed(name) of every name in each round, with a pause after each: spinning threads go to sleep in it. Where rounds are
-    long, no new one begins after `limit` seconds, but there are three at least."""
+    long, no new one begins after `limit` seconds, but there are two at least."""
     times: dict[str, list] = {name: [] for name in names}
     start = time.perf_counter()
     for k in range(rounds):

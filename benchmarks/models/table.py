@@ -23,7 +23,7 @@ KINDS = {
 }
 MET, MISSED, BEHIND = "met", "missed", "behind"
 NOTE = (
-    "Times are medians over rounds, three at least. The ratio is the peer's time / plmcore's, the median over rounds, then the lowest and the highest. "
+    "Times are medians over two to seven rounds. The ratio is the peer's time / plmcore's, the median over rounds, then the lowest and the highest. "
     f"A target is {MET} or {MISSED}; {BEHIND} means less than 0.9 of the peer."
 )
 BEGIN, END = "<!-- benchmarks/models: begin -->", "<!-- benchmarks/models: end -->"

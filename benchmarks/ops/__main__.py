@@ -44,7 +44,9 @@ def run_case(case, sides: dict[str, contest.Contestant], rounds: int, seconds: f
     }  # fmt: skip
 
 
-def measure(args) -> dict:
+def measure(args) -> tuple[dict, list[str]]:
+    """A run, and what failed in it."""
+    failed = []
     run = {
         "machine": contest.machine_line(("plmcore", "torch", "numpy")),
         "settings": f"{args.rounds} rounds of {args.seconds:g} s",
@@ -57,13 +59,19 @@ def measure(args) -> dict:
         print(f"\n{table.top({'threads': threads, **limit})}")
         with contest.field(WORKER, ("plmcore", "torch"), threads) as sides:
             for case in cases.values():
-                if args.only in case.name:
+                if args.only not in case.name:
+                    continue
+                try:
                     result = run_case(case, sides, args.rounds, args.seconds) | {"threads": threads, **limit}
-                    run["results"].append(result)
-                    print(table.line(table.cells(result)), flush=True)
-                    if args.json:
-                        Path(args.json).write_text(json.dumps(run, indent=1))
-    return run
+                except contest.ContestError as e:
+                    failed.append(f"{case.name}, {contest.count_of(threads)}: {e}")
+                    print(f"FAILED {failed[-1]}", flush=True)
+                    continue
+                run["results"].append(result)
+                print(table.line(table.cells(result)), flush=True)
+                if args.json:
+                    Path(args.json).write_text(json.dumps(run, indent=1))
+    return run, failed
 
 
 def main() -> None:
@@ -82,17 +90,16 @@ def main() -> None:
     parser.add_argument("--from", dest="earlier", metavar="JSON", help="show earlier results, run nothing")
     args = parser.parse_args()
     if args.earlier:
-        run = json.loads(Path(args.earlier).read_text())
+        run, failed = json.loads(Path(args.earlier).read_text()), []
         print(table.markdown(run))
     else:
-        run = measure(args)
-        print(f"\n{table.summary(run['results'])}")
+        run, failed = measure(args)
+        print(f"\n{table.summary(run['results'])}, {len(failed)} failed")
+    if failed:
+        raise SystemExit("\n".join(failed))
     if args.write:
         table.publish(README, run)
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except contest.ContestError as e:
-        raise SystemExit(str(e)) from None
+    main()

@@ -23,6 +23,7 @@ class Case:
     bytes: float = 0.0
     compare: bool = True  # False where the outputs are random numbers
     tolerance: float = 2e-4
+    heads_first: bool = False  # torch takes and gives [B, H, T, D] for [B, T, H, D]
     iterate: bool = False  # `plm` and `torch` build a function to be timed, instead of being timed
 
 
@@ -88,15 +89,23 @@ def attention_cases():
             name = f"attention {B}x{T}x12x64{' causal' if causal else ''}"
             plm = lambda lib, q, k, v, c=causal: plm_attention(lib, q, k, v, c)  # noqa: E731
             torch = lambda lib, q, k, v, c=causal: torch_attention(lib, q, k, v, c)  # noqa: E731
-            yield Case(name, arrays, plm, torch, target=target, flops=flops)
-            yield Case(name + " +grad", arrays, plm, torch, train=("q", "k", "v"), target=1.2, flops=3.5 * flops)
+            both = dict(arrays=arrays, plm=plm, torch=torch, heads_first=True)
+            yield Case(name, **both, target=target, flops=flops)
+            yield Case(name + " +grad", **both, train=("q", "k", "v"), target=1.2, flops=3.5 * flops)
     for B, S in [(1, 4096), (8, 1024)]:  # one query over a cache
         arrays = lambda rng, B=B, S=S: {
             "q": normal(rng, B, 1, 12, 64),
             "k": normal(rng, B, S, 12, 64),
             "v": normal(rng, B, S, 12, 64),
         }  # noqa: E731
-        yield Case(f"attention decode {B}x{S}x12x64", arrays, plm_attention, torch_attention, bytes=8.0 * B * S * 768)
+        yield Case(
+            f"attention decode {B}x{S}x12x64",
+            arrays,
+            plm_attention,
+            torch_attention,
+            bytes=8.0 * B * S * 768,
+            heads_first=True,
+        )
 
 
 def row_cases():

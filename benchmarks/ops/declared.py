@@ -38,7 +38,8 @@ def both(benchmark, optest):
     common = dict(arrays=lambda rng: arrays, plm=plm, torch=torch, target=0.0, compare=not random)
     moved = 4.0 * sum(a.size for a in arrays.values())
     shape = "x".join(map(str, max((a.shape for a in arrays.values()), key=len, default=())))
-    yield Case(f"{benchmark.name} {shape}".strip(), **common, bytes=moved)
+    name = f"ops.{benchmark.name} {shape}".strip()
+    yield Case(name, **common, bytes=moved)
     wanted = tuple(keys[name] for name in benchmark.spec.grad_names(declared))
-    if wanted:
-        yield Case(f"{benchmark.name} {shape} +grad", **common, train=wanted)
+    if wanted and declared.attrs.get("dtype", work) == work:  # gradients of other dtypes are no work of their own
+        yield Case(f"{name} +grad", **common, train=wanted)

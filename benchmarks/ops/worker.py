@@ -19,7 +19,7 @@ class Plmcore:
         plmcore.set_num_threads(threads)
         self.lib = plmcore
 
-    def tensor(self, name: str, array: np.ndarray, train: bool):
+    def tensor(self, array: np.ndarray, train: bool, heads_first: bool = False):
         return self.lib.Tensor(array, requires_grad=train)
 
     def no_grad(self):
@@ -33,9 +33,9 @@ class Torch:
         torch.set_num_threads(threads)
         self.lib = torch
 
-    def tensor(self, name: str, array: np.ndarray, train: bool):
+    def tensor(self, array: np.ndarray, train: bool, heads_first: bool = False):
         t = self.lib.from_numpy(array.copy())
-        if name in ("q", "k", "v"):  # scaled_dot_product_attention takes [B, H, T, D]
+        if heads_first:
             t = t.transpose(1, 2).contiguous()
         return t.requires_grad_(train)
 
@@ -43,15 +43,16 @@ class Torch:
         return self.lib.no_grad()
 
 
-def to_numpy(name: str, t) -> np.ndarray:
+def to_numpy(t, heads_first: bool) -> np.ndarray:
     if str(t.dtype) == "torch.bfloat16":
         t = t.float()
     a = t.detach().numpy()
-    return a.transpose(0, 2, 1, 3) if name in ("q", "k", "v", "attention") and "torch" in type(t).__module__ else a
+    return a.transpose(0, 2, 1, 3) if heads_first and "torch" in type(t).__module__ else a
 
 
 def prepare(side, case, function):
-    inputs = {n: side.tensor(n, a, n in case.train) for n, a in case.arrays(np.random.default_rng(7)).items()}
+    arrays = case.arrays(np.random.default_rng(7))
+    inputs = {n: side.tensor(a, n in case.train, case.heads_first) for n, a in arrays.items()}
     if case.iterate:
         return function(side.lib, **inputs), None
     if not case.train:
@@ -63,11 +64,9 @@ def prepare(side, case, function):
         return forward, lambda: [forward()]
 
     first = function(side.lib, **inputs)
-    seed_array = np.random.default_rng(11).standard_normal(tuple(first.shape), dtype=np.float32)
-    name = "q" if case.name.startswith("attention") else ""
-    if name and isinstance(side, Torch):
-        seed_array = np.random.default_rng(11).standard_normal(tuple(first.transpose(1, 2).shape), dtype=np.float32)
-    seed = side.tensor(name, seed_array, False)
+    swapped = case.heads_first and isinstance(side, Torch)
+    shape = tuple(first.transpose(1, 2).shape if swapped else first.shape)
+    seed = side.tensor(np.random.default_rng(11).standard_normal(shape, dtype=np.float32), False, case.heads_first)
     wanted = [inputs[n] for n in case.train]
 
     def train():
@@ -77,7 +76,7 @@ def prepare(side, case, function):
 
     def outputs():
         train()
-        return [(n, inputs[n].grad) for n in case.train]
+        return [t.grad for t in wanted]
 
     return train, outputs
 
@@ -96,8 +95,7 @@ class Worker:
     def outputs(self) -> list[np.ndarray]:
         values = self.run_for_outputs() if self.run_for_outputs else self.run()
         values = values if isinstance(values, list) else [values]
-        attention = "attention" if self.case.name.startswith("attention") else ""
-        return [contest.sample(to_numpy(*v) if isinstance(v, tuple) else to_numpy(attention, v)) for v in values]
+        return [contest.sample(to_numpy(v, self.case.heads_first)) for v in values]
 
     def time(self, seconds: float) -> float:
         return contest.measure(self.run, seconds)

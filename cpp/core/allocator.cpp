@@ -5,10 +5,9 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstdio>
 #include <cstdlib>
-#include <cstring>
 
+#include "core/available_memory.h"
 #include "core/fork.h"
 #include "plmcore/error.h"
 
@@ -153,39 +152,6 @@ void CachingAllocator::set_cap(size_t bytes) {
 // ---- system memory ----
 
 namespace {
-// A number in a small file of /proc or /sys; `missing` when it is absent or says "max".
-size_t read_number(const char* path, const char* key, size_t missing) {
-  FILE* f = std::fopen(path, "re");
-  if (!f) return missing;
-  char line[256];
-  size_t value = missing;
-  while (std::fgets(line, sizeof line, f)) {
-    unsigned long long n;
-    const size_t skip = key ? std::strlen(key) : 0;
-    if (key && std::strncmp(line, key, skip) != 0) continue;
-    if (std::sscanf(line + skip, "%llu", &n) == 1) value = static_cast<size_t>(n);
-    break;
-  }
-  std::fclose(f);
-  return value;
-}
-
-// The least of what the machine, and the control group when it has a limit, could still give.
-size_t available_memory() {
-  size_t left = read_number("/proc/meminfo", "MemAvailable:", SIZE_MAX / 1024) * 1024;
-  auto group = [&](const char* limit_path, const char* used_path, const char* stat_path, const char* cache_key) {
-    const size_t limit = read_number(limit_path, nullptr, SIZE_MAX);
-    if (limit == SIZE_MAX) return;
-    const size_t used = read_number(used_path, nullptr, 0), cache = read_number(stat_path, cache_key, 0);
-    const size_t held = used > cache ? used - cache : 0;
-    left = std::min(left, limit > held ? limit - held : 0);
-  };
-  group("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current", "/sys/fs/cgroup/memory.stat", "inactive_file");
-  group("/sys/fs/cgroup/memory/memory.limit_in_bytes", "/sys/fs/cgroup/memory/memory.usage_in_bytes", "/sys/fs/cgroup/memory/memory.stat",
-        "total_inactive_file");
-  return left;
-}
-
 void* get_memory(size_t bytes) {  // blocks of the host
   if (bytes < kPage) return std::aligned_alloc(kAlign, bytes);
   // One page more, so that the block can start at a 2 MB boundary; the surplus is given back.
@@ -204,6 +170,8 @@ void put_memory(void* p, size_t bytes) {
 }
 }  // namespace
 
-CachingAllocator::Source system_memory() { return {get_memory, put_memory, available_memory}; }
+CachingAllocator::Source system_memory() {
+  return {get_memory, put_memory, [] { return available_memory(); }};
+}
 
 }  // namespace plmcore
