@@ -1,4 +1,3 @@
-import gc
 import importlib.util
 import json
 import pathlib
@@ -7,8 +6,6 @@ import shutil
 import numpy as np
 import plmcore as plm
 import pytest
-from plmcore import _core
-from plmcore._core import Packing
 
 GOLDEN = pathlib.Path(__file__).parent / "golden" / "models" / "bert"
 VOCABULARY = "[PAD] [UNK] [CLS] [SEP] [MASK] the cat sat on mat dog ran ##s far away home".split()
@@ -101,21 +98,3 @@ def test_published_similarities_of_minilm():
     lm = plm.load(pathlib.Path(package.origin).parent / "model")
     v = lm.encode(["The weather is lovely today.", "It's so sunny outside!", "He drove to the stadium."])
     assert [v[0] @ v[1], v[0] @ v[2], v[1] @ v[2]] == pytest.approx([0.6660, 0.1046, 0.1411], abs=1e-4)
-
-
-@pytest.mark.skipif(_core.isa() != "v3", reason="copies are kept where plain products run on the same engine")
-def test_packed_copies_come_with_the_second_call_and_change_no_bit():
-    plm.seed(0)
-    lm = plm.from_config(
-        GOLDEN, vocab_size=50, hidden_size=96, num_attention_heads=3, intermediate_size=160, max_position_embeddings=20
-    ).eval()
-    ids = np.arange(40).reshape(2, 20)
-    sizes, outputs = [], []
-    with plm.no_grad():
-        for _ in range(3):
-            outputs.append(np.array(lm(input_ids=ids).last_hidden_state.numpy()))
-            gc.collect()
-            sizes.append(plm.memory_stats()["in_use"])
-    assert sizes[1] - sizes[0] >= 96 * 160 * 4 and sizes[2] == sizes[1]
-    assert outputs[0].tobytes() == outputs[1].tobytes() == outputs[2].tobytes()
-    assert _core.set_packing(Packing.usual) == Packing.usual

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from plmcore import _core, directory, models, nn, pooling
-from plmcore._core import ArgumentError, Packing, Tensor
+from plmcore import directory, models, nn, pooling
+from plmcore._core import ArgumentError, Tensor
 from plmcore.autograd import no_grad
 from plmcore.models.config import Config
 from plmcore.models.names import Report
@@ -33,7 +33,6 @@ class LanguageModel:
         report: Report | None = None,
     ):
         self.model, self.tokenizer, self.source, self.report = model, tokenizer, source, report
-        self._called = False
 
     @property
     def config(self) -> Config:
@@ -44,20 +43,9 @@ class LanguageModel:
         return models.head_name(self.model)
 
     def __call__(self, *args: Any, **inputs: Any) -> Output:
-        """The model's output for tensors, arrays or nested lists.
-
-        Packed copies of the weights are made by the second call: memory for them is half of what a first output would take.
-        """
-        args = tuple(as_tensor("input_ids", a) for a in args)
+        """The model's output for tensors, arrays or nested lists."""
         inputs = {name: as_tensor(name, value) for name, value in inputs.items()}
-        if self._called:
-            return self.model(*args, **inputs)
-        self._called = True
-        before = _core.set_packing(Packing.found)
-        try:
-            return self.model(*args, **inputs)
-        finally:
-            _core.set_packing(before)
+        return self.model(*(as_tensor("input_ids", a) for a in args), **inputs)
 
     def encode(self, texts: str | Sequence[str], batch_size: int = 32) -> np.ndarray:
         """One float32 vector per text, pooled and normalised as the directory says (mean over tokens where it says nothing).  [n, C], or [C]"""
