@@ -45,7 +45,21 @@ def test_short_strings_are_written_without_a_fault():
     assert copying.run("reverse", 0, steps=300, rows=200, lengths=(2, 5))["exact"] >= 0.95
 
 
-RUN = {"seconds": 90.0, "threads": 2, "machine": "a machine"}
+def test_the_question_about_the_pair_has_its_weight():
+    case = markov_runs.CASES["next sentence, BERT"]
+    tokens = markov_runs.States(case.layout, markov_runs.STATES)
+    chain = markov_runs.Chain.random(markov_runs.STATES, 0.3, 0)
+    batch = markov_runs.make_objective(case, chain, tokens, 4_000, 1).batch(np.arange(16), seed=0, epoch=0)
+    model = markov_runs.make_model(case, tokens, 0)
+    one, three = (markov_runs.Weighted(model, w)(batch, (1.0, 1.0))[0].item() for w in (1.0, 3.0))
+    out = model(**{k: markov_runs.plm.Tensor(v) for k, v in batch.items() if k != "labels"})
+    logits = out.seq_relationship_logits.numpy().astype(np.float64)
+    right = logits[np.arange(16), batch[case.pairs]]
+    pair = (np.log(np.exp(logits).sum(1)) - right).mean()
+    assert abs(three - one - 2 * pair) < 1e-5
+
+
+RUN = {"seconds": 200.0, "processor": 90.0, "threads": 2, "machine": "a machine"}
 RESULTS = {
     "shakespeare": {"1337": {"validation loss": 1.9, **RUN}},
     "causal LM, GPT-2": {"0": {"loss": 2.02, "optimum": 2.0, "above": 0.01, "labels": 9, **RUN}},
@@ -66,6 +80,10 @@ def test_tables(tmp_path):
     assert "| causal LM, GPT-2 | 2.0200 | 2.0000 | +1.00 % | – | yes | 1.5 |" in text
     assert "0.700 of 0.800 | **no** |" in text
     assert "| BERT | SST-2 | 80.0, 80.0 | 70.0, 81.1 | +4.4 | **no** | 1.5 |" in text
+    assert "all runs above but the nightly take 9 of them. Machines: a machine, 2 threads." in text
+    old = {"copy": {"0": {"exact": 1.0, "strings": 9, "seconds": 90.0, "threads": 2, "machine": "a machine"}}}
+    assert "| copy | 1.0000 | at least 0.99 | yes | at most 3.0 |" in table.markdown(old)
+    assert "take at most 3 of them" in table.markdown(old)
     assert "Not run yet: " in text and "translation" in text
     for block in text.split("\n\n"):
         if block.startswith("|"):

@@ -159,10 +159,10 @@ CASES = {
         special=dict(decoder_start_token_id="eos", bos_token_id="bos"),
     ),
     "next sentence, BERT": Case(
-        "bert", "pretraining", ENCODER, "next-sentence", dict(short=0.0), 4000, odds_of_other, lr=1e-3, body=2 * SENTENCE, pairs="next_sentence_label",
+        "bert", "pretraining", ENCODER, "next-sentence", dict(short=0.0), 5000, odds_of_other, lr=1.5e-3, body=2 * SENTENCE, weight=2.0, pairs="next_sentence_label",
     ),
     "sentence order, ALBERT": Case(
-        "albert", "pretraining", ENCODER | dict(embedding_size=WIDTH), "sentence-order", dict(short=0.0), 5000, odds_of_order, lr=2e-3, body=2 * SENTENCE, pairs="sentence_order_label",
+        "albert", "pretraining", ENCODER | dict(embedding_size=WIDTH), "sentence-order", dict(short=0.0), 6000, odds_of_order, lr=2e-3, body=2 * SENTENCE, weight=3.0, pairs="sentence_order_label",
     ),
 }  # fmt: skip
 
@@ -193,6 +193,16 @@ def make_objective(case: Case, chain: Chain, tokens: States, size: int, seed: in
     return objectives.make(case.objective, corpus, tokens, length=length, packing="documents", **case.settings)
 
 
+def make_model(case: Case, tokens: States, seed: int) -> Any:
+    special = {"pad_token_id": "pad", "eos_token_id": "eos"} | case.special
+    config = models.config_from_dict(
+        {"model_type": case.family, "vocab_size": tokens.vocab_size, **case.config}
+        | {key: getattr(tokens, f"{role}_token_id") for key, role in special.items()}
+    )
+    plm.seed(seed)
+    return models.build(config, case.head)
+
+
 def run(name: str, seed: int, *, steps: int | None = None, held_out: int = HELD_OUT) -> dict[str, float]:
     """Trains one model; the loss on held-out text, and the best one on the same."""
     case = CASES[name]
@@ -201,13 +211,7 @@ def run(name: str, seed: int, *, steps: int | None = None, held_out: int = HELD_
     steps = steps or case.steps
     text = make_objective(case, chain, tokens, steps * case.batch * case.body, 2 * seed + 1)  # nothing is seen twice
     batches = data.Batches(text, case.batch, seed=seed)
-    special = {"pad_token_id": "pad", "eos_token_id": "eos"} | case.special
-    config = models.config_from_dict(
-        {"model_type": case.family, "vocab_size": tokens.vocab_size, **case.config}
-        | {key: getattr(tokens, f"{role}_token_id") for key, role in special.items()}
-    )
-    plm.seed(seed)
-    model = models.build(config, case.head)
+    model = make_model(case, tokens, seed)
     groups = train.parameter_groups(model, lr=case.lr, weight_decay=0.01)
     schedule = schedules.cosine(steps=steps, warmup=steps // 20)
     optimizer = optim.AdamW(groups, lr=case.lr, betas=(0.9, 0.98))

@@ -27,9 +27,19 @@ def each(runs: Sequence[Found], key: str, form: str = ".4f") -> str:
     return ", ".join(format(r[key], form) for r in runs)
 
 
+def at_most(runs: Iterable[Found]) -> str:
+    """Where the processor's time was not taken, that of the clock for every thread stands for it."""
+    return "" if all("processor" in r for r in runs) else "at most "
+
+
+def processor(run: Found) -> float:
+    """Seconds, of all threads."""
+    return run.get("processor", run["seconds"] * run["threads"])
+
+
 def minutes(runs: Sequence[Found]) -> str:
     """Of the processor, for one seed. What seeds share is in the first one's time."""
-    return f"{statistics.mean(r['processor'] for r in runs) / 60:.1f}"
+    return f"{at_most(runs)}{statistics.mean(map(processor, runs)) / 60:.1f}"
 
 
 def mark(name: str, runs: Sequence[Found]) -> str:
@@ -58,7 +68,8 @@ def task_table(found: dict[str, list[Found]]) -> str:
                 (name.partition(", ")[2], task, *shown, f"{gain:+.1f}", "yes" if better else "**no**", minutes(runs))
             )
     return rows(
-        ("model", "task", "pre-trained, %", "from scratch, %", "gain", "better with every seed", "processor minutes"), lines
+        ("model", "task", "pre-trained, %", "from scratch, %", "gain", "better with every seed", "processor minutes"),
+        lines,
     )
 
 
@@ -86,10 +97,10 @@ def markdown(results: Results) -> str:
             parts += [f"### {title}", make(found)]
     machines = sorted({f"{r['machine']}, {r['threads']} threads" for runs in results.values() for r in runs.values()})
     waiting = [name for name in EXPERIMENTS if not results.get(name)]
-    daily = sum(r["processor"] for name, runs in results.items() if not EXPERIMENTS[name].nightly for r in runs.values())
+    daily = [r for name, runs in results.items() if not EXPERIMENTS[name].nightly for r in runs.values()]
     parts.append(
-        f"Processor minutes are those of one seed, of all threads. All seeds of all experiments above but the nightly: {daily / 60:.0f} processor minutes. "
-        f"Machines: {'; '.join(machines)}."
+        f"Processor minutes are those of one seed, of all threads; all runs above but the nightly take {at_most(daily)}"
+        f"{sum(map(processor, daily)) / 60:.0f} of them. Machines: {'; '.join(machines)}."
     )
     if waiting:
         parts.append(f"Not run yet: {'; '.join(waiting)}.")
