@@ -61,9 +61,13 @@ sanitized_pytest() {
   sanitized_python "$package" -m pytest -q -n auto -p no:cacheprovider "$@"
 }
 
+# Right after the README's installs, isolated like them and before the developer tools bring another CMake: their objects serve again.
+wheel_build() {
+  rm -rf "$CI_DIR/dist"
+  pip wheel --no-deps -w "$CI_DIR/dist" .
+}
 wheel() {
-  rm -rf "$CI_DIR/dist" "$CI_DIR/repaired"
-  pip wheel --no-deps -w "$CI_DIR/dist" .  # isolated like the installs before it, so that their objects serve again
+  rm -rf "$CI_DIR/repaired"
   python -m auditwheel repair -w "$CI_DIR/repaired" "$CI_DIR"/dist/plmcore-*.whl
   local file size
   file=$(ls "$CI_DIR"/repaired/plmcore-*.whl)

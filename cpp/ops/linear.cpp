@@ -57,8 +57,7 @@ static Tensors backward(const Grad& g) {
 
 static Workspace workspace(const View* in, const View*, const Attrs&) {
   const int64_t M = in[0].rows(), N = in[1].size[0], K = in[1].size[1];
-  const size_t packed = std::max(gemm_shared(N, K), gemm_turns(M, K) ? gemm_shared(M, K) : 0);
-  return {.shared = packed, .per_worker = kGemmWorkspace};
+  return {.shared = M > kGemmRows ? gemm_shared(N, K) : gemm_turns(M, K) ? gemm_shared(M, K) : 0, .per_worker = kGemmWorkspace};
 }
 
 static uint64_t reads_out(const Attrs& attrs) {
