@@ -159,7 +159,7 @@ CASES = {
         special=dict(decoder_start_token_id="eos", bos_token_id="bos"),
     ),
     "next sentence, BERT": Case(
-        "bert", "pretraining", ENCODER, "next-sentence", dict(short=0.0), 5000, odds_of_other, lr=1.5e-3, body=2 * SENTENCE, weight=2.0, pairs="next_sentence_label",
+        "bert", "pretraining", ENCODER, "next-sentence", dict(short=0.0), 8000, odds_of_other, lr=1.5e-3, body=2 * SENTENCE, weight=5.0, pairs="next_sentence_label",
     ),
     "sentence order, ALBERT": Case(
         "albert", "pretraining", ENCODER | dict(embedding_size=WIDTH), "sentence-order", dict(short=0.0), 6000, odds_of_order, lr=2e-3, body=2 * SENTENCE, weight=3.0, pairs="sentence_order_label",

@@ -90,18 +90,24 @@ SECTIONS = (
 )
 
 
+def _missing(name: str, runs: dict[str, Found]) -> str:
+    """The experiment, or its seeds, that have no result; nothing where all have."""
+    seeds = [str(seed) for seed in EXPERIMENTS[name].seeds if str(seed) not in runs]
+    return "" if not seeds else f"{name}, seed {' and '.join(seeds)}" if runs else name
+
+
 def markdown(results: Results) -> str:
     parts = []
     for group, title, make in SECTIONS:
         if found := runs_of(results, group):
             parts += [f"### {title}", make(found)]
     machines = sorted({f"{r['machine']}, {r['threads']} threads" for runs in results.values() for r in runs.values()})
-    waiting = [name for name in EXPERIMENTS if not results.get(name)]
+    waiting = [_missing(name, results.get(name, {})) for name in EXPERIMENTS]
     daily = [r for name, runs in results.items() if not EXPERIMENTS[name].nightly for r in runs.values()]
     parts.append(
         f"Processor minutes are those of one seed, of all threads; all runs above but the nightly take {at_most(daily)}"
         f"{sum(map(processor, daily)) / 60:.0f} of them. Machines: {'; '.join(machines)}."
     )
-    if waiting:
-        parts.append(f"Not run yet: {'; '.join(waiting)}.")
+    if any(waiting):
+        parts.append(f"Not run yet: {'; '.join(filter(None, waiting))}.")
     return "\n\n".join(parts)
