@@ -30,7 +30,6 @@ static bool packs() {
 }
 
 static thread_local Packing packing_now = Packing::usual;
-Packing packing() { return packing_now; }
 Packing set_packing(Packing p) { return std::exchange(packing_now, p); }
 
 void keep_packed(const Tensor& weight) {

@@ -18,7 +18,6 @@ void keep_packed(const Tensor& weight);
 Tensor kept_packed(const Tensor& weight);
 // Whether products of this thread make packed copies (`usual`), or take those that are there and make none (`found`).
 enum class Packing { usual, found };
-Packing packing();
 Packing set_packing(Packing p);  // -> what was set before
 void forget_packed(Storage& storage);  // its values are about to change
 
