@@ -14,8 +14,13 @@ static double now(void) {
 
 /* GFLOP/s of independent multiply-adds that stay in registers. */
 double fma_rate(void) {
-  typedef float v8 __attribute__((vector_size(32)));
-  v8 a[12], b = {1, 1, 1, 1, 1, 1, 1, 1}, c = b * 0.5f;
+#ifdef __AVX512F__
+  enum { kLanes = 16 };
+#else
+  enum { kLanes = 8 };
+#endif
+  typedef float lanes __attribute__((vector_size(4 * kLanes)));
+  lanes a[12], b = (lanes){0} + 1, c = b * 0.5f;
   for (int i = 0; i < 12; ++i) a[i] = b;
   double best = 0;
   for (int round = 0; round < 5; ++round) {
@@ -24,7 +29,7 @@ double fma_rate(void) {
     for (long k = 0; k < n; ++k)
 #pragma GCC unroll 12
       for (int i = 0; i < 12; ++i) a[i] = a[i] * c + b;
-    const double rate = 2.0 * 12 * 8 * n / (now() - t) * 1e-9;
+    const double rate = 2.0 * 12 * kLanes * n / (now() - t) * 1e-9;
     if (rate > best) best = rate;
   }
   volatile float sink = 0;

@@ -1,8 +1,9 @@
 // C[M, N] = op(A) op(B) in tiles on the pool, row-major, with an epilogue on each finished tile while it is in cache.
 //
 // Two engines behind one interface. The own one packs blocks of A to [k][kMR] and of B to [k][kNR] and runs a register
-// kernel of kMR x kNR; it takes any float type, converting while packing. On 32-byte vectors it beats MKL; on others
-// float32 and float64 tiles go to the BLAS. Either way a tile's bits depend on M, N, K alone, never on the threads.
+// kernel of kMR x kNR; it takes any float type, converting while packing. On vectors of 32 and 64 bytes it beats MKL's plain
+// products; on others float32 tiles go to the BLAS, and those of float64 everywhere. Either way a tile's bits depend on M, N, K
+// alone, never on the threads.
 #pragma once
 
 #include "blas/blas.h"
@@ -13,6 +14,10 @@
 namespace plmcore::PLM_ISA {
 
 constexpr int kMR = kF == 16 ? 12 : 6, kNR = 2 * kF;  // kMR * 2 accumulators, two vectors of B, one of A
+// Of k at a time. On 32 registers a row of B lasts so long that a panel may come from L2, fetched kPanelAhead rows before its use, and sums
+// stay in registers for twice as long; on 16 a panel stays in L1.
+constexpr int64_t kDepth = kF == 16 ? kGemmDepth : kGemmDepth / 2;
+constexpr int kPanelAhead = kF == 16 ? 32 : 0;
 
 PLM_INLINE int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 PLM_INLINE int64_t min_of(int64_t a, int64_t b) { return a < b ? a : b; }
@@ -25,83 +30,94 @@ struct Operand {
   bool k_contiguous;  // element (x, k) at p[x * ld + k]; otherwise at p[k * ld + x]
 };
 
-// acc[R][2 vectors] += a[R][kc] * bp[kc][kNR], then into C (added to it when `add`). A is packed, [kc][kMR], or (kRows) its rows
+// acc[R][V vectors] += a[R][kc] * bp[kc][V of kNR], then into C (added to it when `add`). A is packed, [kc][kMR], or (kRows) its rows
 // are read where they lie, lda apart. `later`: two lines of B per row that the calls for the
 // next columns will read; spread over the rows of a tile they bring a whole panel from far memory while this one computes.
-template <int R, bool kRows>
+template <int R, bool kRows, int V>
 [[gnu::noinline]] static void micro(int64_t kc, const float* __restrict a, int64_t lda, const float* __restrict bp, float* __restrict c,
                                     int64_t ldc, bool add, const float* later) {
-  vf acc[R][2];
+  vf acc[R][V];
 #pragma GCC unroll 12
   for (int i = 0; i < R; ++i) {
     __builtin_prefetch(c + i * ldc, 1);
-    __builtin_prefetch(c + i * ldc + kNR - 1, 1);
+    __builtin_prefetch(c + i * ldc + V * kF - 1, 1);
     __builtin_prefetch(later + i * 32, 0, 2);
     __builtin_prefetch(later + i * 32 + 16, 0, 2);
-    acc[i][0] = acc[i][1] = vf{};
+#pragma GCC unroll 2
+    for (int v = 0; v < V; ++v) acc[i][v] = vf{};
   }
   const float* row[(R + 2) / 3];  // one pointer for three rows: the others are reached by index registers
 #pragma GCC unroll 4
   for (int g = 0; g < (R + 2) / 3; ++g) row[g] = a + 3 * g * lda;
 #pragma GCC unroll 4
   for (int64_t k = 0; k < kc; ++k, bp += kNR) {
-    const vf b0 = load(bp), b1 = load(bp + kF);
+    vf b[V];
+#pragma GCC unroll 2
+    for (int v = 0; v < V; ++v) {
+      b[v] = load(bp + v * kF);
+      if constexpr (kPanelAhead > 0) __builtin_prefetch(bp + kPanelAhead * kNR + v * kF);
+    }
 #pragma GCC unroll 12
     for (int i = 0; i < R; ++i) {
       const vf x = splat(kRows ? row[i / 3][i % 3 * lda] : a[i]);
-      acc[i][0] += x * b0;
-      acc[i][1] += x * b1;
+#pragma GCC unroll 2
+      for (int v = 0; v < V; ++v) acc[i][v] += x * b[v];
     }
     if constexpr (!kRows) a += kMR;
 #pragma GCC unroll 4
     for (int g = 0; g < (R + 2) / 3; ++g) ++row[g];
   }
 #pragma GCC unroll 12
-  for (int i = 0; i < R; ++i) {
-    float* to = c + i * ldc;
-    store(to, add ? acc[i][0] + load(to) : acc[i][0]);
-    store(to + kF, add ? acc[i][1] + load(to + kF) : acc[i][1]);
-  }
+  for (int i = 0; i < R; ++i)
+#pragma GCC unroll 2
+    for (int v = 0; v < V; ++v) {
+      float* to = c + i * ldc + v * kF;
+      store(to, add ? acc[i][v] + load(to) : acc[i][v]);
+    }
 }
 
-template <bool kRows, int R = kMR>
+template <bool kRows, int V, int R = kMR>
 PLM_INLINE void micro_rows(int64_t rows, int64_t kc, const float* a, int64_t lda, const float* bp, float* c, int64_t ldc, bool add,
                            const float* later) {
   if constexpr (R > 1)
-    if (rows < R) return micro_rows<kRows, R - 1>(rows, kc, a, lda, bp, c, ldc, add, later);
-  micro<R, kRows>(kc, a, lda, bp, c, ldc, add, later);
+    if (rows < R) return micro_rows<kRows, V, R - 1>(rows, kc, a, lda, bp, c, ldc, add, later);
+  micro<R, kRows, V>(kc, a, lda, bp, c, ldc, add, later);
 }
-// A block at the right edge goes through a full-width buffer.
+// A block at the right edge: its first vector if that is all, else through a buffer of whole vectors.
 template <bool kRows>
 static void micro_edge(int64_t rows, int64_t cols, int64_t kc, const float* a, int64_t lda, const float* bp, float* c, int64_t ldc,
                        bool add, const float* later) {
-  if (cols == kNR) return micro_rows<kRows>(rows, kc, a, lda, bp, c, ldc, add, later);
+  if (cols == kNR) return micro_rows<kRows, 2>(rows, kc, a, lda, bp, c, ldc, add, later);
+  if (cols == kF) return micro_rows<kRows, 1>(rows, kc, a, lda, bp, c, ldc, add, later);
   alignas(64) float t[kMR * kNR];
   if (add)
     for (int64_t i = 0; i < rows; ++i) std::memcpy(t + i * kNR, c + i * ldc, static_cast<size_t>(cols) * 4);
-  micro_rows<kRows>(rows, kc, a, lda, bp, t, kNR, add, later);
+  if (cols < kF) micro_rows<kRows, 1>(rows, kc, a, lda, bp, t, kNR, add, later);
+  else micro_rows<kRows, 2>(rows, kc, a, lda, bp, t, kNR, add, later);
   for (int64_t i = 0; i < rows; ++i) std::memcpy(c + i * ldc, t + i * kNR, static_cast<size_t>(cols) * 4);
 }
 
 // ---- packing: [rows][k] or [k][rows] -> [k][W], rows beyond the matrix as zeros ----
 
-// May write up to kF floats past the panel when W is not a multiple of kF; panels are written in order.
+// With W = 6 writes two floats past the panel; panels are written in order.
 template <int W, class T>
 PLM_INLINE void pack_k_contiguous(const T* a, int64_t ld, int64_t rows, int64_t kc, float* out) {
   int64_t k = 0;
-#if PLM_VECTOR_BYTES == 32
+#if PLM_VECTOR_BYTES >= 32
   if (rows == W)
-    for (; k + 8 <= kc; k += 8)
+    for (; k + 16 <= kc; k += 16)  // whole lines of float32: rows whose distance is a power of two push each other out of L1
+#pragma GCC unroll 4
       for (int g = 0; g < W; g += 8) {
-        vf r[8];
 #pragma GCC unroll 8
-        for (int i = 0; i < 8; ++i) {
-          r[i] = g + i < W ? load(a + (g + i) * ld + k) : vf{};
-          if (k % 16 == 0 && g + i < W) __builtin_prefetch(a + (W + g + i) * ld + k);  // the rows of the next panel
+        for (int i = 0; i < 8 && g + i < W; ++i) __builtin_prefetch(a + (W + g + i) * ld + k);  // the rows of the next panel
+        for (int half = 0; half < 16; half += 8) {
+          v8f r[8];
+#pragma GCC unroll 8
+          for (int i = 0; i < 8; ++i) r[i] = g + i < W ? load8(a + (g + i) * ld + k + half) : v8f{};
+          transpose8(r);
+#pragma GCC unroll 8
+          for (int i = 0; i < 8; ++i) __builtin_memcpy(out + (k + half + i) * W + g, &r[i], g > 0 && W - g == 4 ? 16 : 32);
         }
-        transpose8(r);
-#pragma GCC unroll 8
-        for (int i = 0; i < 8; ++i) store(out + (k + i) * W + g, r[i]);
       }
 #endif
   for (; k < kc; ++k)
@@ -137,7 +153,7 @@ PLM_INLINE void pack(const Operand<T>& o, int64_t x, int64_t n, int64_t k, int64
 }
 
 // Depth of a block of k: an even split of K, so that an element's sum has one order for a given K.
-PLM_INLINE int64_t depth_of(int64_t K) { return ceil_div(ceil_div(K, ceil_div(K > 0 ? K : 1, kGemmDepth)), 8) * 8; }
+PLM_INLINE int64_t depth_of(int64_t K) { return ceil_div(ceil_div(K, ceil_div(K > 0 ? K : 1, kDepth)), 8) * 8; }
 
 // One tile on the own engine. `packed`: the tile's columns of B were packed before, [n / kNR][K][kNR].
 template <class TA, class TB>
@@ -145,8 +161,8 @@ static void own_tile(int64_t m0, int64_t m, int64_t n0, int64_t n, int64_t K, co
                      const float* packed, float* C, int64_t ldc, float* space) {
   const int64_t KC = depth_of(K), group = B.k_contiguous ? kNR : 4 * kNR;  // columns of B that are packed just before they are used
   float *ap = space, *bb = space + kPackedA;
-  // Packing A costs more than it brings when few columns follow.
-  const bool rows_in_place = std::is_same_v<TA, float> && A.k_contiguous && n <= 2 * kGemmColumns;
+  // Packing A costs more than it brings when few columns follow, or where its rows stay in L1 for a whole panel.
+  const bool rows_in_place = std::is_same_v<TA, float> && A.k_contiguous && (kF == 16 || n <= 2 * kGemmColumns);
   for (int64_t k = 0; k < K; k += KC) {
     const int64_t kc = min_of(KC, K - k);
     for (int64_t i0 = 0; i0 < m; i0 += kGemmRows) {
@@ -193,7 +209,7 @@ PLM_INLINE Tiles flat_tiles_of(int64_t M, int64_t N) {
 
 // Whether products of these types run on the own engine.
 template <class T, class TB = T>
-constexpr bool kOwnEngine = !std::is_same_v<T, double> && (!std::is_same_v<T, float> || !std::is_same_v<TB, float> || kF == 8);
+constexpr bool kOwnEngine = !std::is_same_v<T, double> && (!std::is_same_v<T, float> || !std::is_same_v<TB, float> || kF >= 8);
 
 // One tile of C into memory of type T. `space` is a worker's workspace.
 template <class T, class TB>

@@ -7,8 +7,8 @@
 namespace plmcore {
 
 constexpr int64_t kGemmFewRows = 8;        // up to here: one pass over the weights (few_rows.h)
-constexpr int64_t kGemmDepth = 384;       // of k at a time: that many rows of a panel of B stay in L1
-constexpr int64_t kGemmRows = 192;        // of A at a time: kGemmRows * kGemmDepth floats in L2
+constexpr int64_t kGemmDepth = 768;       // of k at a time, at most
+constexpr int64_t kGemmRows = 192;        // of A at a time: their depth stays in L2
 constexpr int64_t kGemmTile = 384;        // rows and columns, at most, of a tile whose worker packs both of its operands
 constexpr int64_t kGemmColumns = 96;       // of a tile at least
 constexpr int64_t kGemmStrip = 4 << 20;   // floats of B, at most, that are packed for all workers at once

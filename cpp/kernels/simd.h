@@ -85,13 +85,28 @@ PLM_INLINE vi load(const int32_t* p) {
 }
 PLM_INLINE void store(float* p, vf v) { __builtin_memcpy(p, &v, sizeof v); }
 PLM_INLINE void store(double* p, vd v) { __builtin_memcpy(p, &v, sizeof v); }
+#if defined(__AVX2__)
+// Eight elements as floats.
+typedef float v8f __attribute__((vector_size(32)));
+PLM_INLINE v8f load8(const float* p) {
+  v8f v;
+  __builtin_memcpy(&v, p, sizeof v);
+  return v;
+}
+PLM_INLINE v8f load8(const bf16* p) {
+  return __builtin_bit_cast(v8f, _mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))), 16));
+}
+PLM_INLINE v8f load8(const f16* p) {
+  return __builtin_bit_cast(v8f, _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))));
+}
+#endif
 PLM_INLINE vf load(const bf16* p) {
 #if defined(__AVX512F__) && PLM_VECTOR_BYTES == 64
   return __builtin_bit_cast(vf, _mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p))), 16));
 #elif defined(__AVX2__)
   vf v;
   for (int i = 0; i < kF; i += 8) {
-    const __m256i part = _mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p + i))), 16);
+    const v8f part = load8(p + i);
     __builtin_memcpy(reinterpret_cast<float*>(&v) + i, &part, sizeof part);
   }
   return v;
@@ -112,9 +127,9 @@ PLM_INLINE void store(bf16* p, vf v) {
 }
 PLM_INLINE vf load(const f16* p) {
   vf v;
-#if defined(__F16C__)
+#if defined(__AVX2__)
   for (int i = 0; i < kF; i += 8) {
-    const __m256 part = _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p + i)));
+    const v8f part = load8(p + i);
     __builtin_memcpy(reinterpret_cast<float*>(&v) + i, &part, sizeof part);
   }
 #else

@@ -25,8 +25,8 @@ static std::mutex& packed_mutex() {
 
 // Where plain products run on the same engine, so that a kept copy changes no bit of a result.
 static bool packs() {
-  static const bool v3 = std::strcmp(cpu_isa(), "v3") == 0;
-  return v3;
+  static const bool own = std::strcmp(cpu_isa(), "v3") == 0 || std::strcmp(cpu_isa(), "v4") == 0;
+  return own;
 }
 
 static thread_local Packing packing_now = Packing::usual;

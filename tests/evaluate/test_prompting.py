@@ -42,7 +42,7 @@ def lm():
             )
             return {"input_ids": rows, "labels": rows}
 
-    train.Trainer(model, Lines(), optim.AdamW(model.parameters(), lr=5e-3), steps=250, clip_norm=1.0).run()
+    train.Trainer(model, Lines(), optim.AdamW(model.parameters(), lr=5e-3), steps=500, clip_norm=1.0).run()
     return LanguageModel(model.eval(), tokenizer)
 
 

@@ -14,7 +14,7 @@ def check(found, rows, log_probs):
     for scores, row, logp in zip(found, rows, log_probs, strict=True):
         places = np.flatnonzero(row.labels != NONE)
         right = row.labels[places]
-        np.testing.assert_allclose(scores.log_probs, logp[places, right], atol=2e-5)
+        np.testing.assert_allclose(scores.log_probs, logp[places, right], rtol=1e-5, atol=2e-5)
         np.testing.assert_array_equal(scores.best, logp[places].argmax(-1) == right)
 
 
