@@ -31,8 +31,8 @@ struct Operand {
 };
 
 // acc[R][V vectors] += a[R][kc] * bp[kc][V of kNR], then into C (added to it when `add`). A is packed, [kc][kMR], or (kRows) its rows
-// are read where they lie, lda apart. `later`: two lines of B per row that the calls for the
-// next columns will read; spread over the rows of a tile they bring a whole panel from far memory while this one computes.
+// are read where they lie, lda apart. `later`: what calls to come will read, brought from far memory while this one computes: two lines per
+// row of A or, on 32 registers, one per k.
 template <int R, bool kRows, int V>
 [[gnu::noinline]] static void micro(int64_t kc, const float* __restrict a, int64_t lda, const float* __restrict bp, float* __restrict c,
                                     int64_t ldc, bool add, const float* later) {
@@ -41,8 +41,10 @@ template <int R, bool kRows, int V>
   for (int i = 0; i < R; ++i) {
     __builtin_prefetch(c + i * ldc, 1);
     __builtin_prefetch(c + i * ldc + V * kF - 1, 1);
-    __builtin_prefetch(later + i * 32, 0, 2);
-    __builtin_prefetch(later + i * 32 + 16, 0, 2);
+    if constexpr (kF != 16) {
+      __builtin_prefetch(later + i * 32, 0, 2);
+      __builtin_prefetch(later + i * 32 + 16, 0, 2);
+    }
 #pragma GCC unroll 2
     for (int v = 0; v < V; ++v) acc[i][v] = vf{};
   }
@@ -51,6 +53,7 @@ template <int R, bool kRows, int V>
   for (int g = 0; g < (R + 2) / 3; ++g) row[g] = a + 3 * g * lda;
 #pragma GCC unroll 4
   for (int64_t k = 0; k < kc; ++k, bp += kNR) {
+    if constexpr (kF == 16) __builtin_prefetch(later + 16 * k, 0, 2);
     vf b[V];
 #pragma GCC unroll 2
     for (int v = 0; v < V; ++v) {
@@ -106,9 +109,7 @@ PLM_INLINE void pack_k_contiguous(const T* a, int64_t ld, int64_t rows, int64_t 
 #if PLM_VECTOR_BYTES >= 32
   if (rows == W)
     for (; k + 16 <= kc; k += 16)  // whole lines of float32: rows whose distance is a power of two push each other out of L1
-#pragma GCC unroll 4
       for (int g = 0; g < W; g += 8) {
-#pragma GCC unroll 8
         for (int i = 0; i < 8 && g + i < W; ++i) __builtin_prefetch(a + (W + g + i) * ld + k);  // the rows of the next panel
         for (int half = 0; half < 16; half += 8) {
           v8f r[8];
@@ -155,6 +156,12 @@ PLM_INLINE void pack(const Operand<T>& o, int64_t x, int64_t n, int64_t k, int64
 // Depth of a block of k: an even split of K, so that an element's sum has one order for a given K.
 PLM_INLINE int64_t depth_of(int64_t K) { return ceil_div(ceil_div(K, ceil_div(K > 0 ? K : 1, kDepth)), 8) * 8; }
 
+// What the call for row i fetches of the panel behind b, so that all calls of a tile's rows bring it whole.
+PLM_INLINE const float* slice_of(const float* next, const float* b, int64_t i, int64_t kc) {
+  if constexpr (kF != 16) return next + 32 * i;
+  return i < 2 * kMR ? next + i / kMR * kc * 16 : b;
+}
+
 // One tile on the own engine. `packed`: the tile's columns of B were packed before, [n / kNR][K][kNR].
 template <class TA, class TB>
 static void own_tile(int64_t m0, int64_t m, int64_t n0, int64_t n, int64_t K, const Operand<TA>& A, const Operand<TB>& B,
@@ -173,15 +180,17 @@ static void own_tile(int64_t m0, int64_t m, int64_t n0, int64_t n, int64_t K, co
         const float* b = packed ? packed + j * K + k * kNR : bb + j * kc;
         float* c = C + i0 * ldc + j;
         const int64_t cols = min_of(kNR, n - j);
-        const float* later = packed ? b + (j + kNR < n ? kNR * K : 0) : b;
+        const float* next = packed ? b + (j + kNR < n ? kNR * K : 0) : b;
         for (int64_t i = 0; i < mc; i += kMR) {
           const int64_t rows = min_of(kMR, mc - i);
           if constexpr (std::is_same_v<TA, float>)
             if (rows_in_place) {
-              micro_edge<true>(rows, cols, kc, A.p + (m0 + i0 + i) * A.ld + k, A.ld, b, c + i * ldc, ldc, k > 0, later + 32 * i);
+              const float* a = A.p + (m0 + i0 + i) * A.ld + k;
+              const float* later = kF == 16 && j == 0 && kc == A.ld ? a + kMR * A.ld : slice_of(next, b, i, kc);  // rows on their first use
+              micro_edge<true>(rows, cols, kc, a, A.ld, b, c + i * ldc, ldc, k > 0, later);
               continue;
             }
-          micro_edge<false>(rows, cols, kc, ap + i * kc, kMR, b, c + i * ldc, ldc, k > 0, later + 32 * i);
+          micro_edge<false>(rows, cols, kc, ap + i * kc, kMR, b, c + i * ldc, ldc, k > 0, slice_of(next, b, i, kc));
         }
       }
     }
@@ -200,7 +209,7 @@ PLM_INLINE Tiles tiles_of(int64_t M, int64_t N) {
 // With B packed beforehand a tile is flat: its worker packs A once for all of its columns.
 PLM_INLINE Tiles flat_tiles_of(int64_t M, int64_t N) {
   int64_t n = 2 * kGemmTile, rows = ceil_div(M, kGemmRows);
-  if (rows * ceil_div(N, n) < 8) rows = ceil_div(M, kGemmRows / 2);
+  if (kF != 16 && rows * ceil_div(N, n) < 8) rows = ceil_div(M, kGemmRows / 2);
   if (rows > 1 && rows * ceil_div(N, n) % 2) ++rows;
   while (n > kGemmColumns && rows * ceil_div(N, n) < 4) n /= 2;
   const int64_t m = ceil_div(ceil_div(M, rows), kMR) * kMR;

@@ -36,7 +36,9 @@ void keep_packed(const Tensor& weight) {
   if (packs() && weight.has_data() && weight.device().is_cpu()) weight.impl()->storage->keeps_packed.store(true);
 }
 
-Tensor kept_packed(const Tensor& weight) {
+static constexpr int32_t kShortUses = 4;
+
+Tensor kept_packed(const Tensor& weight, bool short_use) {
   if (!weight.has_data() || weight.dtype() != DType::float32 || weight.rank() != 2) return {};
   Storage& storage = *weight.impl()->storage;
   if (!storage.keeps_packed.load(std::memory_order_relaxed) || storage.lent.load() > 0) return {};
@@ -46,6 +48,7 @@ Tensor kept_packed(const Tensor& weight) {
     if (const PackedCopy* p = storage.packed) return p->from == from && p->shape.matches(weight.shape()) ? p->tensor : Tensor();
   }
   if (packing_now == Packing::found) return {};
+  if (short_use && storage.short_uses.fetch_add(1, std::memory_order_relaxed) < kShortUses) return {};
   const NoGrad off;
   auto made = std::make_unique<PackedCopy>(pack_weight(weight.detach()), weight.shape(), from);
   Tensor packed = made->tensor;

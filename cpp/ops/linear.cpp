@@ -13,16 +13,21 @@ namespace plmcore {
 
 static bool needs_sum(Activation a) { return a == Activation::gelu || a == Activation::gelu_tanh || a == Activation::silu; }
 
-// Whether the product is one of inference with enough rows to gain from a packed weight.
-static bool gains_from_packing(const Tensor& x, const Tensor& weight) {
-  return !Tracer::current() && x.has_data() && x.dtype() == DType::float32 && x.rank() >= 1 && weight.rank() == 2 &&
-         x.shape().back() == weight.shape()[1] && x.numel() > kGemmRows * x.shape().back().value();
+static constexpr int64_t kRowsWorthPacking = 64;
+
+// Rows of x where the product could run on a packed weight, else 0.
+static int64_t rows_to_pack_for(const Tensor& x, const Tensor& weight) {
+  const bool fits = !Tracer::current() && x.has_data() && x.dtype() == DType::float32 && x.rank() >= 1 && weight.rank() == 2 &&
+                    x.shape().back() == weight.shape()[1] && x.numel() > 0;
+  return fits ? x.numel() / x.shape().back().value() : 0;
 }
 
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, Activation activation) {
   const bool grads = grad_enabled() && (x.requires_grad() || weight.requires_grad() || (bias.defined() && bias.requires_grad()));
-  if (!grads && gains_from_packing(x, weight))
-    if (const Tensor packed = kept_packed(weight); packed.defined()) return linear_packed(x, packed, bias, weight.shape()[0], activation);
+  if (!grads)
+    if (const int64_t rows = rows_to_pack_for(x, weight); rows >= kRowsWorthPacking)
+      if (const Tensor packed = kept_packed(weight, rows <= kGemmRows); packed.defined())
+        return linear_packed(x, packed, bias, weight.shape()[0], activation);
   return dispatch(ops::linear, {x, weight, bias}, {{"activation", activation}, {"keep_sum", grads && needs_sum(activation)}})[0];
 }
 

@@ -67,6 +67,7 @@ struct Storage : Counted {
   // For cpp/ops/kept_weight.h alone.
   std::atomic<bool> keeps_packed{false};
   std::atomic<int32_t> lent{0};
+  std::atomic<int32_t> short_uses{0};
   PackedCopy* packed = nullptr;  // owned
 };
 
