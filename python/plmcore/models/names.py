@@ -274,11 +274,20 @@ def _kind(parameter: Parameter | Buffer) -> type:
 def _converted(slot: Slot, parts: list[Tensor], dtype: str) -> Tensor:
     dtype = getattr(slot.parameter, "stored_as", None) or dtype
     with no_grad():
+        if _waits(slot, parts, dtype):
+            return _core.safetensors.laid_out_later(parts, slot.stored.transposed)
         value = slot.stored.to_ours([p.astype(dtype) for p in parts], slot.parameter.shape)
         if value.nbytes <= SMALL:
             value = ops.copy(value)
     release(parts)
     return value
+
+
+def _waits(slot: Slot, parts: list[Tensor], dtype: str) -> bool:
+    """Whether a weight that lies otherwise in the file is a matrix large enough to be put together on first use."""
+    stored, large = slot.stored, sum(p.nbytes for p in parts) > SMALL
+    otherwise = (stored.transposed or len(parts) > 1) and stored.shape is None and slot.parameter.ndim == 2
+    return otherwise and large and not isinstance(slot.parameter, Buffer) and all(p.dtype == dtype for p in parts)
 
 
 def release(tensors: Iterable[Tensor]) -> None:
