@@ -59,8 +59,9 @@ class Plmcore:
 
     def first(self, case, folder: Path):
         inputs = case.inputs()
-        from plmcore import load  # the imports are not timed
+        from plmcore import load, models
 
+        models.family(SIZES[case.size].config["model_type"])  # the imports are not timed
         start = time.perf_counter()
         lm = load(folder / "transformers")
         with self.plm.no_grad():

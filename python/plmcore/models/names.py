@@ -150,7 +150,7 @@ def groups(family: ModuleType, model: Module) -> list[list[Slot]]:
 
 
 def read(family: ModuleType, group: Sequence[Slot], tensors: Mapping[str, Tensor], config: Config, dtype: str) -> Found:
-    """One parameter from a file's tensors: the very tensors where dtype and layout fit, else converted copies."""
+    """One parameter from a file's tensors: the very tensors where dtype and layout fit, else converted copies, of large matrices on first use."""
     values: dict[str, Tensor] = {}
     used: list[str] = []
     wrong: list[str] = []
@@ -172,7 +172,8 @@ def read(family: ModuleType, group: Sequence[Slot], tensors: Mapping[str, Tensor
 
 
 def load(family: ModuleType, model: Module, tensors: Mapping[str, Tensor], dtype: str | None = None) -> Report:
-    """Gives a model built inside nn.init.skipped() its weights: the very tensors where dtype and layout fit, else, and of small ones, copies.
+    """Gives a model built inside nn.init.skipped() its weights: the very tensors where dtype and layout fit; else, and of small ones, copies,
+    which large matrices that lie in parts or transposed become when somebody looks at them.
 
     Parameters that are not there are drawn as for a fresh model.
     """
