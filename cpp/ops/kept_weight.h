@@ -12,6 +12,8 @@ struct PackedCopy {
   size_t from;  // its offset into the storage
 };
 
+// Whether plain products run on the engine of packed ones, our own, so that the layout of a weight changes no bit of a result.
+bool own_products();
 // Allows a copy of this weight. Its values must change through ops, or with forget_packed; memory that was lent out keeps none meanwhile.
 void keep_packed(const Tensor& weight);
 // What pack_weight makes of the weight, made on first use; undefined where none is kept.

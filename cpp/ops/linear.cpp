@@ -40,6 +40,9 @@ static bool reads_as_stored(const Tensor& x, const Tensor& weight, const Tensor&
   if (!x.shape().back().is(weight.shape()[1].value()) || (bias.defined() && !bias.shape().matches({weight.shape()[0]}))) return false;
   return x.device().is_cpu() && x.numel() > kGemmFewRows * x.shape().back().value() && x.numel() <= kGemmRows * x.shape().back().value();
 }
+// Our own products lose an eighth over [K, N]: after so many the better layout has paid for itself. A BLAS loses nothing.
+constexpr int kStoredReads = 16;
+static bool wants_layout(const StoredWeight& w) { return w.parts.empty() || (w.transposed && own_products() && w.reads > kStoredReads); }
 static Tensor linear_as_stored(const Tensor& x, const StoredWeight& weight, const Tensor& bias, Activation activation) {
   Tensors columns;
   Dim from = 0;
@@ -62,7 +65,7 @@ static Tensor linear_as_stored(const Tensor& x, const StoredWeight& weight, cons
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, Activation activation) {
   const bool grads = grad_enabled() && (x.requires_grad() || weight.requires_grad() || (bias.defined() && bias.requires_grad()));
   if (!grads && reads_as_stored(x, weight, bias))
-    if (const StoredWeight stored = stored_weight(weight); !stored.parts.empty()) return linear_as_stored(x, stored, bias, activation);
+    if (const StoredWeight stored = stored_weight(weight); !wants_layout(stored)) return linear_as_stored(x, stored, bias, activation);
   if (!grads && gains_from_packing(x, weight))
     if (const Tensor packed = kept_packed(weight); packed.defined()) return linear_packed(x, packed, bias, weight.shape()[0], activation);
   return dispatch(ops::linear, {x, weight, bias}, {{"activation", activation}, {"keep_sum", grads && needs_sum(activation)}})[0];

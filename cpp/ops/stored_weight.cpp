@@ -72,7 +72,7 @@ Tensor laid_out_later(const Tensors& parts, bool transposed) {
     N += p.shape()[along].value();
   }
   const Shape shape = {N, parts[0].shape()[1 - along]};
-  StoredWeight stored{{}, transposed};
+  StoredWeight stored{{}, transposed, 0};
   for (const Tensor& p : parts) stored.parts.push_back(p.detach());
   Tensor t = Tensor::borrow(shape, parts[0].dtype(), nullptr, new Later{std::move(stored), {}}, drop);
   return t;
@@ -85,7 +85,9 @@ StoredWeight stored_weight(const Tensor& weight) {
   Storage& storage = *weight.impl()->storage;
   if (!is_later(storage) || weight.impl()->offset != 0 || weight.bytes() != storage.bytes || address(storage).load()) return {};
   const std::lock_guard lock(later_mutex());
-  return static_cast<const Later*>(storage.owner)->stored;
+  StoredWeight& stored = static_cast<Later*>(storage.owner)->stored;
+  ++stored.reads;
+  return stored;
 }
 
 void* lay_out(Storage& storage) {

@@ -10,6 +10,7 @@ namespace plmcore {
 struct StoredWeight {
   Tensors parts;            // the weight's rows, from the first to the last; none once it is laid out
   bool transposed = false;  // each of them
+  int reads = 0;            // how often stored_weight was asked
 };
 
 // [N, K] of parts [n, K], or transposed [K, n], of one dtype. Takes no memory of its own before its values are looked at.
