@@ -59,9 +59,8 @@ class Plmcore:
 
     def first(self, case, folder: Path):
         inputs = case.inputs()
-        from plmcore import load, models
+        from plmcore import load  # the imports are not timed
 
-        models.family(SIZES[case.size].config["model_type"])  # the imports are not timed
         start = time.perf_counter()
         lm = load(folder / "transformers")
         with self.plm.no_grad():
