@@ -1,11 +1,13 @@
 #include "plmcore/tensor.h"
 
+#include <atomic>
 #include <bit>
 #include <cstring>
 
 #include "autograd/tape.h"
 #include "core/device.h"
 #include "ops/kept_weight.h"
+#include "ops/stored_weight.h"
 #include "plmcore/ops.h"
 
 namespace plmcore {
@@ -67,7 +69,10 @@ Dim Tensor::size(int axis) const {
 }
 void* Tensor::data() const {
   check<TraceError>(has_data(), "the tensor ", *this, " has no values here: it is part of a running trace, or was not saved for backward");
-  return static_cast<char*>(impl_->storage->data) + impl_->offset;
+  void* data = std::atomic_ref(impl_->storage->data).load(std::memory_order_acquire);
+  if (!data) [[unlikely]]
+    data = lay_out(*impl_->storage);
+  return static_cast<char*>(data) + impl_->offset;
 }
 
 const Tensor& Tensor::set_requires_grad(bool on) const {

@@ -1,9 +1,11 @@
 // Axes of size 1 go, axes that stay neighbours merge. Then either the last axis stays last, and rows are copied; or the
 // axis that is contiguous in x and the one that is contiguous in y span matrices that are turned tile by tile, each tile
-// in blocks of one vector by one vector. Traffic: one read and one write.
+// in blocks of one vector by one vector. Results larger than a core's cache go to memory past it, in strips along the rows
+// of x, which may be a mapped file: each of its small pages is looked at in one go. Traffic: one read and one write.
 #include <utility>
 
 #include "kernels/move.h"
+#include "kernels/stream.h"
 
 namespace plmcore::PLM_ISA {
 
@@ -49,10 +51,10 @@ PLM_INLINE void offsets(const Plan& p, int rank, int skip, int64_t o, int64_t& f
   }
 }
 
-template <class T>
-struct Block {  // as many elements as a 16-byte vector holds, squared
-  enum : int { n = 16 / sizeof(T) };
-  typedef T Vec __attribute__((vector_size(16)));
+template <class T, int Bytes>
+struct Block {  // as many elements as a vector of so many bytes holds, squared
+  enum : int { n = Bytes / sizeof(T) };
+  typedef T Vec __attribute__((vector_size(Bytes)));
 
   template <int... I>
   PLM_INLINE static Vec low(Vec a, Vec b, std::integer_sequence<int, I...>) {
@@ -63,35 +65,78 @@ struct Block {  // as many elements as a 16-byte vector holds, squared
     return __builtin_shufflevector(a, b, (I % 2 ? n : 0) + n / 2 + I / 2 ...);
   }
 
-  // y[c][r] = x[r][c]: log2(n) rounds that interleave row i with row i + n / 2.
-  PLM_INLINE static void turn(const T* x, int64_t x_stride, T* y, int64_t y_stride) {
+  // put(c, column c of the block at x): log2(n) rounds that interleave row i with row i + n / 2.
+  template <class F>
+  PLM_INLINE static void turn(const T* x, int64_t x_stride, F put) {
     constexpr std::make_integer_sequence<int, n> lanes{};
     Vec a[n], b[n];
-    for (int i = 0; i < n; ++i) __builtin_memcpy(&a[i], x + i * x_stride, 16);
+#pragma GCC unroll 16
+    for (int i = 0; i < n; ++i) __builtin_memcpy(&a[i], x + i * x_stride, Bytes);
+#pragma GCC unroll 4
     for (int round = 1; round < n; round *= 2) {
+#pragma GCC unroll 8
       for (int i = 0; i < n / 2; ++i) {
         b[2 * i] = low(a[i], a[i + n / 2], lanes);
         b[2 * i + 1] = high(a[i], a[i + n / 2], lanes);
       }
+#pragma GCC unroll 16
       for (int i = 0; i < n; ++i) a[i] = b[i];
     }
-    for (int i = 0; i < n; ++i) __builtin_memcpy(y + i * y_stride, &a[i], 16);
+#pragma GCC unroll 16
+    for (int i = 0; i < n; ++i) put(i, a[i]);
   }
 };
 
 // y[c * y_stride + r] = x[r * x_stride + c]
 template <class T>
 void turn_tile(const T* x, int64_t x_stride, T* y, int64_t y_stride, int64_t rows, int64_t columns) {
-  constexpr int n = Block<T>::n;
+  using B = Block<T, 16>;
+  constexpr int n = B::n;
   int64_t r = 0;
   for (; r + n <= rows; r += n) {
     int64_t c = 0;
-    for (; c + n <= columns; c += n) Block<T>::turn(x + r * x_stride + c, x_stride, y + c * y_stride + r, y_stride);
+    for (; c + n <= columns; c += n)
+      B::turn(x + r * x_stride + c, x_stride, [&](int k, typename B::Vec v) { __builtin_memcpy(y + (c + k) * y_stride + r, &v, 16); });
     for (; c < columns; ++c)
       for (int k = 0; k < n; ++k) y[c * y_stride + r + k] = x[(r + k) * x_stride + c];
   }
   for (; r < rows; ++r)
     for (int64_t c = 0; c < columns; ++c) y[c * y_stride + r] = x[r * x_stride + c];
+}
+
+constexpr int64_t kFar = 2 << 20;   // bytes of y from which on it goes past the cache
+constexpr int64_t kLine = 64;
+constexpr int64_t kStrip = 2 * kLine;  // bytes of y's rows that a strip of x covers
+
+// The same past the cache. The rows of y begin at lines, and `rows` fill lines of them.
+template <class T>
+void turn_strip(const T* x, int64_t x_stride, T* y, int64_t y_stride, int64_t rows, int64_t columns) {
+  constexpr int size = sizeof(T), most = 16 * size;  // a block is 16 x 16 at most: that many vectors are registers
+  using B = Block<T, (PLM_VECTOR_BYTES < most ? PLM_VECTOR_BYTES : most)>;
+  constexpr int64_t n = B::n, ahead = 2 * kLine / size;
+  int64_t c = 0;
+  for (; c + n <= columns; c += n)
+    for (int64_t r = 0; r < rows; r += n) {
+      const T* block = x + r * x_stride + c;
+      for (int64_t k = 0; k < n; ++k) __builtin_prefetch(block + k * x_stride + ahead);
+      B::turn(block, x_stride, [&](int k, typename B::Vec v) { stream(y + (c + k) * y_stride + r, v); });
+    }
+  turn_tile(x + c, x_stride, y + c * y_stride, y_stride, rows, columns - c);
+  end_streams();
+}
+
+template <class T>
+void turn_far(const Plan& p, const Axis& column, int turned, int64_t matrices, const T* x, T* y) {
+  const Axis last = p.axis[p.rank - 1];
+  constexpr int64_t kRows = kStrip / sizeof(T), kColumns = 4096;
+  const int64_t down = (last.size + kRows - 1) / kRows, across = (column.size + kColumns - 1) / kColumns;
+  parallel_for(matrices * down * across, [&](int64_t t, int) {
+    int64_t from, to;
+    offsets(p, p.rank - 1, turned, t / (down * across), from, to);
+    const int64_t r = t / across % down * kRows, c = t % across * kColumns;
+    const int64_t nr = last.size - r < kRows ? last.size - r : kRows, nc = column.size - c < kColumns ? column.size - c : kColumns;
+    turn_strip(x + from + r * last.from + c, last.from, y + to + c * column.to + r, column.to, nr, nc);
+  });
 }
 
 }  // namespace
@@ -125,6 +170,8 @@ PLM_KERNEL(transpose) {
     constexpr int64_t kTile = 256 / sizeof(T);
     const int64_t down = (last.size + kTile - 1) / kTile, across = (column.size + kTile - 1) / kTile;
     const int64_t matrices = y.numel / (last.size * column.size);
+    const bool whole_lines = last.size * bytes % kLine == 0 && reinterpret_cast<uintptr_t>(y.as<T>()) % kLine == 0;
+    if (y.numel * bytes >= kFar && whole_lines) return turn_far(p, column, turned, matrices, x.as<T>(), y.as<T>());
     const int64_t area = (last.size < kTile ? last.size : kTile) * (column.size < kTile ? column.size : kTile);
     for_rows(matrices * down * across, area, [&](int64_t b, int64_t e) {
       for (int64_t t = b; t < e; ++t) {

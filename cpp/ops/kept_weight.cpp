@@ -23,8 +23,7 @@ static std::mutex& packed_mutex() {
   return *mutex;
 }
 
-// Where plain products run on the same engine, so that a kept copy changes no bit of a result.
-static bool packs() {
+bool own_products() {
   static const bool own = std::strcmp(cpu_isa(), "v3") == 0 || std::strcmp(cpu_isa(), "v4") == 0;
   return own;
 }
@@ -33,7 +32,7 @@ static thread_local Packing packing_now = Packing::usual;
 Packing set_packing(Packing p) { return std::exchange(packing_now, p); }
 
 void keep_packed(const Tensor& weight) {
-  if (packs() && weight.has_data() && weight.device().is_cpu()) weight.impl()->storage->keeps_packed.store(true);
+  if (own_products() && weight.has_data() && weight.device().is_cpu()) weight.impl()->storage->keeps_packed.store(true);
 }
 
 static constexpr int32_t kShortUses = 4;

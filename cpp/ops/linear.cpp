@@ -3,9 +3,11 @@
 //   dz = dy * activation'(z);  dx = dz W;  dweight = dz^T x;  dbias = sum of dz over the rows
 #include <algorithm>
 
+#include "core/device.h"
 #include "kernels/gemm_space.h"
 #include "ops/kept_weight.h"
 #include "ops/shape_rules.h"
+#include "ops/stored_weight.h"
 #include "plmcore/ops.h"
 #include "program/trace.h"
 
@@ -22,8 +24,52 @@ static int64_t rows_to_pack_for(const Tensor& x, const Tensor& weight) {
   return fits ? x.numel() / x.shape().back().value() : 0;
 }
 
+static Tensor activated(const Tensor& x, Activation activation) {
+  switch (activation) {
+    case Activation::relu: return relu(x);
+    case Activation::gelu: return gelu(x);
+    case Activation::gelu_tanh: return gelu(x, true);
+    case Activation::tanh: return tanh(x);
+    case Activation::sigmoid: return sigmoid(x);
+    case Activation::silu: return silu(x);
+    default: return x;
+  }
+}
+
+// Whether a weight that is not laid out yet may stay so: a single row would read it across, and with many rows a better layout pays.
+static bool reads_as_stored(const Tensor& x, const Tensor& weight, const Tensor& bias) {
+  if (Tracer::current() || !x.has_data() || x.dtype() != DType::float32 || weight.dtype() != DType::float32) return false;
+  if (x.rank() < 1 || weight.rank() != 2) return false;
+  if (!x.shape().back().is(weight.shape()[1].value()) || (bias.defined() && !bias.shape().matches({weight.shape()[0]}))) return false;
+  return x.device().is_cpu() && x.numel() > kGemmFewRows * x.shape().back().value() && x.numel() <= kGemmRows * x.shape().back().value();
+}
+// Our own products lose an eighth over [K, N], and keep no packed copies of parts: after so many the better layout pays. A BLAS loses
+// nothing.
+constexpr int kStoredReads = 16;
+static bool wants_layout(const StoredWeight& w) { return w.parts.empty() || (own_products() && w.reads > kStoredReads); }
+static Tensor linear_as_stored(const Tensor& x, const StoredWeight& weight, const Tensor& bias, Activation activation) {
+  Tensors columns;
+  Dim from = 0;
+  const Tensor rows = reshape(x, {x.numel() / x.shape().back().value(), x.shape().back()});
+  for (const Tensor& part : weight.parts) {
+    const Dim n = part.shape()[weight.transposed ? 1 : 0];
+    const Tensor b = bias.defined() ? narrow(bias, from, n) : bias;
+    if (weight.transposed) {
+      const Tensor y = matmul(rows, part);
+      columns.push_back(activated(b.defined() ? add(y, b) : y, activation));
+    } else {
+      columns.push_back(linear(rows, part, b, activation));
+    }
+    from = from + n;
+  }
+  const Tensor y = columns.size() == 1 ? columns[0] : concat(columns, 1);
+  return reshape(y, x.shape().with_last(from));
+}
+
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, Activation activation) {
   const bool grads = grad_enabled() && (x.requires_grad() || weight.requires_grad() || (bias.defined() && bias.requires_grad()));
+  if (!grads && reads_as_stored(x, weight, bias))
+    if (const StoredWeight stored = stored_weight(weight); !wants_layout(stored)) return linear_as_stored(x, stored, bias, activation);
   if (!grads)
     if (const int64_t rows = rows_to_pack_for(x, weight); rows >= kRowsWorthPacking)
       if (const Tensor packed = kept_packed(weight, rows <= kGemmRows); packed.defined())

@@ -4,6 +4,7 @@
 
 #include "bindings/bindings.h"
 #include "core/pages.h"
+#include "ops/stored_weight.h"
 
 namespace plmcore::bindings {
 
@@ -34,6 +35,16 @@ void bind_safetensors(nb::module_& m) {
       "path"_a, "tensors"_a, "metadata"_a = safetensors::Metadata(),
       nb::sig("def write(path: str, tensors: dict[str, Tensor], metadata: dict[str, str] = {}) -> None"),
       "Writes a file that appears under its name when it is complete.");
+  m.def(
+      "laid_out_later",
+      [](nb::sequence parts, bool transposed) {
+        Tensors list;
+        for (nb::handle p : parts) list.push_back(nb::cast<const Tensor&>(p));
+        return laid_out_later(list, transposed);
+      },
+      "parts"_a, "transposed"_a, nb::sig("def laid_out_later(parts: Sequence[Tensor], transposed: bool) -> Tensor"),
+      "The parts' rows below each other, of transposed ones their columns: a matrix that is put together when its values are first looked "
+      "at.");
   m.def(
       "release",
       [](const Tensor& t) {

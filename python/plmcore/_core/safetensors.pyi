@@ -1,5 +1,7 @@
 """Safetensors files; plmcore.safetensors is for users."""
 
+from collections.abc import Sequence
+
 from plmcore._core import Tensor
 
 def read(path: str) -> tuple[dict[str, Tensor], dict[str, str]]:
@@ -9,6 +11,11 @@ def read(path: str) -> tuple[dict[str, Tensor], dict[str, str]]:
 
 def write(path: str, tensors: dict[str, Tensor], metadata: dict[str, str] = {}) -> None:
     """Writes a file that appears under its name when it is complete."""
+
+def laid_out_later(parts: Sequence[Tensor], transposed: bool) -> Tensor:
+    """
+    The parts' rows below each other, of transposed ones their columns: a matrix that is put together when its values are first looked at.
+    """
 
 def release(tensor: Tensor) -> None:
     """

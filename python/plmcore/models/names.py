@@ -150,7 +150,7 @@ def groups(family: ModuleType, model: Module) -> list[list[Slot]]:
 
 
 def read(family: ModuleType, group: Sequence[Slot], tensors: Mapping[str, Tensor], config: Config, dtype: str) -> Found:
-    """One parameter from a file's tensors: the very tensors where dtype and layout fit, else converted copies."""
+    """One parameter from a file's tensors: the very tensors where dtype and layout fit, else converted copies, of large matrices on first use."""
     values: dict[str, Tensor] = {}
     used: list[str] = []
     wrong: list[str] = []
@@ -172,7 +172,8 @@ def read(family: ModuleType, group: Sequence[Slot], tensors: Mapping[str, Tensor
 
 
 def load(family: ModuleType, model: Module, tensors: Mapping[str, Tensor], dtype: str | None = None) -> Report:
-    """Gives a model built inside nn.init.skipped() its weights: the very tensors where dtype and layout fit, else, and of small ones, copies.
+    """Gives a model built inside nn.init.skipped() its weights: the very tensors where dtype and layout fit; else, and of small ones, copies,
+    which large matrices that lie in parts or transposed become when somebody looks at them.
 
     Parameters that are not there are drawn as for a fresh model.
     """
@@ -274,11 +275,20 @@ def _kind(parameter: Parameter | Buffer) -> type:
 def _converted(slot: Slot, parts: list[Tensor], dtype: str) -> Tensor:
     dtype = getattr(slot.parameter, "stored_as", None) or dtype
     with no_grad():
+        if _waits(slot, parts, dtype):
+            return _core.safetensors.laid_out_later(parts, slot.stored.transposed)
         value = slot.stored.to_ours([p.astype(dtype) for p in parts], slot.parameter.shape)
         if value.nbytes <= SMALL:
             value = ops.copy(value)
     release(parts)
     return value
+
+
+def _waits(slot: Slot, parts: list[Tensor], dtype: str) -> bool:
+    """Whether a weight that lies otherwise in the file is a matrix large enough to be put together on first use."""
+    stored, large = slot.stored, sum(p.nbytes for p in parts) > SMALL
+    otherwise = (stored.transposed or len(parts) > 1) and stored.shape is None and slot.parameter.ndim == 2
+    return otherwise and large and not isinstance(slot.parameter, Buffer) and all(p.dtype == dtype for p in parts)
 
 
 def release(tensors: Iterable[Tensor]) -> None:
