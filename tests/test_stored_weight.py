@@ -2,6 +2,7 @@
 
 import gc
 import threading
+from functools import partial
 
 import numpy as np
 import plmcore as plm
@@ -70,7 +71,7 @@ def test_a_transposed_weight_in_steady_use_is_laid_out():
 @pytest.mark.parametrize("rows", [0, 1, 8, 9, 33, 128, 192, 193, 400])
 @pytest.mark.parametrize("kind", KINDS, ids=str)
 def test_products(kind, rows):
-    """Equal bits where products run on one engine; a BLAS may sum in another order over a weight that lies otherwise."""
+    """Equal bits where products run on one engine, but for what a compiler makes of an activation in two places; a BLAS may sum in another order."""
     x, plain, bias = x_of(rows), plm.Tensor(WEIGHT), plm.Tensor(BIAS)
     with plm.no_grad():
         for activation in ACTIVATIONS:
@@ -78,7 +79,12 @@ def test_products(kind, rows):
                 got = ops.linear(x, stored(*kind), b, activation).numpy()
                 want = ops.linear(x, plain, b, activation).numpy()
                 if _core.isa() in OWN:
-                    np.testing.assert_array_equal(got, want)
+                    assert_equal = (
+                        np.testing.assert_array_equal
+                        if activation in (None, "relu")
+                        else partial(np.testing.assert_array_max_ulp, maxulp=2)
+                    )
+                    assert_equal(got, want)
                 else:
                     np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-4)
 
