@@ -2,31 +2,10 @@
 // each one long run for the hardware's prefetcher; W stays in registers while the rows of X pass.
 #pragma once
 
+#include "kernels/dot.h"
 #include "kernels/gemm_space.h"
-#include "kernels/kernel.h"
 
 namespace plmcore::PLM_ISA {
-
-// How a vector of X meets one of W: float32 against float32 or bfloat16, or int16 against int8 with exact sums.
-template <class X, class W>
-struct Dot {
-  using Sum = float;
-  using Vec = vf;
-  enum : int { step = kF };
-};
-template <>
-struct Dot<int16_t, int8_t> {
-  using Sum = int32_t;
-  using Vec = vi;
-  enum : int { step = kS };
-};
-PLM_INLINE vf add_product(vf sum, vf x, vf w) { return sum + x * w; }
-PLM_INLINE vi add_product(vi sum, vs x, vs w) { return sum + multiply_pairs(x, w); }
-template <class T>
-PLM_INLINE auto value_of(T x) {
-  if constexpr (std::is_integral_v<T>) return static_cast<int32_t>(x);
-  else return to_float(x);
-}
 
 constexpr int ceil_to_vector(int n) { return (n + kF - 1) / kF * kF; }
 // sums[i] = the sum of the lanes of v[i].
@@ -43,14 +22,14 @@ template <int MB, int R, class X, class W, class D = Dot<X, W>>
   typename D::Vec acc[MB][R] = {};
   int64_t k = 0;
   for (; k + D::step <= K; k += D::step) {
-    decltype(load(w)) wv[R];
+    decltype(D::weights(w)) wv[R];
 #pragma GCC unroll 8
-    for (int r = 0; r < R; ++r) wv[r] = load(w + r * ldw + k);
+    for (int r = 0; r < R; ++r) wv[r] = D::weights(w + r * ldw + k);
 #pragma GCC unroll 8
     for (int m = 0; m < MB; ++m) {
-      const auto xv = load(x + m * ldx + k);
+      const auto xv = D::activations(x + m * ldx + k);
 #pragma GCC unroll 8
-      for (int r = 0; r < R; ++r) acc[m][r] = add_product(acc[m][r], xv, wv[r]);
+      for (int r = 0; r < R; ++r) acc[m][r] = D::add(acc[m][r], xv, wv[r]);
     }
   }
   typename D::Sum sums[ceil_to_vector(MB * R)];
@@ -60,7 +39,7 @@ template <int MB, int R, class X, class W, class D = Dot<X, W>>
 #pragma GCC unroll 8
     for (int r = 0; r < R; ++r) {
       typename D::Sum s = sums[m * R + r];
-      for (int64_t q = k; q < K; ++q) s += value_of(x[m * ldx + q]) * value_of(w[r * ldw + q]);
+      for (int64_t q = k; q < K; ++q) s += D::product(x[m * ldx + q], w[r * ldw + q]);
       y[m * ldy + r * step] = s;
     }
 }

@@ -4,6 +4,7 @@
 //   weight int8 [N, K], scale float32 [N]: W[n, k] = weight[n, k] scale[n]. A row of x is rounded to whole numbers q with
 //   |q| <= Q = min(4095, (2^31 - 1) / (128 K)) by q = round(x Q / max |x|), the sum of q weight[n] over k is an exact int32, and y = sum *
 //   (scale[n] max |x| / Q).
+#include "core/isa.h"
 #include "kernels/gemm_space.h"
 #include "kernels/int8_space.h"
 #include "ops/shape_rules.h"
@@ -14,6 +15,8 @@ namespace plmcore {
 Tensor linear_quantized(const Tensor& x, const Tensor& weight, const Tensor& scale, const Tensor& bias, Activation activation) {
   return dispatch(ops::linear_quantized, {x, weight, scale, bias}, {{"activation", activation}})[0];
 }
+
+int64_t largest_activation(int64_t K) { return cpu_multiplies_bytes() ? activation_most<int8_t>(K) : activation_most<int16_t>(K); }
 
 static Specs infer(const InSpecs& in, const Attrs& attrs) {
   in.expect(4);
@@ -30,7 +33,11 @@ static Specs infer(const InSpecs& in, const Attrs& attrs) {
 
 static Workspace workspace(const View* in, const View*, const Attrs&) {
   const int64_t N = in[1].size[0], K = in[1].size[1];
-  if (in[1].dtype == DType::int8) return {.shared = activation_bytes(in[0].rows(), K), .per_worker = kInt8Workspace};
+  if (in[1].dtype == DType::int8) {
+    const int64_t M = in[0].rows();
+    const size_t rows = cpu_multiplies_bytes() ? activation_workspace<int8_t>(M, K) : activation_workspace<int16_t>(M, K);
+    return {.shared = rows, .per_worker = kInt8Workspace};
+  }
   return {.shared = gemm_shared(N, K), .per_worker = kGemmWorkspace};
 }
 

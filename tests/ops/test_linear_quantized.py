@@ -1,8 +1,12 @@
+import os
+import subprocess
+import sys
+
 import ml_dtypes
 import numpy as np
 import pytest
 from optest import OpSpec
-from plmcore import Tensor, ops
+from plmcore import Tensor, _core, ops
 
 RNG = np.random.default_rng(5)
 
@@ -23,7 +27,7 @@ def activated(z, activation):
 
 def rounded(x):
     """Rows of x as whole numbers, and what one of them is worth."""
-    most = np.float32(min(4095, (2**31 - 1) // (128 * max(x.shape[-1], 1))))
+    most = np.float32(_core.largest_activation(x.shape[-1]))
     x = x.astype(np.float32)
     largest = np.abs(x).max(-1, keepdims=True, initial=0)
     with np.errstate(divide="ignore"):
@@ -134,3 +138,15 @@ def test_rows_of_zeros_small_numbers_and_numbers_that_are_none():
     assert (
         (y[0] == 7).all() and np.isnan(y[1]).all() and np.isnan(y[2]).all() and (y[3] == 7).all() and (y[4] == 9).all()
     )
+
+
+@pytest.mark.skipif(_core.largest_activation(1) > 127, reason="this processor has one form")
+def test_processors_that_do_not_multiply_bytes():
+    chosen = "exact or fit or others or zeros"
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", __file__, "-k", chosen],
+        env={**os.environ, "PLMCORE_VNNI": "0"},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0 and " passed" in done.stdout, done.stdout

@@ -293,6 +293,11 @@ def trim_memory(device: object | None = None) -> None:
 def isa() -> str:
     """The instruction set of the CPU kernels in use."""
 
+def largest_activation(K: int) -> int:
+    """
+    The largest whole number that linear_quantized rounds activations to on this processor, where a row has K of them.
+    """
+
 def blas() -> str: ...
 def synchronize(device: object) -> None:
     """Waits for what a device has queued."""
