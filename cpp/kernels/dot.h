@@ -38,8 +38,8 @@ PLM_INLINE vi add_fours(vi sum, vb a, vb b) {
   asm("vpdpbusd %2, %1, %0" : "+v"(sum) : "v"(a), "v"(b));
   return sum;
 }
-// The instruction wants one operand without sign: the weight, as w + 128. So a sum is 128 times the sum of the activations too large, whatever
-// the column, and is right again once that is taken off, even if it has wrapped around meanwhile.
+// The instruction wants one operand without sign: the weight, as w + 128. So a sum is 128 times the sum of the activations too large,
+// whatever the column, and is right again once that is taken off, even if it has wrapped around meanwhile.
 template <>
 struct Dot<int8_t, int8_t> {
   using Sum = int32_t;

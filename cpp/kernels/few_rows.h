@@ -53,20 +53,26 @@ PLM_INLINE void few_rows_range(int64_t K, int64_t begin, int64_t end, const X* x
 // Rows of X are ldx apart. epilogue(begin, end) runs after columns [begin, end) of all rows of Y.
 template <class X, class W, class F>
 PLM_INLINE void few_rows(int64_t M, int64_t N, int64_t K, const X* x0, int64_t ldx, const W* w, typename Dot<X, W>::Sum* y0, F epilogue) {
+  constexpr bool bytes = std::is_same_v<X, int8_t>;                       // these have 32 registers
+  constexpr int once = bytes ? 8 : 4, beside4 = bytes            ? 4
+                                                : sizeof(W) == 1 ? 2
+                                                                 : 3;  // rows of X at once at most; rows of W beside 4 of them
   // A chunk of W: half a megabyte; a quarter of it where it is read twice and should stay in L2.
-  const int64_t elements = (M <= 4 ? 512 << 10 : 128 << 10) / static_cast<int64_t>(sizeof(W)), most = N / 16 > 12 ? N / 16 : 12;
+  const int64_t elements = (M <= once ? 512 << 10 : 128 << 10) / static_cast<int64_t>(sizeof(W)), most = N / 16 > 12 ? N / 16 : 12;
   int64_t chunk = elements / (K > 0 ? K : 1) / 12 * 12;
   chunk = chunk < 12 ? 12 : chunk > most ? most : chunk;
   for_chunks(N, chunk, [&](int64_t b, int64_t e) {
     for (int64_t m = 0; m < M;) {
-      const int64_t left = M - m, mb = left >= 7 || left == 4 ? 4 : left >= 5 ? 3 : left;  // 5 = 3+2, 6 = 3+3, 7 = 4+3
+      const int64_t left = M - m;
+      const int64_t mb = left >= 8 ? once : left == 7 || left == 4 ? 4 : left >= 5 ? 3 : left;  // 5 = 3+2, 6 = 3+3, 7 = 4+3
       const X* x = x0 + m * ldx;
       auto* y = y0 + m * N;
       switch (mb) {
         case 1: few_rows_range<1, 4>(K, b, e, x, ldx, w, y, N); break;
         case 2: few_rows_range<2, 4>(K, b, e, x, ldx, w, y, N); break;
-        case 3: few_rows_range<3, 3>(K, b, e, x, ldx, w, y, N); break;
-        default: few_rows_range<4, sizeof(W) == 1 ? 2 : 3>(K, b, e, x, ldx, w, y, N);
+        case 3: few_rows_range<3, bytes ? 4 : 3>(K, b, e, x, ldx, w, y, N); break;
+        case 4: few_rows_range<4, beside4>(K, b, e, x, ldx, w, y, N); break;
+        default: few_rows_range<once, bytes ? 2 : beside4>(K, b, e, x, ldx, w, y, N);
       }
       m += mb;
     }

@@ -15,29 +15,47 @@ namespace plmcore::PLM_ISA {
 constexpr int kMR8 = kF == 16 ? 12 : 6, kNR8 = 2 * kF;
 static_assert(kNR8 <= kInt8Panel);
 
-// Rows of A are lda apart; C is added to when `add`.
+// Columns of B, of the depth of a panel, to bring near for the next one.
+struct Int8Ahead {
+  const int8_t* first;
+  int64_t columns, ld, depth;
+  PLM_INLINE void fetch(int64_t begin, int64_t end) const {  // a part of the depth
+    for (int64_t c = 0; c < columns; ++c)
+      for (int64_t k = (begin + 63) / 64 * 64; k < end; k += 64) __builtin_prefetch(first + c * ld + k, 0, 2);
+  }
+};
+
+// Rows of A are lda apart; C is added to when `add`. C and what lies ahead are fetched a little at a time, as all at once would stop the
+// work until the last of it is under way.
 template <int R, class X, class D = Dot<X, int8_t>>
 [[gnu::noinline]] static void int8_micro(int64_t units, const X* __restrict a, int64_t lda, const X* __restrict b, int32_t* __restrict c,
-                                         int64_t ldc, bool add) {
+                                         int64_t ldc, bool add, const Int8Ahead& ahead) {
   vi acc[R][2];
 #pragma GCC unroll 12
   for (int i = 0; i < R; ++i) acc[i][0] = acc[i][1] = vi{};
   const X* row[(R + 2) / 3];  // one pointer for three rows: the others are reached by index registers
 #pragma GCC unroll 4
   for (int g = 0; g < (R + 2) / 3; ++g) row[g] = a + 3 * g * lda;
+  int64_t p = 0;
+  for (int part = 0; part < R; ++part) {
+    __builtin_prefetch(c + part * ldc, 1);
+    __builtin_prefetch(c + part * ldc + kF, 1);
+    ahead.fetch(ahead.depth * part / R, ahead.depth * (part + 1) / R);
+    const int64_t end = units * (part + 1) / R;
 #pragma GCC unroll 2
-  for (int64_t p = 0; p < units; ++p, b += 2 * D::step) {
-    const auto b0 = D::activations(b), b1 = D::activations(b + D::step);  // in the panel they have the activations' type
+    for (; p < end; ++p, b += 2 * D::step) {
+      const auto b0 = D::activations(b), b1 = D::activations(b + D::step);  // in the panel they have the activations' type
 #pragma GCC unroll 12
-    for (int i = 0; i < R; ++i) {
-      int32_t unit;
-      __builtin_memcpy(&unit, row[i / 3] + i % 3 * lda, 4);
-      const auto x = __builtin_bit_cast(decltype(D::activations(a)), unit - vi{});
-      acc[i][0] = D::add(acc[i][0], x, b0);
-      acc[i][1] = D::add(acc[i][1], x, b1);
-    }
+      for (int i = 0; i < R; ++i) {
+        int32_t unit;
+        __builtin_memcpy(&unit, row[i / 3] + i % 3 * lda, 4);
+        const auto x = __builtin_bit_cast(decltype(D::activations(a)), unit - vi{});
+        acc[i][0] = D::add(acc[i][0], x, b0);
+        acc[i][1] = D::add(acc[i][1], x, b1);
+      }
 #pragma GCC unroll 4
-    for (int g = 0; g < (R + 2) / 3; ++g) row[g] += Int8Blocks<X>::unit;
+      for (int g = 0; g < (R + 2) / 3; ++g) row[g] += Int8Blocks<X>::unit;
+    }
   }
 #pragma GCC unroll 12
   for (int i = 0; i < R; ++i) {
@@ -47,16 +65,17 @@ template <int R, class X, class D = Dot<X, int8_t>>
   }
 }
 template <int R = kMR8, class X>
-PLM_INLINE void int8_rows(int64_t rows, int64_t units, const X* a, int64_t lda, const X* b, int32_t* c, int64_t ldc, bool add) {
+PLM_INLINE void int8_rows(int64_t rows, int64_t units, const X* a, int64_t lda, const X* b, int32_t* c, int64_t ldc, bool add,
+                          const Int8Ahead& ahead) {
   if constexpr (R > 1)
-    if (rows < R) return int8_rows<R - 1>(rows, units, a, lda, b, c, ldc, add);
-  int8_micro<R>(units, a, lda, b, c, ldc, add);
+    if (rows < R) return int8_rows<R - 1>(rows, units, a, lda, b, c, ldc, add, ahead);
+  int8_micro<R>(units, a, lda, b, c, ldc, add, ahead);
 }
 // A block at the right edge goes through a full-width buffer.
 template <class X>
 static void int8_edge(int64_t rows, int64_t cols, int64_t units, const X* a, int64_t lda, const X* b, int32_t* c, int64_t ldc, bool add) {
   alignas(64) int32_t t[kMR8 * kNR8];
-  int8_rows(rows, units, a, lda, b, t, kNR8, false);
+  int8_rows(rows, units, a, lda, b, t, kNR8, false, {});
   for (int64_t i = 0; i < rows; ++i)
     for (int64_t j = 0; j < cols; ++j) c[i * ldc + j] = t[i * kNR8 + j] + (add ? c[i * ldc + j] : 0);
 }
@@ -98,7 +117,8 @@ PLM_INLINE void int8_gemm(const KernelArgs& args, int64_t M, int64_t N, int64_t 
                           F epilogue) {
   using Blocks = Int8Blocks<X>;
   const auto ceil_div = [](int64_t a, int64_t b) { return (a + b - 1) / b; };
-  const int64_t blocks = ceil_div(M, kInt8Rows), m = ceil_div(ceil_div(M, blocks), kMR8) * kMR8, rows = ceil_div(M, m);
+  const int64_t blocks = ceil_div(M, static_cast<int64_t>(Blocks::rows)), m = ceil_div(ceil_div(M, blocks), kMR8) * kMR8,
+                rows = ceil_div(M, m);
   int64_t n = Blocks::columns;
   while (n > 64 && rows * ceil_div(N, n) < 8) n /= 2;
   const int64_t depth = ceil_div(ceil_div(K, ceil_div(K, Blocks::depth)), 32) * 32;
@@ -110,10 +130,11 @@ PLM_INLINE void int8_gemm(const KernelArgs& args, int64_t M, int64_t N, int64_t 
       for (int64_t j = j0; j < j1; j += kNR8) {
         const int64_t cols = j1 - j < kNR8 ? j1 - j : kNR8;
         int8_panel(B + j * K + k, K, cols, kc, panel);
-        for (int64_t i = i0; i < i1; i += kMR8) {
-          const int64_t left = i1 - i < kMR8 ? i1 - i : kMR8;
+        const int64_t each = ceil_div(kNR8 * kMR8, i1 - i0);  // columns of the next panel to fetch beside a block
+        for (int64_t i = i0, next = j + kNR8; i < i1; i += kMR8, next += each) {
+          const int64_t left = i1 - i < kMR8 ? i1 - i : kMR8, more = next < j1 ? (j1 - next < each ? j1 - next : each) : 0;
           const X* a = A + i * lda + k;
-          if (cols == kNR8) int8_rows(left, units, a, lda, panel, C + i * N + j, N, k > 0);
+          if (cols == kNR8) int8_rows(left, units, a, lda, panel, C + i * N + j, N, k > 0, {B + next * K + k, more, K, kc});
           else int8_edge(left, cols, units, a, lda, panel, C + i * N + j, N, k > 0);
           if (k + kc == K) epilogue(i, j, left, cols);
         }

@@ -7,7 +7,7 @@
 
 namespace plmcore {
 
-constexpr int64_t kInt8Rows = 384;           // of A, at most, that pass over a panel: their depth stays in L2
+constexpr int64_t kInt8FewRows = 32;         // up to here: the weights as they lie (few_rows.h), several rows at a time
 constexpr int64_t kInt8Panel = 32;           // columns of a panel of B, at most
 constexpr size_t kInt8Workspace = 32 << 10;  // of a panel, which stays in L1
 
@@ -16,8 +16,8 @@ struct Int8Blocks {
   enum : int64_t {
     unit = 4 / sizeof(X),                               // neighbours along k that one instruction adds up
     depth = kInt8Workspace / (kInt8Panel * sizeof(X)),  // of k at a time
-    columns = sizeof(X) == 1 ? 384 : 768,               // of a tile, at most
-    few_rows = sizeof(X) == 1 ? 16 : 32,                // up to here: the weights as they lie (few_rows.h)
+    rows = sizeof(X) == 1 ? 1032 : 384,                 // of a tile, at most: a depth of them stays in L2
+    columns = sizeof(X) == 1 ? 128 : 768,               // of a tile, at most
   };
 };
 

@@ -70,8 +70,7 @@ static void int8_linear(const KernelArgs& args, int64_t M, int64_t N, int64_t K,
   };
   const int8_t* w = args.in[1].as<int8_t>();
   int32_t* sums = reinterpret_cast<int32_t*>(out);
-  if (M <= Int8Blocks<X>::few_rows || K == 0)
-    return few_rows(M, N, K, q, ld, w, sums, [&](int64_t b, int64_t e) { epilogue(0, b, M, e - b); });
+  if (M <= kInt8FewRows || K == 0) return few_rows(M, N, K, q, ld, w, sums, [&](int64_t b, int64_t e) { epilogue(0, b, M, e - b); });
   int8_gemm(args, M, N, K, q, ld, w, sums, epilogue);
 }
 
