@@ -1,5 +1,5 @@
 // C[M, N] = A[M, K] B[N, K]^T with A int16 or int8, B int8 and C int32, exact: any order of the sum gives the same number. With A int8 the
-// sums are those of Dot<int8_t, int8_t>.
+// sums are those of Dot<int8_t, int8_t>. With two parts A has 2 M rows, and C[i] = 128 (A B^T)[2 i] + (A B^T)[2 i + 1].
 //
 // Two or four neighbours along k are one 32-bit unit: a vector of B holds kF columns of such units, a unit of A goes to all lanes, and one
 // instruction multiplies and adds. A is read where it lies; a panel of B, kNR8 columns of a depth of k, is turned to
@@ -25,9 +25,9 @@ struct Int8Ahead {
   }
 };
 
-// Rows of A are lda apart; C is added to when `add`. C and what lies ahead are fetched a little at a time, as all at once would stop the
-// work until the last of it is under way.
-template <int R, class X, class D = Dot<X, int8_t>>
+// R rows of A, lda apart, to R / parts rows of C, which is added to when `add`. C and what lies ahead are fetched a little at a time, as
+// all at once would stop the work until the last of it is under way.
+template <int R, int parts, class X, class D = Dot<X, int8_t>>
 [[gnu::noinline]] static void int8_micro(int64_t units, const X* __restrict a, int64_t lda, const X* __restrict b, int32_t* __restrict c,
                                          int64_t ldc, bool add, const Int8Ahead& ahead) {
   vi acc[R][2];
@@ -37,11 +37,11 @@ template <int R, class X, class D = Dot<X, int8_t>>
 #pragma GCC unroll 4
   for (int g = 0; g < (R + 2) / 3; ++g) row[g] = a + 3 * g * lda;
   int64_t p = 0;
-  for (int part = 0; part < R; ++part) {
-    __builtin_prefetch(c + part * ldc, 1);
-    __builtin_prefetch(c + part * ldc + kF, 1);
-    ahead.fetch(ahead.depth * part / R, ahead.depth * (part + 1) / R);
-    const int64_t end = units * (part + 1) / R;
+  for (int turn = 0; turn < R; ++turn) {
+    __builtin_prefetch(c + turn / parts * ldc, 1);
+    __builtin_prefetch(c + turn / parts * ldc + kF, 1);
+    ahead.fetch(ahead.depth * turn / R, ahead.depth * (turn + 1) / R);
+    const int64_t end = units * (turn + 1) / R;
 #pragma GCC unroll 2
     for (; p < end; ++p, b += 2 * D::step) {
       const auto b0 = D::activations(b), b1 = D::activations(b + D::step);  // in the panel they have the activations' type
@@ -58,24 +58,26 @@ template <int R, class X, class D = Dot<X, int8_t>>
     }
   }
 #pragma GCC unroll 12
-  for (int i = 0; i < R; ++i) {
-    int32_t* to = c + i * ldc;
-    store(to, add ? acc[i][0] + load(to) : acc[i][0]);
-    store(to + kF, add ? acc[i][1] + load(to + kF) : acc[i][1]);
-  }
+  for (int i = 0; i < R / parts; ++i)
+#pragma GCC unroll 2
+    for (int h = 0; h < 2; ++h) {
+      int32_t* to = c + i * ldc + h * kF;
+      const vi sum = parts == 1 ? acc[i][h] : (acc[parts * i][h] << 7) + acc[parts * i + parts - 1][h];
+      store(to, add ? sum + load(to) : sum);
+    }
 }
-template <int R = kMR8, class X>
+template <int parts, int R = kMR8, class X>
 PLM_INLINE void int8_rows(int64_t rows, int64_t units, const X* a, int64_t lda, const X* b, int32_t* c, int64_t ldc, bool add,
                           const Int8Ahead& ahead) {
-  if constexpr (R > 1)
-    if (rows < R) return int8_rows<R - 1>(rows, units, a, lda, b, c, ldc, add, ahead);
-  int8_micro<R>(units, a, lda, b, c, ldc, add, ahead);
+  if constexpr (R > parts)
+    if (rows * parts < R) return int8_rows<parts, R - parts>(rows, units, a, lda, b, c, ldc, add, ahead);
+  int8_micro<R, parts>(units, a, lda, b, c, ldc, add, ahead);
 }
 // A block at the right edge goes through a full-width buffer.
-template <class X>
+template <int parts, class X>
 static void int8_edge(int64_t rows, int64_t cols, int64_t units, const X* a, int64_t lda, const X* b, int32_t* c, int64_t ldc, bool add) {
   alignas(64) int32_t t[kMR8 * kNR8];
-  int8_rows(rows, units, a, lda, b, t, kNR8, false, {});
+  int8_rows<parts>(rows, units, a, lda, b, t, kNR8, false, {});
   for (int64_t i = 0; i < rows; ++i)
     for (int64_t j = 0; j < cols; ++j) c[i * ldc + j] = t[i * kNR8 + j] + (add ? c[i * ldc + j] : 0);
 }
@@ -111,14 +113,14 @@ static void int8_panel(const int8_t* b, int64_t K, int64_t cols, int64_t kc, X* 
 }
 
 // Rows of A are lda apart, lda whole units and at least K; A is zero between K and the next unit. epilogue(i, j, rows, columns) runs after
-// the block at row i, column j.
-template <class X, class F>
+// the block of C at row i, column j.
+template <int parts, class X, class F>
 PLM_INLINE void int8_gemm(const KernelArgs& args, int64_t M, int64_t N, int64_t K, const X* A, int64_t lda, const int8_t* B, int32_t* C,
                           F epilogue) {
   using Blocks = Int8Blocks<X>;
   const auto ceil_div = [](int64_t a, int64_t b) { return (a + b - 1) / b; };
-  const int64_t blocks = ceil_div(M, static_cast<int64_t>(Blocks::rows)), m = ceil_div(ceil_div(M, blocks), kMR8) * kMR8,
-                rows = ceil_div(M, m);
+  constexpr int64_t mr = kMR8 / parts;
+  const int64_t tiles = ceil_div(M * parts, Blocks::rows), m = ceil_div(ceil_div(M, tiles), mr) * mr, rows = ceil_div(M, m);
   int64_t n = Blocks::columns;
   while (n > 64 && rows * ceil_div(N, n) < 8) n /= 2;
   const int64_t depth = ceil_div(ceil_div(K, ceil_div(K, Blocks::depth)), 32) * 32;
@@ -130,12 +132,12 @@ PLM_INLINE void int8_gemm(const KernelArgs& args, int64_t M, int64_t N, int64_t 
       for (int64_t j = j0; j < j1; j += kNR8) {
         const int64_t cols = j1 - j < kNR8 ? j1 - j : kNR8;
         int8_panel(B + j * K + k, K, cols, kc, panel);
-        const int64_t each = ceil_div(kNR8 * kMR8, i1 - i0);  // columns of the next panel to fetch beside a block
-        for (int64_t i = i0, next = j + kNR8; i < i1; i += kMR8, next += each) {
-          const int64_t left = i1 - i < kMR8 ? i1 - i : kMR8, more = next < j1 ? (j1 - next < each ? j1 - next : each) : 0;
-          const X* a = A + i * lda + k;
-          if (cols == kNR8) int8_rows(left, units, a, lda, panel, C + i * N + j, N, k > 0, {B + next * K + k, more, K, kc});
-          else int8_edge(left, cols, units, a, lda, panel, C + i * N + j, N, k > 0);
+        const int64_t each = ceil_div(kNR8 * mr, i1 - i0);  // columns of the next panel to fetch beside a block
+        for (int64_t i = i0, next = j + kNR8; i < i1; i += mr, next += each) {
+          const int64_t left = i1 - i < mr ? i1 - i : mr, more = next < j1 ? (j1 - next < each ? j1 - next : each) : 0;
+          const X* a = A + i * parts * lda + k;
+          if (cols == kNR8) int8_rows<parts>(left, units, a, lda, panel, C + i * N + j, N, k > 0, {B + next * K + k, more, K, kc});
+          else int8_edge<parts>(left, cols, units, a, lda, panel, C + i * N + j, N, k > 0);
           if (k + kc == K) epilogue(i, j, left, cols);
         }
       }

@@ -11,8 +11,9 @@ namespace plmcore::PLM_ISA {
 
 // q = round(x Q / max |x|), and the scale max |x| / Q that undoes it. A row with NaN or infinity gets the scale NaN; one that is too small
 // to scale counts as zeros.
-template <class X>
+template <int parts, class X>
 static ActivationRow round_row(const float* x, int64_t K, float most, X* q) {
+  const int64_t ld = activation_row<X>(K);
   vi top{};  // the bits of |x| are in order as whole numbers, too, and those of infinity and NaN come last
   over_row<float>(K, [&](int64_t k, int part) __attribute__((always_inline)) {
     const vi v = bits(abs(load_at(x, k, part)));
@@ -20,7 +21,7 @@ static ActivationRow round_row(const float* x, int64_t K, float most, X* q) {
   });
   const float largest = __builtin_bit_cast(float, fold(top, [](vi a, vi b) { return a > b ? a : b; })[0]), inverse = most / largest;
   if (!(largest > 0 && inverse > 0 && inverse <= __FLT_MAX__)) {
-    std::memset(q, 0, static_cast<size_t>(activation_row<X>(K)) * sizeof(X));
+    std::memset(q, 0, static_cast<size_t>(parts * ld) * sizeof(X));
     return {largest <= __FLT_MAX__ ? 0.f : __builtin_nanf(""), 0};
   }
   typedef X narrow __attribute__((vector_size(kF * sizeof(X))));
@@ -28,10 +29,20 @@ static ActivationRow round_row(const float* x, int64_t K, float most, X* q) {
   over_row<float>(K, [&](int64_t k, int part) __attribute__((always_inline)) {
     const vi r = round_to_int(load_at(x, k, part) * inverse);
     sum += r;
-    const narrow h = __builtin_convertvector(r, narrow);
-    __builtin_memcpy(q + k, &h, part < 0 ? sizeof h : static_cast<size_t>(part) * sizeof(X));
+    const auto put = [&](X* to, vi v) __attribute__((always_inline)) {
+      const narrow h = __builtin_convertvector(v, narrow);
+      __builtin_memcpy(to + k, &h, part < 0 ? sizeof h : static_cast<size_t>(part) * sizeof(X));
+    };
+    if constexpr (parts == 1) {
+      put(q, r);
+    } else {  // r = 128 high + low with low from -64 to 63
+      const vi high = (r + 64) >> 7;
+      put(q, high);
+      put(q + ld, r - (high << 7));
+    }
   });
-  for (int64_t k = K; k < activation_row<X>(K); ++k) q[k] = 0;
+  for (int p = 0; p < parts; ++p)
+    for (int64_t k = K; k < ld; ++k) q[p * ld + k] = 0;
   return {largest / most, sizeof(X) == 1 ? 128 * reduce_add(sum) : 0};
 }
 
@@ -56,22 +67,23 @@ static FinishSums finish_sums_of(int64_t activation) {
   return table[activation];
 }
 
-template <class X>
+template <class X, int parts>
 static void int8_linear(const KernelArgs& args, int64_t M, int64_t N, int64_t K, float* out, const float* bias, FinishSums finish) {
   const int64_t ld = activation_row<X>(K);
   const float *x = args.in[0].as<float>(), *scale = args.in[2].as<float>();
   X* q = args.shared_as<X>();
-  ActivationRow* row = reinterpret_cast<ActivationRow*>(args.shared + activation_bytes<X>(M, K));
+  ActivationRow* row = reinterpret_cast<ActivationRow*>(args.shared + activation_bytes<X, parts>(M, K));
+  const float steps = static_cast<float>(activation_most(args.i("bits", 13), K));
   for_rows(M, K, [&](int64_t b, int64_t e) {
-    for (int64_t i = b; i < e; ++i) row[i] = round_row(x + i * K, K, static_cast<float>(activation_most<X>(K)), q + i * ld);
+    for (int64_t i = b; i < e; ++i) row[i] = round_row<parts>(x + i * K, K, steps, q + i * parts * ld);
   });
   const auto epilogue = [&](int64_t i, int64_t j, int64_t m, int64_t n) {
     finish(out + i * N + j, N, m, n, row + i, scale + j, bias ? bias + j : nullptr);
   };
   const int8_t* w = args.in[1].as<int8_t>();
   int32_t* sums = reinterpret_cast<int32_t*>(out);
-  if (M <= kInt8FewRows || K == 0) return few_rows(M, N, K, q, ld, w, sums, [&](int64_t b, int64_t e) { epilogue(0, b, M, e - b); });
-  int8_gemm(args, M, N, K, q, ld, w, sums, epilogue);
+  if (M <= kInt8FewRows || K == 0) return few_rows<parts>(M, N, K, q, ld, w, sums, [&](int64_t b, int64_t e) { epilogue(0, b, M, e - b); });
+  int8_gemm<parts>(args, M, N, K, q, ld, w, sums, epilogue);
 }
 
 PLM_KERNEL(linear_quantized) {
@@ -83,9 +95,12 @@ PLM_KERNEL(linear_quantized) {
   if (w.dtype == DType::int8) {
     const FinishSums finish = finish_sums_of(activation);
 #ifdef PLM_BYTE_PRODUCTS
-    if (cpu_multiplies_bytes()) return int8_linear<int8_t>(args, M, N, K, out, bias, finish);
+    if (cpu_multiplies_bytes()) {
+      if (args.i("bits", 13) == 8) return int8_linear<int8_t, 1>(args, M, N, K, out, bias, finish);
+      return int8_linear<int8_t, 2>(args, M, N, K, out, bias, finish);
+    }
 #endif
-    return int8_linear<int16_t>(args, M, N, K, out, bias, finish);
+    return int8_linear<int16_t, 1>(args, M, N, K, out, bias, finish);
   }
   const FinishRow<float> finish = finish_of<float>(activation);
   const auto epilogue = [&](int64_t i, int64_t j, int64_t m, int64_t n) {

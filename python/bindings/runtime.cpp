@@ -5,7 +5,6 @@
 #include "core/device.h"
 #include "core/isa.h"
 #include "core/plugin.h"
-#include "kernels/int8_space.h"
 #include "plmcore/random.h"
 #include "plmcore/threads.h"
 
@@ -57,8 +56,7 @@ void bind_runtime(nb::module_& m) {
       "trim_memory", [](nb::handle d) { to_device(d).allocator().trim(); }, "device"_a = nb::none(),
       "Gives cached memory back to the system.");
   m.def("isa", &cpu_isa, "The instruction set of the CPU kernels in use.");
-  m.def("largest_activation", &largest_activation, "K"_a,
-        "The largest whole number that linear_quantized rounds activations to on this processor, where a row has K of them.");
+  m.def("multiplies_bytes", &cpu_multiplies_bytes, "Whether products with int8 weights multiply bytes: AVX512-VNNI.");
   m.def("blas", &blas::name);
   m.def(
       "synchronize",

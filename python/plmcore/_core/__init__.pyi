@@ -293,10 +293,8 @@ def trim_memory(device: object | None = None) -> None:
 def isa() -> str:
     """The instruction set of the CPU kernels in use."""
 
-def largest_activation(K: int) -> int:
-    """
-    The largest whole number that linear_quantized rounds activations to on this processor, where a row has K of them.
-    """
+def multiplies_bytes() -> bool:
+    """Whether products with int8 weights multiply bytes: AVX512-VNNI."""
 
 def blas() -> str: ...
 def synchronize(device: object) -> None:
