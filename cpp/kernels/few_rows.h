@@ -8,6 +8,8 @@
 
 namespace plmcore::PLM_ISA {
 
+constexpr int64_t kFewRowsAhead = 3072;  // elements of W; the hardware's prefetcher begins anew at every page
+
 constexpr int ceil_to_vector(int n) { return (n + kF - 1) / kF * kF; }
 // sums[i] = the sum of the lanes of v[i].
 template <int n, class V, class S>
@@ -26,7 +28,10 @@ template <int MB, int R, int parts, class X, class W, class D = Dot<X, W>>
   for (; k + D::step <= K; k += D::step) {
     decltype(D::weights(w)) wv[R];
 #pragma GCC unroll 8
-    for (int r = 0; r < R; ++r) wv[r] = D::weights(w + r * ldw + k);
+    for (int r = 0; r < R; ++r) {
+      if (std::is_same_v<X, int8_t>) __builtin_prefetch(w + r * ldw + k + kFewRowsAhead);
+      wv[r] = D::weights(w + r * ldw + k);
+    }
 #pragma GCC unroll 8
     for (int m = 0; m < rows; ++m) {
       const auto xv = D::activations(x + m * ldx + k);

@@ -46,23 +46,42 @@ static ActivationRow round_row(const float* x, int64_t K, float most, X* q) {
   return {largest / most, sizeof(X) == 1 ? 128 * reduce_add(sum) : 0};
 }
 
+// gelu(x) = x (1/2 + x q(x^2)) with a polynomial q up to |x| = 5, error below 3e-6: far less than rounding has left of x, in half the time.
+struct GeluOfRounded {
+  PLM_INLINE vf operator()(vf x) const {
+    const vf a = max(splat(-5.f), x), t = min(splat(5.f), a), s = t * t * 0.08f - 1.f;
+    vf q = splat(0.000492967723f);
+    q = q * s - 0.00151415286f;
+    q = q * s + 0.0020018646f;
+    q = q * s - 0.00291567529f;
+    q = q * s + 0.00616542669f;
+    q = q * s - 0.01097323f;
+    q = q * s + 0.0164976586f;
+    q = q * s - 0.0233367309f;
+    q = q * s + 0.0314262286f;
+    q = q * s - 0.0404329486f;
+    q = q * s + 0.0515214205f;
+    q = q * s - 0.0702966526f;
+    q = q * s + 0.141363785f;
+    return a * (t * q + 0.5f);
+  }
+};
+
 // y = F((sum - excess) * (scale * unit) + bias) on a block of m rows and n columns of y, which holds the sums.
 using FinishSums = void (*)(float* y, int64_t ldy, int64_t m, int64_t n, const ActivationRow* row, const float* scale, const float* bias);
 
 template <class F>
 static void finish_sums(float* y, int64_t ldy, int64_t m, int64_t n, const ActivationRow* row, const float* scale, const float* bias) {
-  for (int64_t i = 0; i < m; ++i, y += ldy) {
-    const vf unit = splat(row[i].unit);
-    const vi excess = row[i].excess - vi{};
-    over_row<float>(n, [&](int64_t j, int part) __attribute__((always_inline)) {
-      vf z = to_float(bits(load_at(y, j, part)) - excess) * (load_at(scale, j, part) * unit);
-      if (bias) z += load_at(bias, j, part);
-      store_at(y, j, part, F()(z));
-    });
-  }
+  over_row<float>(n, [&](int64_t j, int part) __attribute__((always_inline)) {
+    const vf s = load_at(scale, j, part), b = bias ? load_at(bias, j, part) : splat(-0.f);  // z - 0 is z, also for -0
+    for (int64_t i = 0; i < m; ++i) {
+      const vf z = to_float(bits(load_at(y + i * ldy, j, part)) - row[i].excess) * (s * row[i].unit) + b;
+      store_at(y + i * ldy, j, part, F()(z));
+    }
+  });
 }
 static FinishSums finish_sums_of(int64_t activation) {
-  const FinishSums table[] = {finish_sums<NoActivation>, finish_sums<Relu>,    finish_sums<Gelu>, finish_sums<GeluTanh>,
+  const FinishSums table[] = {finish_sums<NoActivation>, finish_sums<Relu>,    finish_sums<GeluOfRounded>, finish_sums<GeluTanh>,
                               finish_sums<Tanh>,         finish_sums<Sigmoid>, finish_sums<Silu>};
   return table[activation];
 }
@@ -82,7 +101,8 @@ static void int8_linear(const KernelArgs& args, int64_t M, int64_t N, int64_t K,
   };
   const int8_t* w = args.in[1].as<int8_t>();
   int32_t* sums = reinterpret_cast<int32_t*>(out);
-  if (M <= kInt8FewRows || K == 0) return few_rows<parts>(M, N, K, q, ld, w, sums, [&](int64_t b, int64_t e) { epilogue(0, b, M, e - b); });
+  if (M * parts <= kInt8FewRows || K == 0)
+    return few_rows<parts>(M, N, K, q, ld, w, sums, [&](int64_t b, int64_t e) { epilogue(0, b, M, e - b); });
   int8_gemm<parts>(args, M, N, K, q, ld, w, sums, epilogue);
 }
 
