@@ -84,6 +84,18 @@ class CpuDevice final : public Device {
 
 const char* cpu_isa() { return isa().name; }
 
+bool cpu_multiplies_bytes() {
+#ifdef PLM_HAS_v4
+  static const bool does = [] {
+    const char* wish = std::getenv("PLMCORE_VNNI");
+    return isa().kernels == isa_v4::kernels && __builtin_cpu_supports("avx512vnni") && !(wish && std::strcmp(wish, "0") == 0);
+  }();
+  return does;
+#else
+  return false;
+#endif
+}
+
 Device& cpu() {
   static CpuDevice* device = new CpuDevice;  // outlives every tensor
   return *device;

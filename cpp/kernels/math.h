@@ -125,6 +125,18 @@ PLM_INLINE vd abs(vd x) {
   return each(x, [](double v) { return std::fabs(v); });
 }
 
+// 1 / x for x from 1 to 2^64, to 2 ulp. 64-byte vectors: an estimate of 14 bits, exact for 1, and a step of Newton's method, in a quarter
+// of the time of a division.
+PLM_INLINE vf reciprocal(vf x) {
+#if defined(__AVX512F__) && PLM_VECTOR_BYTES == 64
+  const vf y = _mm512_rcp14_ps(x);
+  return y + y * (1.f - x * y);
+#else
+  return 1.f / x;
+#endif
+}
+PLM_INLINE vd reciprocal(vd x) { return 1. / x; }
+
 // sigmoid(x) and its derivative s (1 - s), which keeps its digits where s is near 1.
 template <class V>
 struct Logistic {
@@ -132,7 +144,7 @@ struct Logistic {
 };
 template <class V>
 PLM_INLINE Logistic<V> logistic(V x) {
-  const V e = exp_nonpositive(-abs(x)), near = 1 / (1 + e), far = e * near;
+  const V e = exp_nonpositive(-abs(x)), near = reciprocal(1 + e), far = e * near;
   return {x < 0 ? far : near, near * far};
 }
 template <class V>
@@ -166,7 +178,7 @@ struct NormalTail {
   vf at, density, tail;  // min(|x|, 14), and the two there
 };
 PLM_INLINE NormalTail normal_tail(vf x) {
-  const vf a = min(splat(14.f), abs(x)), t = 1.f / (1.f + 0.3f * a);
+  const vf a = min(splat(14.f), abs(x)), t = reciprocal(1.f + 0.3f * a);
   const vf d = 0.39894228040143267794f * exp_nonpositive(-0.5f * a * a);
   vf p = splat(9.187496393864508e-2f);
   p = p * t - 4.033231093778039e-1f;

@@ -2,8 +2,8 @@
 // none
 //   weight bfloat16 [N, K]: widened to float32.
 //   weight int8 [N, K], scale float32 [N]: W[n, k] = weight[n, k] scale[n]. A row of x is rounded to whole numbers q with
-//   |q| <= Q = min(4095, (2^31 - 1) / (128 K)) by q = round(x Q / max |x|), the sum of q weight[n] over k is an exact int32, and y = sum *
-//   (scale[n] max |x| / Q).
+//   |q| <= Q = min(2^(bits - 1) - 1, (2^31 - 1) / (128 K)) by q = round(x Q / max |x|), the sum of q weight[n] over k is an exact int32,
+//   and y = sum * (scale[n] max |x| / Q).
 #include "kernels/gemm_space.h"
 #include "kernels/int8_space.h"
 #include "ops/shape_rules.h"
@@ -11,13 +11,15 @@
 
 namespace plmcore {
 
-Tensor linear_quantized(const Tensor& x, const Tensor& weight, const Tensor& scale, const Tensor& bias, Activation activation) {
-  return dispatch(ops::linear_quantized, {x, weight, scale, bias}, {{"activation", activation}})[0];
+Tensor linear_quantized(const Tensor& x, const Tensor& weight, const Tensor& scale, const Tensor& bias, Activation activation, int bits) {
+  return dispatch(ops::linear_quantized, {x, weight, scale, bias}, {{"activation", activation}, {"bits", bits}})[0];
 }
 
 static Specs infer(const InSpecs& in, const Attrs& attrs) {
   in.expect(4);
   attrs.code("activation", kActivations);
+  if (attrs.has("bits"))  // a program of before has none, which means 13
+    check<ValueError>(attrs.i("bits") == 8 || attrs.i("bits") == 13, "linear_quantized: bits must be 8 or 13, got ", attrs.i("bits"));
   const Spec &x = in[0], &w = in[1];
   check<DTypeError>(x.dtype == DType::float32, "linear_quantized: x must be float32, got ", x);
   check(w.shape.rank() == 2, "linear_quantized: weight must be [N, K], got ", w);
@@ -30,7 +32,7 @@ static Specs infer(const InSpecs& in, const Attrs& attrs) {
 
 static Workspace workspace(const View* in, const View*, const Attrs&) {
   const int64_t N = in[1].size[0], K = in[1].size[1];
-  if (in[1].dtype == DType::int8) return {.shared = activation_bytes(in[0].rows(), K), .per_worker = kInt8Workspace};
+  if (in[1].dtype == DType::int8) return {.shared = activation_workspace(in[0].rows(), K), .per_worker = kInt8Workspace};
   return {.shared = gemm_shared(N, K), .per_worker = kGemmWorkspace};
 }
 

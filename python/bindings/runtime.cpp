@@ -56,6 +56,7 @@ void bind_runtime(nb::module_& m) {
       "trim_memory", [](nb::handle d) { to_device(d).allocator().trim(); }, "device"_a = nb::none(),
       "Gives cached memory back to the system.");
   m.def("isa", &cpu_isa, "The instruction set of the CPU kernels in use.");
+  m.def("multiplies_bytes", &cpu_multiplies_bytes, "Whether products with int8 weights multiply bytes: AVX512-VNNI.");
   m.def("blas", &blas::name);
   m.def(
       "synchronize",

@@ -78,7 +78,7 @@ def open_model(
     def build(head: str) -> nn.Module:
         with nn.init.skipped():
             model = models.build(config, head)
-        return model if weights is None else quantized.prepare(model, tensors, weights)
+        return model if weights is None else quantized.prepare(model, head, tensors, weights)
 
     return Opened(folder, build(head), head, own, family, tensors, weights, build)
 

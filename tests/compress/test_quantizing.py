@@ -84,10 +84,11 @@ def test_every_family(name, weights, tmp_path):
     assert {layer.weight.dtype for layer in layers} == {weights}
     assert {p.dtype for p in small.parameters()} == {"float32"} and small.config.dtype == "float32"
 
-    # The same weights in float32 differ by the rounding of activations alone, to 13 bits; those before by that of weights, to 8.
+    # The same weights in float32 differ by the rounding of activations alone, to 13 bits or 8; those before by that of weights, to 8.
     rounded = plm.load(tmp_path / "small", dtype="float32")
-    assert distance(run(rounded), run(small)) < (1.5e-3 if weights == "int8" else 1e-6)
-    assert distance(run(before), run(small)) < 0.02
+    limit = (4 / 4095 if small.head in ("causal-lm", "seq2seq-lm") else 4 / 127) if weights == "int8" else 1e-6
+    assert distance(run(rounded), run(small)) < limit
+    assert distance(run(before), run(small)) < 0.02 + limit
 
     small.save(tmp_path / "again")
     again = plm.load(tmp_path / "again")

@@ -76,9 +76,9 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, Activat
 Tensor pack_weight(const Tensor& weight);
 Tensor linear_packed(const Tensor& x, const Tensor& packed, const Tensor& bias, Dim N, Activation activation = Activation::none);
 // For inference: a weight int8 [N, K] with a scale for each row, or bfloat16 [N, K] with `scale` undefined; x, y and bias float32. No
-// gradient.
+// gradient. bits: of x's rounded values beside an int8 weight, 13 or 8.
 Tensor linear_quantized(const Tensor& x, const Tensor& weight, const Tensor& scale, const Tensor& bias,
-                        Activation activation = Activation::none);
+                        Activation activation = Activation::none, int bits = 13);
 
 // ---- shape ----
 using Dims = SmallVector<Dim, 8>;

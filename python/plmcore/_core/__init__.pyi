@@ -293,6 +293,9 @@ def trim_memory(device: object | None = None) -> None:
 def isa() -> str:
     """The instruction set of the CPU kernels in use."""
 
+def multiplies_bytes() -> bool:
+    """Whether products with int8 weights multiply bytes: AVX512-VNNI."""
+
 def blas() -> str: ...
 def synchronize(device: object) -> None:
     """Waits for what a device has queued."""

@@ -177,9 +177,10 @@ def linear_quantized(
     scale: Tensor | None | None = None,
     bias: Tensor | None | None = None,
     activation: str = "none",
+    bits: int = 13,
 ) -> Tensor:
     """
-    linear with a weight int8 [N, K] and a scale [N], or bfloat16 [N, K]; the rest float32. x [..., K] -> [..., N]; no gradient.
+    linear with a weight int8 [N, K] and a scale [N], or bfloat16 [N, K]; the rest float32. x [..., K] -> [..., N]; no gradient. bits: of x's rounded values beside int8, 13 or 8.
     """
 
 def reshape(x: Tensor, shape: Sequence[int | Dim]) -> Tensor:

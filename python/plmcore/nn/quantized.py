@@ -28,10 +28,13 @@ class Quantized(Module):
 
 
 class QuantizedLinear(Quantized, Linear):
-    """activation(x W^T scale + b). With int8 the rows of x are rounded, too, and the sums are exact."""
+    """activation(x W^T scale + b). With int8 the rows of x are rounded, too, to 13 bits or 8, and the sums are exact."""
+
+    bits = 13
 
     def __call__(self, x: Tensor, bias: Tensor | None = None) -> Tensor:
-        return ops.linear_quantized(x, self.weight, self.scale, self.bias if bias is None else bias, self.activation)
+        bias = self.bias if bias is None else bias
+        return ops.linear_quantized(x, self.weight, self.scale, bias, self.activation, self.bits)
 
 
 class QuantizedEmbedding(Quantized, Embedding):
@@ -48,7 +51,11 @@ def is_quantizable(layer: Module) -> bool:
     return type(layer).__call__ in (Linear.__call__, Embedding.__call__)
 
 
-def quantize_layer(layer: Module, weight: QuantizedWeight, scale: Buffer | None) -> None:
+def quantize_layer(
+    layer: Module, weight: QuantizedWeight, scale: Buffer | None, bits: int = QuantizedLinear.bits
+) -> None:
     """Turns a Linear or an Embedding into the layer that computes with this weight."""
     layer.__class__ = QuantizedLinear if isinstance(layer, Linear) else QuantizedEmbedding
     layer.weight, layer.scale = weight, scale
+    if isinstance(layer, QuantizedLinear):
+        layer.bits = bits
