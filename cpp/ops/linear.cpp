@@ -45,7 +45,7 @@ static bool reads_as_stored(const Tensor& x, const Tensor& weight, const Tensor&
 }
 // Our own products lose an eighth over [K, N], and keep no packed copies of parts: after so many the better layout pays. A BLAS loses
 // nothing.
-constexpr int kStoredReads = 16;
+constexpr int kStoredReads = 4;
 static bool wants_layout(const StoredWeight& w) { return w.parts.empty() || (own_products() && w.reads > kStoredReads); }
 static Tensor linear_as_stored(const Tensor& x, const StoredWeight& weight, const Tensor& bias, Activation activation) {
   Tensors columns;
