@@ -248,7 +248,7 @@ def test_it_learns_in_random_orders():
     lm = plm.from_config(CFG, "causal-lm")
     opt = plm.optim.AdamW(lm.parameters(), lr=0.02)
     draw, losses = np.random.default_rng(1), []
-    for _ in range(250):
+    for _ in range(400):
         inputs = [ordered(draw.permutation(T), 3) for _ in range(B)]
         batch = {name: np.concatenate([x[name] for x in inputs]) for name in inputs[0]}
         labels = (batch["target_mapping"] @ IDS[..., None])[..., 0].astype(np.int64)
