@@ -144,7 +144,7 @@ CASES = {
     ),
     "masked LM, BERT": Case("bert", "masked-lm", ENCODER, "masked-lm", {}, 5000, of_masked),
     "masked LM, RoBERTa": Case(
-        "roberta", "masked-lm", ENCODER | dict(type_vocab_size=1, layer_norm_eps=1e-5), "masked-lm", {}, 5000, of_masked, layout="bart",
+        "roberta", "masked-lm", ENCODER | dict(type_vocab_size=1, layer_norm_eps=1e-5, intermediate_size=WIDTH), "masked-lm", {}, 12_000, of_masked, layout="bart",
     ),
     "permutation LM, XLNet": Case(
         "xlnet", "causal-lm", dict(d_model=WIDTH, n_layer=SHALLOW, n_head=HEADS, d_inner=4 * WIDTH, dropout=0.0, mem_len=None, initializer_range=SPREAD),
