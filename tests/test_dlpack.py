@@ -69,3 +69,11 @@ def test_dlpack_with_torch(dtype):
     y = torch.from_dlpack(Tensor([1.0, 2.0], requires_grad=True) * 2)
     gc.collect()
     assert y.tolist() == [2, 4]
+
+
+@pytest.mark.oracle
+def test_dlpack_of_nothing():
+    """torch lends a null pointer."""
+    torch = pytest.importorskip("torch")
+    t = plm.from_dlpack(torch.empty(0, 4))
+    assert t.tolist() == [] and (t + t).shape == (0, 4)

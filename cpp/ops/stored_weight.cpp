@@ -91,6 +91,7 @@ StoredWeight stored_weight(const Tensor& weight) {
 }
 
 void* lay_out(Storage& storage) {
+  if (!is_later(storage)) return nullptr;  // memory of no bytes
   Later& later = *static_cast<Later*>(storage.owner);
   StoredWeight stored;
   {

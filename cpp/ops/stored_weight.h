@@ -17,7 +17,7 @@ struct StoredWeight {
 Tensor laid_out_later(const Tensors& parts, bool transposed);
 // How the weight is stored, without parts where it has been laid out, or always was.
 StoredWeight stored_weight(const Tensor& weight);
-// For Tensor::data(): the values of a storage that has none yet.
+// For Tensor::data(): the values of a storage that has none yet; null where it never will.
 void* lay_out(Storage& storage);
 
 }  // namespace plmcore
