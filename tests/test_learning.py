@@ -84,7 +84,10 @@ def test_tables(tmp_path):
     old = {"copy": {"0": {"exact": 1.0, "strings": 9, "seconds": 90.0, "threads": 2, "machine": "a machine"}}}
     assert "| copy | 1.0000 | at least 0.99 | yes | at most 3.0 |" in table.markdown(old)
     assert "take at most 3 of them" in table.markdown(old)
-    assert "Not run yet: causal LM, GPT-2, seed 1 and 2; masked LM, BERT; " in text and "shakespeare;" not in text
+    assert (
+        "Without a stored result: causal LM, GPT-2, seed 1 and 2; masked LM, BERT; " in text
+        and "shakespeare;" not in text
+    )
     for block in text.split("\n\n"):
         if block.startswith("|"):
             assert len({line.count("|") for line in block.splitlines()}) == 1

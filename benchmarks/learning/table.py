@@ -109,5 +109,5 @@ def markdown(results: Results) -> str:
         f"{sum(map(processor, daily)) / 60:.0f} of them. Machines: {'; '.join(machines)}."
     )
     if any(waiting):
-        parts.append(f"Not run yet: {'; '.join(filter(None, waiting))}.")
+        parts.append(f"Without a stored result: {'; '.join(filter(None, waiting))}.")
     return "\n\n".join(parts)
