@@ -8,6 +8,7 @@ LOGS=$CI_DIR/logs
 mkdir -p "$LOGS"
 cd "$ROOT"
 export PIP_DISABLE_PIP_VERSION_CHECK=1 PYTHONUNBUFFERED=1
+export CCACHE_BASEDIR=$ROOT CCACHE_NOHASHDIR=1  # objects of one checkout serve the next, wherever it lies
 STEP_COUNT=0
 STEP_TABLE=()
 
