@@ -16,6 +16,7 @@ from models.cases import CASES, SIZES, Forward, Train
 
 STEPS = 3  # training steps whose losses are compared
 LEARNING_RATE = 5e-5
+WARM_CALLS, WARM_SECONDS = 10, 2.0  # before a forward case is timed: weights are laid out and packed in the first calls
 
 
 class Plmcore:
@@ -206,6 +207,9 @@ class Worker:
             start = time.perf_counter()
             output = self.check()
             self.last = time.perf_counter() - start
+            for _ in range(WARM_CALLS):
+                if time.perf_counter() - start < WARM_SECONDS:
+                    self.run()
             return [contest.sample(output[real])]
         loss, logits = self.check()
         values = [contest.sample(logits), np.array([loss])]
