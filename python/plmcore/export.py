@@ -11,6 +11,11 @@ from plmcore import _core
 def export(programs: _core.Program | Mapping[str, _core.Program], path: str | os.PathLike[str]) -> None:
     """Writes one traced program, or several by name, with the weights they share. A lone program is named "main"."""
     by_name = programs if isinstance(programs, Mapping) else {"main": programs}
+    for name, program in by_name.items():
+        if not isinstance(program, _core.Program):
+            raise _core.DTypeError(
+                f"export: {name!r} must be a Program, which plm.trace(model, input_ids=plm.spec(...)) makes, got {type(program).__name__}"
+            )
     _core.Model.save(os.fspath(path), list(by_name.items()))
 
 

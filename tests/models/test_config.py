@@ -42,6 +42,12 @@ def test_frozen_and_replaced():
         config.replace(vocab_size=0)
 
 
+@pytest.mark.parametrize("model_type, key", [("bert", "layer_norm_eps"), ("gpt2", "layer_norm_epsilon")])
+def test_the_epsilon_of_a_norm_is_not_negative(model_type, key):
+    with pytest.raises(ValueError, match=f"{key} must be at least 0, got -1e-05"):
+        models.config_from_dict({"model_type": model_type, key: -1e-5})
+
+
 def test_changes_must_be_known():
     assert BertConfig.from_dict({"novelty": 1}, novelty=2, vocab_size=7).extra["novelty"] == 2
     with pytest.raises(ValueError, match="BertConfig has no key 'num_lables'; one of "):

@@ -88,6 +88,35 @@ def test_every_head_has_names_and_its_count(head, config, tmp_path):
     assert again.head == head and np.array_equal(lm.eval()(**inputs)[field].numpy(), again(**inputs)[field].numpy())
 
 
+def as_fairseq(tensors, joined):
+    """The names of fairseq's checkpoints; the old ones have query, key and value in one tensor."""
+    found = {name.removeprefix("model."): t.numpy() for name, t in tensors.items()}
+    table = found.pop("shared.weight")
+    found |= {f"{side}.embed_tokens.weight": table for side in ("encoder", "decoder")}
+    found |= {f"{side}.version": np.array([3.0], np.float32) for side in ("encoder", "decoder")}
+    found |= {f"{side}.embed_positions._float_tensor": np.zeros(1, np.float32) for side in ("encoder", "decoder")}
+    if joined:
+        for name in [n for n in found if ".q_proj." in n]:
+            parts = [found.pop(name.replace("q_proj", f"{x}_proj")) for x in "qkv"]
+            found[name.replace("q_proj.", "in_proj_")] = np.concatenate(parts)
+    else:
+        found["decoder.output_projection.weight"] = table
+    return found
+
+
+@pytest.mark.parametrize("joined", [False, True], ids=["new", "old"])
+def test_names_of_fairseq(joined, tmp_path):
+    lm = plm.from_config(KINDS["fairseq"], "seq2seq-lm").eval()
+    lm.save(tmp_path)
+    tensors, _ = plm.safetensors.read(tmp_path)
+    plm.safetensors.write(tmp_path, as_fairseq(tensors, joined))
+    again, inputs = plm.load(tmp_path), dict(input_ids=IDS, attention_mask=MASK, labels=LABELS)
+    assert np.array_equal(lm(**inputs).logits.numpy(), again(**inputs).logits.numpy())
+    assert again.model.num_parameters() == lm.model.num_parameters()
+    again.save(tmp_path / "saved")
+    assert set(plm.safetensors.read(tmp_path / "saved")[0]) == set(tensors)
+
+
 def test_initialisation():
     plm.seed(0)
     model = models.build(

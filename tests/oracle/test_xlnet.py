@@ -98,6 +98,25 @@ def test_heads(size, name, tmp_path):
     parity.check(name, config, batches, tmp_path)
 
 
+@pytest.mark.parametrize("side", [None, "right", "left", "holes"])
+@pytest.mark.parametrize("size", ["odd", "clamped", "both ways"])
+def test_answer_beams(size, side, tmp_path):
+    rng = np.random.default_rng(4)
+    config = {**CONFIGS[size], "start_n_top": 3, "end_n_top": 2}
+    batch = inputs(rng, config, side, P if side == "left" else 0)
+    hidden = np.zeros((B, T), np.float32)
+    hidden[np.arange(B), rng.integers(0, T, B)] = 1
+    answers = dict(start_positions=rng.integers(0, T, B), end_positions=rng.integers(0, T, B))
+    cls = dict(cls_index=rng.integers(0, T, B), is_impossible=rng.integers(0, 2, B).astype(np.float32))
+    batches = [
+        batch,
+        {**batch, "p_mask": hidden, "cls_index": cls["cls_index"]},
+        {**batch, **answers},
+        {**batch, **answers, **cls},
+    ]
+    parity.check("XLNetForQuestionAnswering", config, batches, tmp_path)
+
+
 @pytest.mark.parametrize("side", [None, "right", "left"])
 @pytest.mark.parametrize("size", ["odd", "both ways"])
 def test_multiple_choice(size, side, tmp_path):

@@ -51,6 +51,8 @@ class Config:
             most = MOST_LAYERS if "layer" in f.name or "group" in f.name else MOST
             if isinstance(value, int) and value > most:
                 self.refuse(f.name, f"must be at most {most}")
+            if "norm_eps" in f.name:
+                self.at_least(0, f.name)
         self.at_least(1, "num_labels")
         if getattr(self, "pad_token_id", None) is not None:
             self.at_least(0, "pad_token_id")

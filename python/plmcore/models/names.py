@@ -12,7 +12,8 @@ The parameters of a head's `body` are published under the family's PREFIX; files
 several modules share is one tensor, found under the name of any of them; a file that holds different values under two of these
 names unties them. With tie_word_embeddings false every name of a `|` is written: the published classes then have them all.
 Shared parameters whose names match REPEATED (a pattern) are written under each of them, for readers that know nothing of the
-sharing. Names that match DROPPED are not parameters. RENAMED lists (pattern, replacement) for names of old files.
+sharing. Names that match DROPPED are not parameters. RENAMED lists (pattern, replacement) for names of old files, JOINED (pattern,
+replacements) for tensors that hold the rows of several.
 A head whose files differ from its family's has attributes NAMES (further lines) or PREFIX of its own.
 
 A family whose NAMES is None, as OWN, stands for files in which every parameter has our name and lies as it does here.
@@ -247,8 +248,17 @@ def normal(family: ModuleType, tensors: Mapping[str, Tensor]) -> dict[str, Tenso
             continue
         for pattern, replacement in renamed:
             name = re.sub(pattern, replacement, name)
-        result[name] = tensor
+        result.update(_apart(family, name, tensor))
     return result
+
+
+def _apart(family: ModuleType, name: str, tensor: Tensor) -> Iterable[tuple[str, Tensor]]:
+    """The tensors whose rows one of JOINED holds, else the tensor itself."""
+    for pattern, several in getattr(family, "JOINED", ()):
+        if re.search(pattern, name) and tensor.ndim and tensor.shape[0] % len(several) == 0:
+            rows = [tensor.shape[0] // len(several)] * len(several)
+            return zip((re.sub(pattern, one, name) for one in several), ops.split(tensor, rows, 0))
+    return [(name, tensor)]
 
 
 def find(stored: Stored, tensors: Mapping[str, Tensor], prefix: str) -> list[list[str]]:

@@ -53,7 +53,7 @@ class StacksConfig(Config):
         self.probability("dropout", "attention_dropout", "activation_dropout")
         for key in ("encoder_layerdrop", "decoder_layerdrop"):
             if getattr(self, key) != 0:
-                self.refuse(key, "must be 0 (whole layers are never dropped here)")
+                self.refuse(key, f"must be 0 (whole layers are never dropped here; plm.load(dir, {key}=0) opens it)")
 
     @property
     def weight_init(self) -> nn.init.Init:

@@ -48,7 +48,9 @@ class T5Config(Config):
     scale_decoder_outputs: bool | None = None  # before the output layer; None: if that is tied
 
     def check(self) -> None:
-        self.at_least(1, "vocab_size", "d_model", "d_kv", "d_ff", "num_layers", "decoder_layers", "num_heads")
+        self.at_least(1, "vocab_size", "d_model", "d_kv", "d_ff", "num_layers", "num_heads")
+        if self.num_decoder_layers is not None:
+            self.at_least(1, "num_decoder_layers")
         self.at_least(4, "relative_attention_num_buckets")
         self.at_least(self.relative_attention_num_buckets // 2 + 1, "relative_attention_max_distance")
         self.at_least(0, "initializer_factor")

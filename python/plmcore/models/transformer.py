@@ -166,7 +166,10 @@ ARCHITECTURES = {
     "MarianForCausalLM": "causal-lm",
 }
 PREFIX = "model."
-DROPPED = (r"(encoder|decoder)\.version$", r"embed_positions\._float_tensor$")  # of fairseq
+# Of fairseq's files; the old ones hold query, key and value in one.
+DROPPED = (r"(encoder|decoder)\.version$", r"embed_positions\._float_tensor$")
+RENAMED = ((r"^(model\.)?decoder\.(output_projection\.weight|embed_out)$", "lm_head.weight"),)
+JOINED = ((r"\.in_proj_(weight|bias)$", (r".q_proj.\1", r".k_proj.\1", r".v_proj.\1")),)
 NAMES = {
     "shared": "shared",
     "encoder.embeddings.tokens": "encoder.embed_tokens",

@@ -25,6 +25,7 @@ from typing import ClassVar
 from plmcore import nn, no_grad
 from plmcore._core import ArgumentError, Tensor, ops
 from plmcore.models import heads, padding, relative, two_streams
+from plmcore.models.answer_beams import AnswerBeams
 from plmcore.models.config import ACTIVATIONS, Config
 from plmcore.models.names import Stored
 from plmcore.models.outputs import Output
@@ -58,11 +59,13 @@ class XLNetConfig(Config):
     summary_use_proj: bool = True
     summary_activation: str | None = "tanh"
     summary_last_dropout: float = 0.1
+    start_n_top: int = 5
+    end_n_top: int = 5
     tie_word_embeddings: bool = True
     type_vocab_size: ClassVar[None] = None  # any number of segments: only same or other counts
 
     def check(self) -> None:
-        self.at_least(1, "vocab_size", "n_layer", "d_inner")
+        self.at_least(1, "vocab_size", "n_layer", "d_inner", "start_n_top", "end_n_top")
         self.at_least(0, "initializer_range")
         self.multiple("d_model", of="n_head")
         if self.d_model % 2:
@@ -267,6 +270,11 @@ class XLNetQuestionAnswering(heads.QuestionAnswering):
         super().__init__(cfg, XLNet(cfg), cfg.d_model, cfg.weight_init)
 
 
+class XLNetAnswerBeams(AnswerBeams):
+    def __init__(self, cfg: XLNetConfig):
+        super().__init__(cfg, XLNet(cfg), cfg.d_model, cfg.layer_norm_eps, cfg.weight_init)
+
+
 CONFIG = XLNetConfig
 MODEL_TYPES = {"xlnet": "XLNet"}
 HEADS = {
@@ -275,6 +283,7 @@ HEADS = {
     "sequence-classification": XLNetSequenceClassification,
     "token-classification": XLNetTokenClassification,
     "question-answering": XLNetQuestionAnswering,
+    "answer-beams": XLNetAnswerBeams,
     "multiple-choice": XLNetMultipleChoice,
 }
 ARCHITECTURES = {
@@ -283,6 +292,7 @@ ARCHITECTURES = {
     "XLNetForSequenceClassification": "sequence-classification",
     "XLNetForTokenClassification": "token-classification",
     "XLNetForQuestionAnsweringSimple": "question-answering",
+    "XLNetForQuestionAnswering": "answer-beams",
     "XLNetForMultipleChoice": "multiple-choice",
 }
 PREFIX = "transformer."
