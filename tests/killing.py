@@ -1,4 +1,4 @@
-"""Runs in processes of their own that are killed, at random and inside a save, and started again until they end."""
+"""Runs that do not end by themselves: stopped after a step, or in processes of their own killed, at random and inside a save, and started again."""
 
 import os
 import pathlib
@@ -8,6 +8,20 @@ import sys
 import time
 
 import numpy as np
+
+
+class Stop(Exception):
+    pass
+
+
+def stop_at(step):
+    """A callback that breaks the run off after this step."""
+
+    def callback(trainer, metrics):
+        if trainer.step == step:
+            raise Stop
+
+    return callback
 
 
 def start(script: pathlib.Path, *args):

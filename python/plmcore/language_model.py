@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from plmcore.evaluate.likelihood import Perplexity
     from plmcore.viz.attention import Attention
 
+FEATURES = "features"  # the head that reads the layers of a body: plmcore.tasks.features
+
 
 class LanguageModel:
     """`model`, its `config`, and a `tokenizer` or None. `report` says what loading found."""
@@ -133,7 +135,12 @@ class LanguageModel:
     def save(self, folder: str | os.PathLike[str], max_shard_bytes: int | None = None) -> None:
         """A directory that plm.load and transformers open: config, weights, tokenizer, and the other files this model came with."""
         folder = pathlib.Path(folder)
-        directory.write_model(self.model, folder, max_shard_bytes)
+        if self.head == FEATURES:
+            from plmcore.tasks import features
+
+            features.save(self.model, folder)
+        else:
+            directory.write_model(self.model, folder, max_shard_bytes)
         if self.source is not None:
             directory.copy_companions(self.source, folder)
         if self.tokenizer is not None and (self.source is None or self.tokenizer.changed):
@@ -188,10 +195,14 @@ def load(
 ) -> LanguageModel:
     """The model of a directory, in eval mode. plm.load("dir", head="sequence-classification", num_labels=3)
 
-    Without `head` the architecture in config.json decides, without `dtype` that of the file; with one, weights that plm.quantize made
+    Without `head` the architecture in config.json decides, or features.json beside it (plmcore.tasks.features); without `dtype` that of the file; with one, weights that plm.quantize made
     become ordinary ones. Other keywords replace keys of the config. strict=False loads what fits; `report` of the result tells the rest.
     """
     folder = pathlib.Path(folder)
+    if head is None and (folder / f"{FEATURES}.json").is_file():
+        from plmcore.tasks import features
+
+        return features.load(folder, dtype=dtype, strict=strict, **changes)
     model, report = directory.read_model(folder, head, dtype, strict, **changes)
     try:
         tokenizer = load_tokenizer(folder)

@@ -4,7 +4,7 @@ import numpy as np
 import plmcore as plm
 import pytest
 import samples
-from plmcore.tasks import adapting, task_settings
+from plmcore.tasks import adapting, lora, task_settings
 from plmcore.tasks.features import Features
 from plmcore.train import groups
 
@@ -130,8 +130,6 @@ def test_lora(directory, table, tmp_path, family):
     plm.seed(0)
     with pytest.warns(UserWarning, match="drawn at random"):
         other = plm.load(directory(family), head="sequence-classification").model
-    from plmcore.tasks import lora
-
     lora.load(other, out / "adapter")
     for name, value in weights(other).items():
         if ".pooler." not in name:
@@ -139,6 +137,28 @@ def test_lora(directory, table, tmp_path, family):
     (out / "adapter" / "adapter_config.json").write_text("{}")
     with pytest.raises(plm.FormatError, match="not the config of a LoRA adapter"):
         lora.load(other, out / "adapter")
+
+
+@pytest.mark.parametrize(("family", "changes"), [
+    ("bert", ["adapt.pooling=concat"]), ("bert", ["adapt.layers=mix"]), ("gpt2", ["adapt.layers=1", "adapt.pooling=last"]),
+])  # fmt: skip
+def test_lora_below_features(directory, table, tmp_path, family, changes):
+    """The adapter is that of the body alone; what reads it lies beside the merged weights."""
+    out, rows = tmp_path / "run", samples.reviews(32)
+    plm.finetune(
+        directory(family), "classification", train=table("train.tsv", rows), dev=table("dev.tsv", rows), out=out, steps=4, quiet=True,
+        changes=[*FAST, "adapt.lora_rank=2", *changes],
+    )  # fmt: skip
+    config = json.loads((out / "adapter" / "adapter_config.json").read_text())
+    assert config["task_type"] == "FEATURE_EXTRACTION" and config["modules_to_save"] is None
+    lm = plm.load(out / "final")
+    found = [f["label"] for f in lm.classify([text for text, _ in rows])]
+    assert found == [json.loads(line)["label"] for line in (out / "dev-predictions.jsonl").read_text().splitlines()]
+    if family == "bert":  # the table of tokens of the other has grown
+        base = plm.load(directory(family), head="base").model
+        lora.load(base, out / "adapter")
+        for name, value in weights(base).items():
+            np.testing.assert_allclose(value, weights(lm.model.body)[name], atol=1e-6, err_msg=name)
 
 
 def test_rates(directory, table, tmp_path):

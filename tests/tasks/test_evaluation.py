@@ -31,6 +31,37 @@ def test_classes(directory, table, tmp_path, family, changes):
     assert written.read_bytes() == (tmp_path / "run" / "test-predictions.jsonl").read_bytes()
 
 
+@pytest.mark.parametrize("task", ["classification", "sst2", "regression"])
+def test_classes_and_numbers_as_text(directory, table, tmp_path, task):
+    """The directory says that the model writes its answers, and what it may write."""
+    if task == "regression":
+        pytest.importorskip("scipy")
+    rows = samples.weights() if task == "regression" else samples.reviews(64)
+    rows = [(text, int(label == "good")) for text, label in rows] if task == "sst2" else rows
+    train, test = table("train.tsv", rows[:48]), table("test.tsv", rows[48:])
+    changes = ["task.as_text=true", "task.target_length=6"]
+    final, scores = tuned(directory, task, tmp_path / "run", "t5", changes, train=train, test=test)
+    written = tmp_path / "found.jsonl"
+    found = plm.evaluate(final, test, task, changes=[*FAST[:2], "task.target_length=6"], predictions=written)
+    same(found, scores, 16)
+    assert written.read_bytes() == (tmp_path / "run" / "test-predictions.jsonl").read_bytes()
+    names = json.loads((final / "config.json").read_text()).get("id2label")
+    assert names == {"classification": {"0": "bad", "1": "good"}, "sst2": {"0": "0", "1": "1"}}.get(task)
+
+
+def test_classes_as_text_of_a_model_from_elsewhere(directory, table):
+    """It names no classes: those of a published task are known, others are given."""
+    rows = samples.reviews(8)
+    changes = [*FAST[:2], "task.as_text=true", "task.target_length=6"]
+    numbered = table("numbered.tsv", [(text, int(label == "good")) for text, label in rows])
+    assert plm.evaluate(directory("t5"), numbered, "sst2", changes=changes)["records"] == 8
+    named = table("named.tsv", rows)
+    with pytest.raises(ValueError, match="writes classes that it does not name; data.labels must"):
+        plm.evaluate(directory("t5"), named, "classification", changes=changes)
+    labels = 'data.labels=["bad", "good"]'
+    assert plm.evaluate(directory("t5"), named, "classification", changes=[*changes, labels])["records"] == 8
+
+
 def test_pairs_in_both_orders(directory, table, tmp_path):
     train, test = table("train.tsv", samples.pairs(48)), table("test.tsv", samples.pairs(20, 48))
     final, scores = tuned(

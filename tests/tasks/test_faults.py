@@ -7,6 +7,7 @@ import killing
 import plmcore as plm
 import pytest
 import samples
+from killing import Stop, stop_at
 from plmcore import cli
 from plmcore.train import run_directory
 from plmcore.train.settings import SettingError
@@ -128,23 +129,15 @@ def test_a_run_killed_often_ends_with_the_same_bits(directory, table, tmp_path):
     assert steps[0] == steps[1]
 
 
-class Stop(Exception):
-    pass
-
-
 def test_a_run_that_was_stopped_goes_on_bit_for_bit(directory, table, tmp_path):
     train, dev = table("train.tsv", samples.reviews(64)), table("dev.tsv", samples.reviews(16, 64))
     options = dict(
         train=train, dev=dev, save_every=2, epochs=2, changes=["adapt.unfreeze_every=0.5", "adapt.noise=0.1"]
     )
 
-    def stop(trainer, metrics):
-        if trainer.step == 5:
-            raise Stop
-
     tune(directory("bert"), "classification", tmp_path / "whole", **options)
     with pytest.raises(Stop):
-        tune(directory("bert"), "classification", tmp_path / "halves", **options, callbacks=[stop])
+        tune(directory("bert"), "classification", tmp_path / "halves", **options, callbacks=[stop_at(5)])
     assert not (tmp_path / "halves" / "final").exists()
     tune(None, None, tmp_path / "halves", resume=True, changes=[])
     whole, halves = ((tmp_path / n / "final" / "model.safetensors").read_bytes() for n in ("whole", "halves"))

@@ -64,13 +64,19 @@ def test_a_frozen_body_with_learned_layers(directory, table, tmp_path):
     )  # fmt: skip
     assert json.loads((out / "scores.json").read_text())["dev"]["accuracy"] >= 0.9
     start = plm.load(directory("bert"), head="base").model.state_dict()
-    end = plm.load(out / "final").model.state_dict()
+    end = plm.load(out / "final", head="base").model.state_dict()
     assert all((end[name].numpy() == start[name].numpy()).all() for name in start)
 
-    lm = features.load(out / "final")
+    lm = plm.load(out / "final")
+    assert lm.head == "features" and "features" in repr(lm)
     found = [f["label"] for f in lm.classify([t for t, _ in samples.reviews(32, 96)])]
     assert found == [json.loads(line)["label"] for line in (out / "dev-predictions.jsonl").read_text().splitlines()]
     assert (lm.model.mix.weights.numpy() != 0).any()
+
+    lm.save(tmp_path / "copy")
+    again = plm.load(tmp_path / "copy")
+    text = samples.reviews(1)[0][0]
+    assert again.classify(text) == lm.classify(text)
 
 
 def test_what_cannot_be_read(directory):

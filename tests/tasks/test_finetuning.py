@@ -224,6 +224,8 @@ def test_published_casts(directory):
     source = lm.tokenizer("mrpc sentence1: the cat sentence2: the dog").input_ids
     assert made.rows.ids[0].tolist() == source.tolist()
     assert made.scores([{"text": "equivalent"}, {"text": "?"}]) == {"accuracy": 0.5, "f1": pytest.approx(2 / 3)}
+    numbered = TextLabels(records, [1, 0], ["0", "1"], "mrpc", lm.tokenizer, lm.model, 64, settings)
+    assert numbered.targets == ["equivalent", "not_equivalent"] == numbered.names[::-1]
     similar = TextLabels(records, [2.13, 5.0], (), "stsb", lm.tokenizer, lm.model, 64, settings)
     assert similar.targets == ["2.2", "5.0"] and similar.number("3.4", 5.0) == 3.4 and similar.number("nan", 5.0) == 0.0
 

@@ -8,6 +8,7 @@ import time
 
 import plmcore as plm
 import pytest
+from killing import Stop, stop_at
 from plmcore import cli, train
 from plmcore.cli import demo
 from plmcore.train import recipes, run_settings, settings
@@ -99,18 +100,6 @@ def test_activations_in_bfloat16(finished, text, tmp_path):
         plm.pretrain(out=tmp_path / "b", resume=True, quiet=True, changes=["train.activations=float32"])
     with pytest.raises(plm.ArgumentError, match="activations must be float32 or bfloat16"):
         run(text, tmp_path / "c", changes=["train.activations=half"])
-
-
-class Stop(Exception):
-    pass
-
-
-def stop_at(step):
-    def callback(trainer, metrics):
-        if trainer.step == step:
-            raise Stop
-
-    return callback
 
 
 @pytest.mark.parametrize("step", [1, 5])

@@ -5,6 +5,7 @@ import shutil
 import numpy as np
 import plmcore as plm
 import pytest
+from killing import Stop, stop_at
 from plmcore import cli, train
 from plmcore.cli import demo
 from plmcore.objectives.mixture import Mixture
@@ -164,18 +165,6 @@ def test_what_is_written_is_read(tables, tmp_path):
 
 
 # ---- runs ----
-
-
-class Stop(Exception):
-    pass
-
-
-def stop_at(step):
-    def callback(trainer, metrics):
-        if trainer.step == step:
-            raise Stop
-
-    return callback
 
 
 def run(text, out, tables, *, family="t5", steps=6, changes=(), **options):

@@ -35,7 +35,9 @@ def evaluate(
         if not path.is_file():
             raise FileNotFoundError(f"there is no file '{path}'")
     if isinstance(model, (str, os.PathLike)):
-        model = opened(model)
+        from plmcore import language_model
+
+        model = language_model.load(model)
     if task in TASKS:
         return TASKS[task](model, paths, **options)
     from plmcore.tasks import evaluation
@@ -43,15 +45,6 @@ def evaluate(
     if len(paths) != 1:
         raise ArgumentError(f"evaluate: {task} is scored on one file, got {len(paths)}")
     return evaluation.score(model, paths[0], task, **options)
-
-
-def opened(folder: str | os.PathLike[str]) -> LanguageModel:
-    """The model of a directory, with what reads its features where fine-tuning left that."""
-    from plmcore import language_model
-    from plmcore.tasks import features
-
-    reads = (pathlib.Path(folder) / features.CONFIG).exists()
-    return features.load(folder) if reads else language_model.load(folder)
 
 
 def perplexity(

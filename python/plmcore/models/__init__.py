@@ -91,8 +91,14 @@ def build(config: Config, head: str = "base") -> nn.Module:
 
 
 def head_name(model: nn.Module) -> str:
-    """The head that a model is."""
-    return next(head for head, kind in family(model.config).HEADS.items() if kind is type(model))
+    """The head that a model is: one of its family's, or one that goes with every family and names itself."""
+    heads = family(model.config).HEADS
+    found = next((head for head, kind in heads.items() if kind is type(model)), getattr(model, "HEAD", None))
+    if found is None:
+        raise ArgumentError(
+            f"{type(model).__name__} is no head of {model.config.model_type}: it has {', '.join(heads)}"
+        )
+    return found
 
 
 def count_parameters(config: Config, head: str = "base") -> int:

@@ -29,13 +29,13 @@ def prepare(model: nn.Module, table: Mapping[str, Any], seed: int) -> None:
     if table["lora_rank"]:
         if table["freeze"] is not None or table["unfreeze_every"] is not None:
             raise ArgumentError("adapt.lora_rank freezes the body itself: leave adapt.freeze and adapt.unfreeze_every")
-        lora.attach(model, table["lora_rank"], table["lora_alpha"], table["lora_targets"])
+        lora.attach(published(model), table["lora_rank"], table["lora_alpha"], table["lora_targets"])
 
 
 def finish(model: nn.Module, table: Mapping[str, Any], folder: pathlib.Path, source: str) -> None:
     """Before the result is saved: the updates go into a directory of their own, and into the weights."""
     if table["lora_rank"]:
-        lora.save(model, folder / ADAPTER, source)
+        lora.save(published(model), folder / ADAPTER, source)
         lora.merge(model)
 
 
@@ -102,6 +102,11 @@ def unfreezing(
                 p.grad = None
 
     return thaw
+
+
+def published(model: nn.Module) -> nn.Module:
+    """The model that has a name elsewhere: what reads the features of a body is our own."""
+    return model.body if isinstance(model, Features) else model
 
 
 def body_of(model: nn.Module) -> nn.Module:

@@ -38,6 +38,12 @@ class FileData(TaskData):
         if self.kind not in ("classification", "pair", "tagging"):
             return []
         known = self.config.extra.get("id2label") or {}
+        if self.as_text:
+            stored = [known[str(i)] for i in range(len(known))]
+            names = list(self.table["labels"]) or stored or self.declared_names(self.records["test"])
+            if not names:
+                raise ArgumentError("evaluate: this model writes classes that it does not name; data.labels must")
+            return names
         return [known.get(str(i), f"LABEL_{i}") for i in range(self.config.num_labels)]
 
 
@@ -54,13 +60,13 @@ def score(
     file to write, one object for each record."""
     known = task_settings.usual(task, lm.config, "")
     known["data"] |= {"test": os.fspath(path), "columns": list(columns or [])}
-    known["task"] |= {"lm_weight": 0.0, "both_orders": bool(lm.config.extra.get("both_orders"))}
+    known["task"] |= {"lm_weight": 0.0, **{key: bool(lm.config.extra.get(key)) for key in ("both_orders", "as_text")}}
     chosen = settings.merged(known, *settings.layers({}, None, changes))
     task_settings.fill_lengths(chosen)
     data = FileData(chosen, lm)
     if data.kind == "lm":
         raise ArgumentError("evaluate: text is scored by the task perplexity")
-    needed = task_model.head_for(data.kind, lm.config)
+    needed = task_model.head_for("seq2seq" if data.as_text else data.kind, lm.config)
     if not isinstance(lm.model, Features) and lm.head != needed:
         raise ArgumentError(f"evaluate: this model has the head {lm.head}, and {task} needs {needed}: plmcore finetune")
     if lm.tokenizer is None:

@@ -13,9 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from plmcore import directory, nn, safetensors
+from plmcore import directory, language_model, nn, safetensors
 from plmcore._core import ArgumentError, FormatError, Tensor, ops
 from plmcore.files import atomic_write, read_json
+from plmcore.language_model import FEATURES
 from plmcore.models import causal, heads
 from plmcore.models.config import Config
 from plmcore.models.outputs import Output
@@ -24,7 +25,7 @@ from plmcore.tasks.task_settings import width_of
 
 POOLINGS = ("first", "last", "mean", "max", "concat")
 LAYERS = ("num_hidden_layers", "n_layer", "n_layers")  # as configs call their number
-CONFIG, WEIGHTS = "features.json", "features.safetensors"
+CONFIG, WEIGHTS = f"{FEATURES}.json", f"{FEATURES}.safetensors"
 
 
 class LayerMix(nn.Module):
@@ -48,6 +49,8 @@ class Features(nn.Module):
     layers    "mix": learned weights; "last"; or the number of one, 0 for the embeddings
     pooling   the first or last token, mean or max over tokens; "concat": [last; max; mean] (ULMFiT)
     """
+
+    HEAD = FEATURES
 
     def __init__(
         self,
@@ -120,13 +123,11 @@ def save(model: Features, folder: str | os.PathLike[str]) -> None:
         f.write((json.dumps(keys, indent=2) + "\n").encode())
 
 
-def load(folder: str | os.PathLike[str]) -> Any:
-    """A LanguageModel over the features of a directory that `save` wrote; lm.classify works."""
-    from plmcore import language_model
-
+def load(folder: str | os.PathLike[str], **options: Any) -> Any:
+    """A LanguageModel over the features of a directory that `save` wrote, as plm.load opens it with these options; lm.classify works."""
     folder = pathlib.Path(folder)
     keys = read_json(folder / CONFIG)
-    lm = language_model.load(folder, "base")
+    lm = language_model.load(folder, "base", **options)
     config = lm.config.replace(num_labels=keys["num_labels"], problem_type=keys["problem_type"])
     if keys["id2label"]:
         config = config.replace(extra={**config.extra, "id2label": keys["id2label"]})

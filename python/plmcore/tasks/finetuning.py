@@ -11,7 +11,7 @@ from typing import Any
 
 from plmcore import data, language_model
 from plmcore.files import atomic_directory, atomic_write
-from plmcore.tasks import adapting, features, language_modelling, task_model, task_settings
+from plmcore.tasks import adapting, language_modelling, task_model, task_settings
 from plmcore.tasks.language_modelling import TextExamples
 from plmcore.tasks.scoring import Scoring
 from plmcore.tasks.task_data import SPLITS, TaskData
@@ -179,7 +179,7 @@ class _Finetuning:
         lm.model.eval()
         adapting.finish(lm.model, self.settings["adapt"], self.run.path, self.settings["run"]["model"])
         with atomic_directory(self.run.final) as folder:
-            features.save(lm.model, folder) if isinstance(lm.model, features.Features) else lm.save(folder)
+            lm.save(folder)
             lm.tokenizer.save(folder)
 
     def shown(self, split: str, predictions: Sequence[str]) -> str:

@@ -24,7 +24,7 @@ from plmcore.nn.linear import TORCH_DEFAULT
 CONFIG, WEIGHTS, PREFIX = "adapter_config.json", "adapter_model.safetensors", "base_model.model."
 TASK_TYPES = {
     "sequence-classification": "SEQ_CLS", "token-classification": "TOKEN_CLS", "question-answering": "QUESTION_ANS",
-    "causal-lm": "CAUSAL_LM", "seq2seq-lm": "SEQ_2_SEQ_LM",
+    "causal-lm": "CAUSAL_LM", "seq2seq-lm": "SEQ_2_SEQ_LM", "base": "FEATURE_EXTRACTION",
 }  # fmt: skip
 
 

@@ -92,13 +92,15 @@ class TextLabels(Seq2Seq):
         *common: Any,
     ):
         cast = TASKS.get(task) or Task("{text} {pair}" if "pair" in records[0] else "{text}")
+        numbered = cast.labels is not None and list(names) == [str(i) for i in range(len(cast.labels))]
+        labels = range(len(names)) if numbered else names  # the task's own names for 0, 1, ...
         rows = []
         for record, target in zip(records, targets, strict=True):
-            label = 0 if target is None else names[target] if names else target
+            label = 0 if target is None else labels[target] if names else target
             source, text = cast({**record, "label": label})
             rows.append({"source": source, "target": None if target is None else text})
         super().__init__(rows, *common)
-        self.numbers, self.names = targets, [cast({**records[0], "label": n})[1] for n in names]
+        self.numbers, self.names = targets, [cast({**records[0], "label": n})[1] for n in labels]
 
     def scores(self, predictions: Sequence[Record]) -> dict[str, float]:
         if not predictions:

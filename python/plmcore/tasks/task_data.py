@@ -114,16 +114,17 @@ class TaskData:
         if self.kind not in ("classification", "pair", "tagging"):
             return []
         train = self.records["train"]
-        given = list(self.table["labels"])
-        if not given and self.declared is not None and self.declared.labels:
-            given = list(self.declared.labels)
-            found = {r["label"] for r in train}
-            if not found <= set(given) and found <= {str(i) for i in range(len(given))}:
-                given = [str(i) for i in range(len(given))]
+        given = list(self.table["labels"]) or self.declared_names(train)
         names = given or labels.label_list(train, "tags" if self.kind == "tagging" else "label")
         if len(set(names)) < max(2, len(names)):
             raise ArgumentError(f"data.labels must name two classes or more, each once; got {', '.join(names)}")
         return names
+
+    def declared_names(self, found: list[Record]) -> list[str]:
+        """The classes of a declared task, or their numbers where records have these."""
+        names = list(self.declared.labels) if self.declared is not None else []
+        there, numbers = {r.get("label") for r in found}, [str(i) for i in range(len(names))]
+        return numbers if not there <= set(names) and there <= set(numbers) else names
 
     @property
     def as_text(self) -> bool:

@@ -48,9 +48,11 @@ def load(folder: pathlib.Path, task_data: TaskData, say: Callable[[str], None]) 
         pooling = None if task_data.kind == "tagging" else adapt["pooling"] or "mean"
         layers = "last" if adapt["layers"] is None else adapt["layers"]
         lm.model = Features(lm.config, lm.model, layers, pooling)
-    if task_data.names and not task_data.as_text:
+    extra: dict[str, Any] = {"as_text": True} if task_data.as_text else {}
+    if task_data.names:
         names = dict(enumerate(task_data.names))
-        extra = {"id2label": {str(i): n for i, n in names.items()}, "label2id": {n: i for i, n in names.items()}}
+        extra |= {"id2label": {str(i): n for i, n in names.items()}, "label2id": {n: i for i, n in names.items()}}
+    if extra:
         set_config(lm.model, lm.config.replace(extra={**lm.config.extra, **extra}))
     if task_data.settings["task"]["both_orders"]:  # lm.classify reads a pair as training did
         set_config(lm.model, lm.config.replace(extra={**lm.config.extra, "both_orders": True}))
@@ -76,7 +78,7 @@ def changes_for(task_data: TaskData) -> dict[str, Any]:
         "pair": "single_label_classification",
         "regression": "regression",
     }
-    if task_data.kind == "tagging":
+    if task_data.kind == "tagging" or (task_data.as_text and task_data.names):
         return {"num_labels": task_data.labels_needed}
     if task_data.kind not in problems or task_data.as_text:
         return {}
