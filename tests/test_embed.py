@@ -1,4 +1,4 @@
-"""The C++ side of the installed package: a CMake project of its own finds it, loads a traced Transformer block and runs it without Python."""
+"""The C++ side of the installed package: a CMake project of its own finds it, loads a traced Transformer block and a whole model, and runs them without Python."""
 
 import os
 import pathlib
@@ -28,16 +28,18 @@ def run(*command, **options):
 def build(package: pathlib.Path, folder: pathlib.Path) -> pathlib.Path:
     run(CMAKE, "-S", EMBED, "-B", folder, f"-Dplmcore_ROOT={package / 'cmake'}", "-DCMAKE_BUILD_TYPE=Release")
     run(CMAKE, "--build", folder)
-    return folder / "run_block"
+    return folder
 
 
 @needs_tools
-def test_block_runs_without_python(tmp_path):
+def test_programs_run_without_python(tmp_path):
     run(sys.executable, EMBED / "make_model.py", tmp_path)
-    program = build(PACKAGE, tmp_path / "build")
-    out = run(program, tmp_path / "block.plm", tmp_path / "expected.bin", env={"PATH": "/nonexistent"})
+    built, alone = build(PACKAGE, tmp_path / "build"), {"PATH": "/nonexistent"}
+    out = run(built / "run_block", tmp_path / "block.plm", tmp_path / "expected.bin", env=alone)
     assert "input x [B, T, 96]" in out and out.count("largest difference") == 6
-    assert "libpython" not in run("ldd", program)
+    out = run(built / "run_model", tmp_path / "gpt2.plm", tmp_path / "logits.bin", env=alone)
+    assert out.count("largest difference") == 2
+    assert "libpython" not in run("ldd", built / "run_model")
 
 
 @needs_tools
@@ -49,5 +51,5 @@ def test_the_package_may_be_moved(tmp_path):
         shutil.copytree(PACKAGE / part, moved / part)
     for file in (moved / "cmake").iterdir():
         assert str(PACKAGE.parent) not in file.read_text() and "build" not in file.read_text(), file
-    program = build(moved, tmp_path / "build")
-    assert str(moved) in run("ldd", program)
+    built = build(moved, tmp_path / "build")
+    assert str(moved) in run("ldd", built / "run_block")

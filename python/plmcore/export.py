@@ -4,19 +4,57 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from plmcore import _core
+from plmcore.autograd import no_grad
+from plmcore.program import Spec, spec, trace
+
+if TYPE_CHECKING:
+    from plmcore import nn
+    from plmcore.language_model import LanguageModel
 
 
-def export(programs: _core.Program | Mapping[str, _core.Program], path: str | os.PathLike[str]) -> None:
-    """Writes one traced program, or several by name, with the weights they share. A lone program is named "main"."""
-    by_name = programs if isinstance(programs, Mapping) else {"main": programs}
-    for name, program in by_name.items():
-        if not isinstance(program, _core.Program):
-            raise _core.DTypeError(
-                f"export: {name!r} must be a Program, which plm.trace(model, input_ids=plm.spec(...)) makes, got {type(program).__name__}"
-            )
+def export(
+    what: LanguageModel | nn.Module | _core.Program | Mapping[str, _core.Program], path: str | os.PathLike[str]
+) -> None:
+    """Writes a model, a traced program, or several by name, with the weights they share. A lone one is named "main".
+
+    plm.export(plm.load("gpt2"), "gpt2.plm"): the program of a model is its forward pass in eval mode, at any batch size and length, for
+    the inputs of `signature`. Other inputs, or labels: plm.export(plm.trace(lm.model, input_ids=..., labels=...), "loss.plm").
+    """
+    programs = what if isinstance(what, Mapping) else {"main": what}
+    by_name = {name: _program(name, program) for name, program in programs.items()}
     _core.Model.save(os.fspath(path), list(by_name.items()))
+
+
+def signature(model: nn.Module) -> dict[str, Spec]:
+    """The inputs of a model's exported program, int64: input_ids and attention_mask [B, T], [B, K, T] where it chooses one of K;
+    token_type_ids where there are several types; decoder_input_ids [B, T] where they are read, and the encoder's inputs are [B, S]."""
+    from plmcore import models
+
+    config, head = model.config, models.head_name(model)
+    targets = "seq2seq-lm" in models.family(config).HEADS and head in ("base", "seq2seq-lm")
+    sizes = ("B", "K", "T") if head in ("multiple-choice", "double-heads") else ("B", "S" if targets else "T")
+    names = ["input_ids", "attention_mask", *(["token_type_ids"] if getattr(config, "type_vocab_size", 1) != 1 else [])]
+    inputs = {name: spec("int64", *sizes) for name in names}
+    return inputs | ({"decoder_input_ids": spec("int64", "B", "T")} if targets else {})
+
+
+def _program(name: str, what: LanguageModel | nn.Module | _core.Program) -> _core.Program:
+    if isinstance(what, _core.Program):
+        return what
+    model = getattr(what, "model", what)
+    if not hasattr(model, "config"):
+        raise _core.DTypeError(
+            f"export: {name!r} must be a model, or a Program, which plm.trace(module, x=plm.spec(...)) makes, got {type(what).__name__}"
+        )
+    was_training = model.training
+    try:
+        with no_grad():
+            return trace(model.eval(), **signature(model))
+    finally:
+        model.train(was_training)
 
 
 def load_programs(path: str | os.PathLike[str]) -> dict[str, _core.Program]:

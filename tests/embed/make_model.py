@@ -1,6 +1,6 @@
-"""Traces a Transformer block, writes it with its weights, and writes what it gives at several shapes.
+"""Writes a Transformer block and a whole model with their weights, and what they give at several shapes.
 
-python tests/embed/make_model.py FOLDER      # FOLDER/block.plm, FOLDER/expected.bin
+python tests/embed/make_model.py FOLDER      # FOLDER/block.plm, expected.bin, gpt2.plm, logits.bin
 """
 
 import pathlib
@@ -63,7 +63,7 @@ def reference(x: np.ndarray) -> np.ndarray:
     return s + linear(h * 0.5 * (1 + erf(h / np.sqrt(2))), "mlp.down")
 
 
-def main(folder: pathlib.Path) -> None:
+def write_block(folder: pathlib.Path) -> None:
     trace = _core.Tracer()
     x = trace.input("x", (_core.Dim("B"), _core.Dim("T"), C), "float32")
     for name, tensor in WEIGHTS.items():
@@ -79,5 +79,18 @@ def main(folder: pathlib.Path) -> None:
             file.write(struct.pack("<3q", *x.shape) + x.tobytes() + y.tobytes())
 
 
+def write_model(folder: pathlib.Path) -> None:
+    sizes = dict(vocab_size=211, n_embd=48, n_layer=2, n_head=4, n_positions=64)
+    lm = plm.from_config({"model_type": "gpt2", **sizes}, "causal-lm").eval()
+    plm.export(lm, folder / "gpt2.plm")
+    with open(folder / "logits.bin", "wb") as file, plm.no_grad():
+        file.write(struct.pack("<q", 2))
+        for shape in [(2, 5), (3, 64)]:
+            ids = rng.integers(0, 211, shape)
+            logits = lm(input_ids=ids).logits.numpy()
+            file.write(struct.pack("<3q", *logits.shape) + ids.tobytes() + logits.tobytes())
+
+
 if __name__ == "__main__":
-    main(pathlib.Path(sys.argv[1]))
+    write_block(pathlib.Path(sys.argv[1]))
+    write_model(pathlib.Path(sys.argv[1]))

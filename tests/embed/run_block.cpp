@@ -5,45 +5,14 @@
 #include <plmcore/program.h>
 #include <plmcore/threads.h>
 
-#include <cmath>
 #include <cstdio>
-#include <cstring>
-#include <fstream>
-#include <iterator>
-#include <vector>
+
+#include "expectations.h"
 
 using plmcore::DType;
 using plmcore::Tensor;
 
 namespace {
-
-class Bytes {
- public:
-  explicit Bytes(const char* path) {
-    std::ifstream file(path, std::ios::binary);
-    bytes_.assign(std::istreambuf_iterator<char>(file), {});
-  }
-  void read(void* to, size_t n) {
-    if (at_ + n > bytes_.size()) throw std::runtime_error("the expectations are cut off");
-    std::memcpy(to, bytes_.data() + at_, n);
-    at_ += n;
-  }
-  int64_t integer() {
-    int64_t n;
-    read(&n, sizeof n);
-    return n;
-  }
-
- private:
-  std::vector<char> bytes_;
-  size_t at_ = 0;
-};
-
-double largest_difference(const Tensor& a, const Tensor& b) {
-  double worst = 0;
-  for (int64_t i = 0; i < a.numel(); ++i) worst = std::fmax(worst, std::fabs(a.as<float>()[i] - b.as<float>()[i]));
-  return worst;
-}
 
 int run(const char* model_path, const char* expected_path) {
   const plmcore::Model model = plmcore::Model::load(model_path);
@@ -53,8 +22,8 @@ int run(const char* model_path, const char* expected_path) {
   for (int64_t k = 0; k < cases; ++k) {
     const int64_t B = expected.integer(), T = expected.integer(), C = expected.integer();
     const Tensor x = Tensor::empty({B, T, C}, DType::float32), want = Tensor::empty({B, T, C}, DType::float32);
-    expected.read(x.data(), x.bytes());
-    expected.read(want.data(), want.bytes());
+    expected.read(x);
+    expected.read(want);
     for (const int threads : {1, 2}) {
       plmcore::set_num_threads(threads);
       const Tensor y = model.run({x})[0];

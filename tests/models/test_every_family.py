@@ -6,6 +6,7 @@ import numpy as np
 import plmcore as plm
 import pytest
 from plmcore import models
+from plmcore.export import signature
 
 SMALL = dict(
     vocab_size=30, hidden_size=8, num_hidden_layers=1, num_attention_heads=2, intermediate_size=8, max_position_embeddings=12
@@ -164,3 +165,36 @@ def test_labels_that_do_not_fit(name, head):
     for labels in wrong:
         with pytest.raises(ERRORS):
             lm(input_ids=good, **labels).loss.numpy()
+
+
+# ---- export ----
+
+
+@pytest.mark.parametrize("name, head", HEADS)
+def test_a_model_runs_from_its_file(name, head, tmp_path):
+    """At other sizes than any it was written with, and in eval mode whatever the model is in."""
+    lm = model(name, head)
+    plm.export(lm.train(), tmp_path / "model.plm")
+    assert lm.model.training
+    lm.eval()
+    program = plm.load_program(tmp_path / "model.plm")
+    takes = signature(lm.model)
+    for rows, length in ((2, 6), (3, 9)):
+        batch = {key: np.full((rows, *(3,) * (len(s.shape) - 2), length), 5) for key, s in takes.items()}
+        batch["input_ids"][..., -1] = ids(lm, head)[..., -1].flat[0]
+        batch["attention_mask"] = np.ones_like(batch["input_ids"])
+        batch["attention_mask"][0, ..., :2] = 0  # on the left: the end of a sequence counts for some heads
+        if "token_type_ids" in takes:
+            batch["token_type_ids"] = np.cumsum(batch["attention_mask"], -1) // 4 % 2
+        got, want = program(**batch), flat(lm(**batch))
+        assert got.keys() == want.keys()
+        for field in got:
+            np.testing.assert_allclose(got[field].numpy(), want[field].numpy(), atol=1e-5, err_msg=field)
+
+
+def flat(output):
+    """A tuple's tensors are name.0, name.1, ..."""
+    several = {k: v for k, v in output.items() if isinstance(v, tuple)}
+    return {k: v for k, v in output.items() if k not in several} | {
+        f"{k}.{i}": t for k, v in several.items() for i, t in enumerate(v)
+    }

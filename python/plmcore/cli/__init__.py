@@ -14,6 +14,7 @@ from plmcore.cli import (
     demo,
     embed,
     evaluate,
+    export,
     finetune,
     generate,
     info,
@@ -36,6 +37,7 @@ COMMANDS = {
     "show": show,
     "info": info,
     "convert": convert,
+    "export": export,
 }
 EXAMPLES = """\
 examples:
@@ -54,6 +56,7 @@ examples:
                                                   a vector for each line
   python -m plmcore quantize model-dir --to int8 --out small-dir
                                                   the same model with int8 weights, and what that saves and costs
+  python -m plmcore export model-dir model.plm    one file that a C++ program runs without Python
   python -m plmcore tokenize train texts/ --out my-tokenizer
                                                   train a tokenizer on a folder of text
   python -m plmcore corpus texts/ --tokenizer my-tokenizer --out my-corpus

@@ -1,0 +1,40 @@
+"""plmcore export: a model directory as one file that C++ programs run."""
+
+from __future__ import annotations
+
+import argparse
+import pathlib
+import sys
+
+from plmcore import language_model
+from plmcore.export import export, load_program
+
+
+def add_parser(commands) -> None:
+    command = commands.add_parser(
+        "export",
+        help="write a model as a program that C++ runs without Python",
+        description="The forward pass of a model directory with its weights, in one file: plmcore::Model::load opens it in C++, plm.load_program "
+        "in Python. It runs at any batch size and length; tokens come in and logits or states go out as numbers, the tokenizer is not part of it.",
+        epilog="example:\n  python -m plmcore export bert-base-uncased bert.plm",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    command.add_argument(
+        "folder", type=pathlib.Path, metavar="DIR", help="a directory with config.json and safetensors files"
+    )
+    command.add_argument("out", type=pathlib.Path, metavar="FILE", help="the file to write")
+    command.add_argument("--head", help="another head than that of config.json, for instance base")
+
+
+def run(args: argparse.Namespace) -> int:
+    try:
+        export(language_model.load(args.folder, args.head), args.out)
+    except (ValueError, OSError) as e:
+        print(f"plmcore export: {e}", file=sys.stderr)
+        return 1
+    program = load_program(args.out)
+    for kind, values in (("input", program.inputs), ("output", program.outputs)):
+        for name, shape, dtype in values:
+            print(f"{kind:<6}  {name:<20}  {dtype}[{', '.join(map(str, shape))}]")
+    print(f"{args.out}: {args.out.stat().st_size / 1e6:,.1f} MB")
+    return 0
