@@ -147,6 +147,26 @@ def test_broken_configs(folder, text, error, message):
         plm.load(folder)
 
 
+def test_no_directory(folder):
+    with pytest.raises(FileNotFoundError, match="there is no directory 'bert-base-uncased'; nothing is downloaded"):
+        plm.load("bert-base-uncased")
+    for file in ("config.json", "model.safetensors"):
+        for call in (plm.load, plm.from_config):
+            with pytest.raises(
+                NotADirectoryError, match=f"{file}' is a file; name the model directory, here '{folder}'"
+            ):
+                call(folder / file)
+
+
+@pytest.mark.parametrize(
+    "dtype, message", [("float8", "must be one of float64, .* got 'float8'"), ("int8", "float dtype, got int8")]
+)
+def test_no_such_dtype(folder, dtype, message):
+    for call in (plm.load, plm.from_config):
+        with pytest.raises(plm.DTypeError, match=message):
+            call(folder, dtype=dtype)
+
+
 def test_no_weights(folder):
     (folder / "model.safetensors").unlink()
     with pytest.raises(FileNotFoundError, match="has no model.safetensors"):

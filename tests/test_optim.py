@@ -240,6 +240,8 @@ def test_errors():
         optim.SGD([dict(params=[p]), dict(params=[p])])
     with pytest.raises(TypeError, match="must be tensors, got tuple; pass model.parameters"):
         optim.SGD([("name", p)])
+    with pytest.raises(TypeError, match=r"must come in a list, got one tensor \[2, 3\]"):
+        optim.SGD(plm.ones(2, 3, requires_grad=True), lr=0.1)
     with pytest.raises(ValueError, match="got also beta"):
         optim.SGD([dict(params=[p], beta=1)])
     with pytest.raises(ValueError, match="nesterov needs a positive momentum"):

@@ -17,32 +17,15 @@ static bool needs_sum(Activation a) { return a == Activation::gelu || a == Activ
 
 static constexpr int64_t kRowsWorthPacking = 64;
 
-// Rows of x where the product could run on a packed weight, else 0.
-static int64_t rows_to_pack_for(const Tensor& x, const Tensor& weight) {
-  const bool fits = !Tracer::current() && x.has_data() && x.dtype() == DType::float32 && x.rank() >= 1 && weight.rank() == 2 &&
-                    x.shape().back() == weight.shape()[1] && x.numel() > 0;
-  return fits ? x.numel() / x.shape().back().value() : 0;
+// Rows of x where the product may read the weight in another layout than [N, K], else 0: then `infer` has the last word.
+static int64_t rows_of_any_layout(const Tensor& x, const Tensor& weight, const Tensor& bias) {
+  if (Tracer::current() || !x.has_data() || !x.device().is_cpu() || x.dtype() != DType::float32 || weight.dtype() != DType::float32)
+    return 0;
+  if (x.rank() < 1 || weight.rank() != 2 || x.numel() == 0 || x.shape().back() != weight.shape()[1]) return 0;
+  if (bias.defined() && (bias.dtype() != DType::float32 || !bias.shape().matches({weight.shape()[0]}))) return 0;
+  return x.numel() / x.shape().back().value();
 }
 
-static Tensor activated(const Tensor& x, Activation activation) {
-  switch (activation) {
-    case Activation::relu: return relu(x);
-    case Activation::gelu: return gelu(x);
-    case Activation::gelu_tanh: return gelu(x, true);
-    case Activation::tanh: return tanh(x);
-    case Activation::sigmoid: return sigmoid(x);
-    case Activation::silu: return silu(x);
-    default: return x;
-  }
-}
-
-// Whether a weight that is not laid out yet may stay so: a single row would read it across, and with many rows a better layout pays.
-static bool reads_as_stored(const Tensor& x, const Tensor& weight, const Tensor& bias) {
-  if (Tracer::current() || !x.has_data() || x.dtype() != DType::float32 || weight.dtype() != DType::float32) return false;
-  if (x.rank() < 1 || weight.rank() != 2) return false;
-  if (!x.shape().back().is(weight.shape()[1].value()) || (bias.defined() && !bias.shape().matches({weight.shape()[0]}))) return false;
-  return x.device().is_cpu() && x.numel() > kGemmFewRows * x.shape().back().value() && x.numel() <= kGemmRows * x.shape().back().value();
-}
 // Our own products lose an eighth over [K, N], and keep no packed copies of parts: after so many the better layout pays. A BLAS loses
 // nothing.
 constexpr int kStoredReads = 4;
@@ -56,7 +39,7 @@ static Tensor linear_as_stored(const Tensor& x, const StoredWeight& weight, cons
     const Tensor b = bias.defined() ? narrow(bias, from, n) : bias;
     if (weight.transposed) {
       const Tensor y = matmul(rows, part);
-      columns.push_back(activated(b.defined() ? add(y, b) : y, activation));
+      columns.push_back(activate(b.defined() ? add(y, b) : y, activation));
     } else {
       columns.push_back(linear(rows, part, b, activation));
     }
@@ -68,12 +51,12 @@ static Tensor linear_as_stored(const Tensor& x, const StoredWeight& weight, cons
 
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, Activation activation) {
   const bool grads = grad_enabled() && (x.requires_grad() || weight.requires_grad() || (bias.defined() && bias.requires_grad()));
-  if (!grads && reads_as_stored(x, weight, bias))
+  const int64_t rows = grads ? 0 : rows_of_any_layout(x, weight, bias);
+  if (rows > kGemmFewRows && rows <= kGemmRows)  // a single row would read it across, and with many a better layout pays
     if (const StoredWeight stored = stored_weight(weight); !wants_layout(stored)) return linear_as_stored(x, stored, bias, activation);
-  if (!grads)
-    if (const int64_t rows = rows_to_pack_for(x, weight); rows >= kRowsWorthPacking)
-      if (const Tensor packed = kept_packed(weight, rows <= kGemmRows); packed.defined())
-        return linear_packed(x, packed, bias, weight.shape()[0], activation);
+  if (rows >= kRowsWorthPacking)
+    if (const Tensor packed = kept_packed(weight, rows <= kGemmRows); packed.defined())
+      return linear_packed(x, packed, bias, weight.shape()[0], activation);
   return dispatch(ops::linear, {x, weight, bias}, {{"activation", activation}, {"keep_sum", grads && needs_sum(activation)}})[0];
 }
 

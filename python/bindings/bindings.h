@@ -3,6 +3,9 @@
 
 #include <unistd.h>
 
+#include <exception>
+#include <utility>
+
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
@@ -185,32 +188,52 @@ struct type_caster<plmcore::Dim> {
   }
   static handle from_cpp(plmcore::Dim d, rv_policy, cleanup_list*) noexcept { return plmcore::bindings::from_dim(d).release(); }
 };
-template <>
-struct type_caster<plmcore::Shape> {
-  NB_TYPE_CASTER(plmcore::Shape, const_name("Sequence[int | Dim]"))
-  bool from_python(handle src, uint8_t, cleanup_list*) noexcept {
+// Of values that may be of the right kind and wrong all the same: a negative size, the name of no dtype. They fit the signature, and the
+// typed error is thrown when the value is taken; otherwise nanobind would say that no signature fits, and not why.
+template <class V>
+struct late_caster {
+  using Value = V;
+  template <class T>
+  using Cast = V;
+  template <class T>
+  static constexpr bool can_cast() {
+    return true;
+  }
+  explicit operator V() {
+    if (problem) std::rethrow_exception(problem);
+    return std::move(value);
+  }
+
+ protected:
+  bool take(V (*convert)(handle), handle src) noexcept {
     try {
-      value = plmcore::bindings::to_shape(src);
-      return true;
-    } catch (...) {
+      value = convert(src);
+    } catch (const plmcore::Error&) { problem = std::current_exception(); } catch (...) {
       PyErr_Clear();
       return false;
     }
+    return true;
   }
+
+  V value{};
+  std::exception_ptr problem;
+};
+template <>
+struct type_caster<plmcore::Shape> : late_caster<plmcore::Shape> {
+  static constexpr auto Name = const_name("Sequence[int | Dim]");
+  bool from_python(handle src, uint8_t, cleanup_list*) noexcept { return take(plmcore::bindings::to_shape, src); }
   static handle from_cpp(const plmcore::Shape& s, rv_policy, cleanup_list*) noexcept { return plmcore::bindings::from_shape(s).release(); }
 };
 template <>
-struct type_caster<plmcore::Dims> {
-  NB_TYPE_CASTER(plmcore::Dims, const_name("Sequence[int | Dim]"))
-  bool from_python(handle src, uint8_t, cleanup_list*) noexcept {
-    try {
-      value = plmcore::bindings::to_dims(src);
-      return true;
-    } catch (...) {
-      PyErr_Clear();
-      return false;
-    }
-  }
+struct type_caster<plmcore::Dims> : late_caster<plmcore::Dims> {
+  static constexpr auto Name = const_name("Sequence[int | Dim]");
+  bool from_python(handle src, uint8_t, cleanup_list*) noexcept { return take(plmcore::bindings::to_dims, src); }
+};
+template <>
+struct type_caster<plmcore::DType> : late_caster<plmcore::DType> {
+  static constexpr auto Name = const_name("DTypeLike");
+  bool from_python(handle src, uint8_t, cleanup_list*) noexcept { return take(plmcore::bindings::to_dtype, src); }
+  static handle from_cpp(plmcore::DType t, rv_policy, cleanup_list*) noexcept { return nb::str(plmcore::name_of(t)).release(); }
 };
 template <>
 struct type_caster<plmcore::Axes> {
@@ -224,16 +247,5 @@ struct type_caster<plmcore::Axes> {
       return false;
     }
   }
-};
-template <>
-struct type_caster<plmcore::DType> {
-  NB_TYPE_CASTER(plmcore::DType, const_name("DTypeLike"))
-  bool from_python(handle src, uint8_t, cleanup_list*) noexcept {
-    try {
-      value = plmcore::bindings::to_dtype(src);
-      return true;
-    } catch (...) { return false; }
-  }
-  static handle from_cpp(plmcore::DType t, rv_policy, cleanup_list*) noexcept { return nb::str(plmcore::name_of(t)).release(); }
 };
 }  // namespace nanobind::detail

@@ -29,6 +29,12 @@ COMPANIONS = (
 
 def read_config(folder: str | os.PathLike[str], **changes: Any) -> Config:
     folder = pathlib.Path(folder)
+    if not folder.exists():
+        raise FileNotFoundError(
+            f"there is no directory '{folder}'; nothing is downloaded: name one with {CONFIG} and {safetensors.FILE}"
+        )
+    if not folder.is_dir():
+        raise NotADirectoryError(f"'{folder}' is a file; name the model directory, here '{folder.parent}'")
     return models.config_from_dict(read_json(folder / CONFIG, "; is it a model directory?"), **changes)
 
 
@@ -61,8 +67,8 @@ def open_model(
 ) -> Opened:
     """Without `head` config.json decides. With a `dtype` quantised weights become ordinary ones. `changes` replace keys of the config."""
     folder = pathlib.Path(folder)
-    tensors, _ = safetensors.read(folder)
     config = read_config(folder, **changes)
+    tensors, _ = safetensors.read(folder)
     family, weights = models.family(config), quantized.weights_of(config)
     if weights is not None:
         quantized.check(folder, tensors)

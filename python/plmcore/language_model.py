@@ -56,6 +56,8 @@ class LanguageModel:
         if isinstance(texts, str):
             return self.encode([texts], batch_size)[0]
         texts = list(texts)
+        if not texts:
+            return self.encode(["."], batch_size)[:0]  # as wide as others
         how = pooling.read(self.source)
         limits = [how.max_length, self.tokenizer.max_length, self.config.longest]
         longest = min((n for n in limits if n), default=None)
@@ -71,7 +73,7 @@ class LanguageModel:
                 states = encoded.layout.unpack(encoded.rows).numpy().astype(np.float32)  # [B, T, C]
                 vectors.update(zip(chosen, how(states, batch["attention_mask"])))
         self.model.train(was_training)
-        return np.stack([vectors[i] for i in range(len(texts))]) if texts else np.zeros((0, 0), np.float32)
+        return np.stack([vectors[i] for i in range(len(texts))])
 
     def perplexity(self, texts: Any, sources: str | Sequence[str] | None = None, **options: Any) -> Perplexity:
         """Of a text, a file (a pathlib.Path) or several; with an encoder of targets given their sources. Options: plm.evaluate.perplexity."""

@@ -43,6 +43,10 @@ class Optimizer:
     moments = ("m", "v")
 
     def __init__(self, params: Iterable[Any], lr: float, *, weight_decay: float, lazy: bool = False, **options: float):
+        if isinstance(params, Tensor):
+            raise TypeError(
+                f"{type(self).__name__}: parameters must come in a list, got one tensor {list(params.shape)}"
+            )
         self.lr = lr
         self.lazy = lazy
         self.options = options

@@ -150,8 +150,10 @@ def test_inputs_that_do_not_fit(name, head):
 def test_labels_that_do_not_fit(name, head):
     lm = model(name, head)
     good = ids(lm, head)
-    if head == "question-answering":
+    if head in ("question-answering", "answer-beams"):
         wrong = [dict(start_positions=np.zeros(3, np.int64), end_positions=np.zeros(2, np.int64))]
+        if head == "answer-beams":
+            wrong += [dict(start_positions=np.full(2, n), end_positions=np.zeros(2, np.int64)) for n in (6, -1, 2**40)]
     elif head == "pretraining":
         other = "next_sentence_label" if name == "bert" else "sentence_order_label"
         wrong = [{"labels": np.full(good.shape, 30), other: np.array([0, 1])}, {"labels": good, other: np.array([0, 2])}, {"labels": good[:1], other: np.array([0, 1])}]  # fmt: skip

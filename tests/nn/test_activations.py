@@ -35,5 +35,5 @@ def test_classes():
 
 
 def test_unknown():
-    with pytest.raises(ValueError, match="there is no 'swoosh'; one of none, relu, gelu"):
+    with pytest.raises(ValueError, match="there is no activation 'swoosh'; one of none, relu, gelu"):
         nn.Activation("swoosh")

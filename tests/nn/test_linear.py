@@ -29,6 +29,10 @@ def test_initialisation():
 def test_error():
     with pytest.raises(ValueError, match="linear"):
         nn.Linear(4, 4)(Tensor(x))
+    with pytest.raises(ValueError, match="Linear: there is no activation 'swoosh'; one of none, relu, gelu"):
+        nn.Linear(4, 4, activation="swoosh")
+    with pytest.raises(ValueError, match="a size must not be negative, got -1"):
+        nn.Linear(-1, 4)
 
 
 def test_a_shared_weight():

@@ -10,6 +10,7 @@ namespace plmcore {
 enum class Activation : int { none, relu, gelu, gelu_tanh, tanh, sigmoid, silu };
 constexpr int kActivations = 7;
 Activation activation_from_name(std::string_view name);  // "none", "relu", "gelu", "gelu_tanh", ...; ValueError lists them
+Tensor activate(const Tensor& x, Activation activation);  // the op that the activation names
 
 // ---- making ----
 Tensor full(const Shape& shape, double value, DType dtype, Device* device = nullptr);

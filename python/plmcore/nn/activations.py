@@ -14,12 +14,16 @@ FUNCTIONS = {
 }
 
 
+def check_activation(layer: str, name: str) -> None:
+    if name not in FUNCTIONS:
+        raise ValueError(f"{layer}: there is no activation '{name}'; one of {', '.join(FUNCTIONS)}")
+
+
 class Activation(Module):
     """An activation by the name that `linear` also takes."""
 
     def __init__(self, name: str):
-        if name not in FUNCTIONS:
-            raise ValueError(f"Activation: there is no '{name}'; one of {', '.join(FUNCTIONS)}")
+        check_activation("Activation", name)
         self.name = name
 
     def __call__(self, x: Tensor) -> Tensor:

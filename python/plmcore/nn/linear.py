@@ -4,6 +4,7 @@ import math
 
 from plmcore._core import Tensor, ops
 from plmcore.nn import init
+from plmcore.nn.activations import check_activation
 from plmcore.nn.module import Module
 from plmcore.nn.parameter import Parameter
 
@@ -29,6 +30,7 @@ class Linear(Module):
     ):
         if weight is not None and tuple(weight.shape) != (out_width, in_width):
             raise ValueError(f"Linear: the shared weight must be {[out_width, in_width]}, got {list(weight.shape)}")
+        check_activation("Linear", activation)
         self.weight = Parameter.new(weight_init, (out_width, in_width)) if weight is None else weight
         self.bias = Parameter.new(bias_init, (out_width,)) if bias else None
         self.activation = activation
