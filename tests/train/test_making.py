@@ -75,7 +75,7 @@ def test_averages():
     assert average("train.average=triggered", "train.trigger=3").patience == 3
     with pytest.raises(settings.SettingError, match="waits for evaluations, and nothing is held out"):
         average("train.average=triggered", evaluates=False)
-    for bad in ("1.0", "-0.1", "often", "true"):
+    for bad in ("1.0", "-0.1", "often", "true", "[]"):
         with pytest.raises(
             settings.SettingError, match=r"train\.average must be a decay from 0 to below 1, or triggered, got "
         ):

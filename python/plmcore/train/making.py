@@ -135,7 +135,7 @@ def average(params: Iterable[Tensor], table: Mapping[str, Any], evaluates: bool)
         if not evaluates:
             raise SettingError(f"train.average={TRIGGERED} waits for evaluations, and nothing is held out for them")
         return optim.TriggeredMean(params, table["trigger"])
-    if isinstance(kind, str | bool) or not 0 <= kind < 1:
+    if isinstance(kind, bool) or not isinstance(kind, int | float) or not 0 <= kind < 1:
         raise SettingError(f"train.average must be a decay from 0 to below 1, or {TRIGGERED}, got {kind!r}")
     return optim.EMA(params, kind)
 
