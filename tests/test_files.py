@@ -1,5 +1,5 @@
 import pytest
-from plmcore.files import atomic_directory, atomic_write
+from plmcore.files import atomic_directory, atomic_write, named
 
 
 def test_write(tmp_path):
@@ -17,6 +17,15 @@ def test_an_error_leaves_the_old_file(tmp_path):
         f.write(b"new")
         raise KeyError
     assert path.read_bytes() == b"old" and [p.name for p in tmp_path.iterdir()] == ["f.bin"]
+
+
+def test_a_full_disk_is_told_with_the_file(tmp_path):
+    path = tmp_path / "f.bin"
+    with pytest.raises(OSError, match=r"No space left on device: '.*f\.bin'"):
+        with named(path), open("/dev/full", "wb") as f:
+            f.write(b"abc")
+    with pytest.raises(FileNotFoundError, match=r"nowhere'$"), named(path):
+        open(tmp_path / "nowhere")
 
 
 def test_a_directory_appears_when_it_is_complete(tmp_path):

@@ -14,13 +14,24 @@ from plmcore._core import FormatError
 
 
 @contextlib.contextmanager
+def named(path: str | os.PathLike) -> Iterator[None]:
+    """Inside, an error of the system says which file it is about: writing to a full disk does not."""
+    try:
+        yield
+    except OSError as e:
+        if e.filename is None:
+            e.filename = os.fspath(path)
+        raise
+
+
+@contextlib.contextmanager
 def atomic_write(path: str | os.PathLike) -> Iterator[BinaryIO]:
     """A file that takes its name only when it is complete and on disk; after an error the old one, if any, is still there."""
     path = pathlib.Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        with open(temporary, "wb") as f:
+        with named(path), open(temporary, "wb") as f:
             yield f
             f.flush()
             os.fsync(f.fileno())

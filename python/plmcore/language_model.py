@@ -197,8 +197,9 @@ def load(
 ) -> LanguageModel:
     """The model of a directory, in eval mode. plm.load("dir", head="sequence-classification", num_labels=3)
 
-    Without `head` the architecture in config.json decides, or features.json beside it (plmcore.tasks.features); without `dtype` that of the file; with one, weights that plm.quantize made
-    become ordinary ones. Other keywords replace keys of the config. strict=False loads what fits; `report` of the result tells the rest.
+    Without `head` the architecture in config.json decides, and features.json where a fine-tuned model reads the features of its body; without
+    `dtype` that of the file; with one, weights that plm.quantize made become ordinary ones. Other keywords replace keys of the config.
+    strict=False loads what fits; `report` of the result tells the rest.
     """
     folder = pathlib.Path(folder)
     if head is None and (folder / f"{FEATURES}.json").is_file():

@@ -195,6 +195,8 @@ class Adam(Optimizer):
         weight_decay: float = 0.0,
         lazy: bool = False,
     ):
+        if len(betas) != 2:
+            raise ValueError(f"{type(self).__name__}: betas must be two numbers, got {list(betas)}")
         super().__init__(params, lr, weight_decay=weight_decay, lazy=lazy, beta1=betas[0], beta2=betas[1], eps=eps)
 
 

@@ -46,6 +46,8 @@ def test_choices_and_last_words(folder, tmp_path):
     texts = [{"text": "the cat sat on the mat"}, {"text": "the dog ran"}]
     got = plm.evaluate(lm, lines(tmp_path / "l.jsonl", *texts), "last-word")
     assert got["texts"] == 2 and got["perplexity"] > 1
+    (tmp_path / "l.txt").write_text("the cat sat on the mat\n\nthe dog ran\n")
+    assert plm.evaluate(lm, tmp_path / "l.txt", "lambada") == got
 
 
 @pytest.mark.parametrize(
@@ -80,7 +82,7 @@ def test_sources(tmp_path):
 
 
 def test_bad_arguments(folder, file, tmp_path):
-    with pytest.raises(ValueError, match="there is no task 'ppl'; one of perplexity, last-word, choices"):
+    with pytest.raises(ValueError, match="there is no task 'ppl'; one of perplexity, last-word, lambada, choices"):
         plm.evaluate(folder, file, "ppl")
     with pytest.raises(FileNotFoundError, match="there is no file '.*nothing.txt'"):
         plm.evaluate(folder, tmp_path / "nothing.txt")

@@ -13,7 +13,7 @@ import samples
 @pytest.fixture(scope="session")
 def text(tmp_path_factory):
     path = tmp_path_factory.mktemp("text") / "text.txt"
-    path.write_text("\n".join(samples.sentences(400)))
+    path.write_text("\n".join(samples.lines(400)))
     return path
 
 

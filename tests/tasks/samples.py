@@ -27,7 +27,7 @@ MODELS = {  # kind of tokenizer, config, head
     "t5": ("unigram", dict(d_model=32, d_kv=16, d_ff=64, num_layers=1, num_heads=2, dropout_rate=0.0), "seq2seq-lm"),
 }  # fmt: skip
 
-VOCABULARY = {"albert": 40, "xlnet": 44, "t5": 138}  # the text has pieces for few more, by the version of sentencepiece
+VOCABULARY = {"albert": 48, "xlnet": 52, "t5": 146}  # every word is a piece, and there are no more
 
 
 def pick(words, *place):
@@ -47,6 +47,12 @@ def sentence(i):
 
 def sentences(n):
     return [sentence(i) for i in range(n)]
+
+
+def lines(n):
+    """Text for tokenizers: sentences in two orders, and every word alone. sentencepiece takes for a piece what goes on in more than one way."""
+    found = [line for i in range(n) for line in (sentence(i), "in the {1} the {0} is {2}".format(*scene(i)))]
+    return [*found, *dict.fromkeys(word for line in found for word in line.split())]
 
 
 def reviews(n, first=0):

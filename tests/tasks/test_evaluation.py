@@ -49,6 +49,16 @@ def test_classes_and_numbers_as_text(directory, table, tmp_path, task):
     assert names == {"classification": {"0": "bad", "1": "good"}, "sst2": {"0": "0", "1": "1"}}.get(task)
 
 
+def test_another_task_forgets_how_the_last_one_was_put(directory, table, tmp_path):
+    rows = table("train.tsv", samples.reviews(32))
+    files = dict(train=rows, test=rows)
+    first, _ = tuned(directory, "classification", tmp_path / "a", "t5", ["task.as_text=true"], **files)
+    assert plm.load(first).config.extra["as_text"] is True
+    second, scores = tuned(lambda _: first, "classification", tmp_path / "b", **files)
+    assert "as_text" not in plm.load(second).config.extra
+    same(plm.evaluate(second, rows, "classification", changes=FAST[:2]), scores, 32)
+
+
 def test_classes_as_text_of_a_model_from_elsewhere(directory, table):
     """It names no classes: those of a published task are known, others are given."""
     rows = samples.reviews(8)

@@ -59,8 +59,8 @@ def test_every_family_learns_to_classify(directory, table, tmp_path, family):
     out = tmp_path / "run"
     train = table("train.tsv", samples.reviews(160))
     dev = table("dev.tsv", samples.reviews(32, 160))
-    tune(directory(family), "classification", out, train=train, dev=dev, epochs=9)
-    assert scores(out)["accuracy"] >= 0.85
+    tune(directory(family), "classification", out, train=train, dev=dev, epochs=6)
+    assert scores(out)["accuracy"] >= 0.9
     lm = plm.load(out / "final")
     found = lm.classify([text for text, _ in samples.reviews(32, 160)])
     assert [f["label"] for f in found] == [p["label"] for p in predictions(out)]
@@ -168,6 +168,23 @@ def test_questions_and_answers(directory, tmp_path, family):
     assert scores(out)["f1"] > 0.8
     first = predictions(out)[0]
     assert first["id"] == "q0" and first["answer"] == first["n_best"][0]["answer"] and len(first["n_best"]) == 5
+
+
+def test_questions_without_answers_are_answered(directory, tmp_path):
+    plain = samples.questions(4)
+    for paragraph in plain["data"][0]["paragraphs"]:
+        del paragraph["qas"][0]["answers"]
+    for name, table in (("train", samples.questions(16)), ("test", plain)):
+        (tmp_path / f"{name}.json").write_text(json.dumps(table))
+    out = tmp_path / "run"
+    tune(directory("bert"), "qa", out, train=tmp_path / "train.json", test=tmp_path / "test.json", epochs=1)
+    assert scores(out, "test") == {} and [p["id"] for p in predictions(out, "test")] == ["q0", "q1", "q2", "q3"]
+    with pytest.raises(plm.FormatError, match="no question has an answer: there is nothing to learn"):
+        tune(directory("bert"), "qa", tmp_path / "other", train=tmp_path / "test.json")
+    table["data"][0]["paragraphs"] += samples.questions(1)["data"][0]["paragraphs"]
+    (tmp_path / "some.json").write_text(json.dumps(table))
+    with pytest.raises(plm.FormatError, match=r"some\.json', q0: there is no answer, and is_impossible is not true"):
+        tune(directory("bert"), "qa", tmp_path / "other", train=tmp_path / "train.json", dev=tmp_path / "some.json")
 
 
 @pytest.mark.parametrize("family", ["t5", "bart"])

@@ -26,6 +26,13 @@ def test_numbers_of_labels():
             labels.values(records(bad), "f")
 
 
+def test_numbers_of_choices():
+    rows = [{"choices": ["a", "b"], "label": "1", "line": 1}, {"choices": ["a", "b", "c"], "label": "2", "line": 2}]
+    assert labels.choices(rows[:1], "f") == [1] and labels.choices(rows[1:], "f") == [2]
+    with pytest.raises(plm.FormatError, match="'f', line 2: there are 3 choices, and 2 in the first record"):
+        labels.choices(rows, "f")
+
+
 def spans(tags):
     """(type, first, last) of the stretches of BIO tags, an I- that follows something else beginning one."""
     found = []

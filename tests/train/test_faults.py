@@ -58,6 +58,17 @@ def test_no_space_left(tmp_path, monkeypatch):
         assert d.newest().step == 2 and not killing.unfinished(tmp_path)
 
 
+@pytest.mark.parametrize("name", ["log.txt", "metrics.jsonl"])
+def test_a_full_disk_is_told_with_the_file(tmp_path, name):
+    (tmp_path / name).symlink_to("/dev/full")
+    with (
+        train.RunDirectory(tmp_path, quiet=True) as d,
+        pytest.raises(OSError, match=rf"No space left on device: '.*{name}'"),
+    ):
+        d.say("good morning")
+        d.record({"step": 1})
+
+
 @contextlib.contextmanager
 def ordinary_user():
     """The superuser may write everywhere: inside, such a process counts as nobody."""

@@ -37,6 +37,36 @@ def test_an_option_of_another_optimiser_is_refused():
         made("optim.momentun=0.9")
 
 
+def test_settings_of_objectives():
+    """All that an objective takes, and nothing that it hands on under other names."""
+    assert set(run_settings.objective_settings("denoising")) == {
+        "noise", "packing", "copies", "mean", "random", "full_stop", "permute_sentences", "mask", "span", "replace", "insert", "rotate",
+    }  # fmt: skip
+    assert chosen("objective.mask=0.5", family="bart")["objective"]["mask"] == 0.5
+    assert {"rate", "unit", "most", "packing"} <= set(run_settings.objective_settings("masked-lm"))
+    assert chosen("objective.rate=0.2", family="roberta")["objective"]["rate"] == 0.2
+    other = chosen("objective.name=masked-lm", "objective.packing=sentences", family="bert")["objective"]
+    assert other["copies"] == 10 and other["packing"] == "sentences" and "short" not in other
+    with pytest.raises(settings.SettingError, match="objective.name must be one of causal-lm, .* got 'x'"):
+        chosen("objective.name=x")
+
+
+def test_another_optimiser_or_schedule_than_the_config_has(tmp_path):
+    """What the config says of its own is not for the new one."""
+    config = tmp_path / "config.toml"
+    config.write_text(settings.dumps(chosen("schedule.kind=polynomial", "schedule.power=2.0")))
+    again = lambda *changes: run_settings.new({}, config, changes)
+    assert again()["optim"]["betas"] == [0.9, 0.99] and again()["schedule"]["power"] == 2.0
+    other = again("optim.momentum=0.9", "optim.kind=sgd", "schedule.kind=linear")
+    assert other["optim"]["betas"] is None and other["schedule"]["power"] is None
+    assert type(making.optimizer(gpt2(), other["optim"])) is optim.SGD
+    for key, name in (("size", "mini"), ("family", "gpt3")):
+        with pytest.raises(
+            settings.SettingError, match=rf"run\.{key} is '{name}', and the settings of the config are those of"
+        ):
+            again(f"run.{key}={name}")
+
+
 def test_averages():
     params = gpt2().parameters()
     average = lambda *changes, evaluates=True: making.average(params, chosen(*changes)["train"], evaluates)
@@ -45,7 +75,7 @@ def test_averages():
     assert average("train.average=triggered", "train.trigger=3").patience == 3
     with pytest.raises(settings.SettingError, match="waits for evaluations, and nothing is held out"):
         average("train.average=triggered", evaluates=False)
-    for bad in ("1.0", "-0.1", "often", "true"):
+    for bad in ("1.0", "-0.1", "often", "true", "[]"):
         with pytest.raises(
             settings.SettingError, match=r"train\.average must be a decay from 0 to below 1, or triggered, got "
         ):
@@ -57,5 +87,13 @@ def test_schedules():
     assert making.schedule(chosen(*halving, "schedule.every=2")["schedule"], 10)(3) == 0.25
     with pytest.raises(settings.SettingError, match=r"schedule\.kind=halving needs schedule\.every"):
         making.schedule(chosen(*halving)["schedule"], 10)
+    with pytest.raises(settings.SettingError, match=r"schedule\.power is no option of halving"):
+        making.schedule(chosen(*halving, "schedule.every=2", "schedule.power=2.0")["schedule"], 10)
+    assert (
+        making.schedule(chosen("schedule.kind=linear", 'data.target=["y.txt"]', family="transformer")["schedule"], 10)(
+            9
+        )
+        < 0.2
+    )
     with pytest.raises(settings.SettingError, match="schedule.kind must be one of constant, "):
         making.schedule(chosen("schedule.kind=falling")["schedule"], 10)

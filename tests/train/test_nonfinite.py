@@ -87,6 +87,18 @@ def test_too_many_in_a_row_stop(tmp_path):
         t.advance()
 
 
+def test_an_evaluation_names_the_parameter_that_the_last_step_spoiled():
+    model = gpt2()
+    t = trainer(model, evaluate=lambda model: {"loss": float("nan")}, evaluate_every=1)
+    t.advance()
+    assert t.score is None and t.best is None and t.stale == 1  # its parameters are finite: the run goes on
+    poison(model.body.norm.beta)
+    with pytest.raises(
+        train.NonFiniteError, match=r"step 1: held-out loss nan; the parameter body\.norm\.beta \(1 of 32"
+    ):
+        t.assess()
+
+
 def test_row_sparse_gradients_are_read():
     g = plm.Tensor.row_sparse(plm.Tensor(np.array([1])), plm.Tensor(np.array([[np.inf, 0]], np.float32)), 3)
     assert nonfinite.first_bad([("fine", None), ("table", g)]) == "table (1 of 2 values)"

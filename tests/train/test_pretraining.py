@@ -231,6 +231,13 @@ def test_averaged_sgd(text, tmp_path):
     (dict(changes=["model.n_layers=1"]), settings.SettingError, r"did you mean model\.n_layer\?"),
     (dict(changes=["objective.strides=1"]), settings.SettingError, r"did you mean objective\.stride\?"),
     (dict(changes=["optim.kind=adamx"]), settings.SettingError, r"optim\.kind must be one of sgd, adam, .* got 'adamx'"),
+    (dict(changes=["optim.betas=[0.9]"]), ValueError, r"betas must be two numbers, got \[0\.9\]"),
+    (dict(changes=["data.ramp=0.5"]), settings.SettingError, r"data\.ramp must be a whole number, got 0\.5"),
+    (dict(changes=["objective.stride=x"]), settings.SettingError, r"objective\.stride must be a whole number, got 'x'"),
+    (dict(changes=["data.tokenizer=none"]), settings.SettingError, r"data\.tokenizer must be a text, got none"),
+    (dict(changes=["run.size=[]"]), settings.SettingError, r"run\.size must be a text, got \[\]"),
+    (dict(changes=["train.save_every=none", "train.result=best"]), settings.SettingError, "made of checkpoints, and train.save_every is none"),
+    (dict(changes=["model.vocab_size=3"]), settings.SettingError, r"model\.vocab_size is 3, and the tokenizer has "),
     (dict(size="huge"), plm.ArgumentError, "no size 'huge'; one of tiny, "),
     (dict(tokenizer="syllables"), plm.ArgumentError, "no kind of tokenizer 'syllables'"),
 ])  # fmt: skip
@@ -304,7 +311,7 @@ def test_every_recipe_is_consistent(family, size):
     config = run_settings.config_class(family)(**values)
     assert config.longest is None or config.longest >= known["data"]["length"]
     assert known["model"]["head"] in plm.models.family(config).HEADS
-    assert set(known["objective"]) - {"name"} == run_settings.objective_settings(known["objective"]["name"])
+    assert set(known["objective"]) - {"name"} == set(run_settings.objective_settings(known["objective"]["name"]))
 
 
 def test_published_sizes():

@@ -36,10 +36,29 @@ def test_set(text, value):
     ("run.seed=true", r"must be a whole number, got True"),
     ("optim.lr=fast", r"optim\.lr must be a number, got 'fast'"),
     ("optim.betas=0.9", r"must be a list, got 0\.9"),
+    ("optim.lr=none", r"optim\.lr must be a number, got none"),
+    ("run.note=none", r"run\.note must be a text, got none"),
 ])  # fmt: skip
 def test_errors(text, message):
     with pytest.raises(settings.SettingError, match=message):
         set_one(text)
+
+
+def test_kinds_of_settings_without_a_default():
+    kinds = {"run.every": "int | None", "run.rate": "float", "run.order": "Sequence[int]"}
+    fit = lambda key, value: settings.merged({"run": {key: None}}, {"run": {key: value}}, kinds=kinds)["run"][key]
+    assert fit("every", 3) == 3 and fit("every", None) is None and fit("rate", 1) == 1 and fit("order", "x") == "x"
+    for key, value, message in (
+        ("every", 0.5, "a whole number"),
+        ("every", True, "a whole number"),
+        ("rate", "x", "a number"),
+    ):
+        with pytest.raises(settings.SettingError, match=rf"run\.{key} must be {message}, got {value!r}"):
+            fit(key, value)
+
+
+def test_none_that_is_a_text():
+    assert settings.merged({"task": {"scheme": "none"}}, {"task": {"scheme": None}}) == {"task": {"scheme": "none"}}
 
 
 def test_merging_leaves_the_defaults():
@@ -78,7 +97,7 @@ def test_none_and_infinity():
 
 
 def test_none_in_place_of_a_default_comes_back():
-    changed = settings.merged(DEFAULTS, {"optim": {"lr": None}})
+    changed = settings.merged(DEFAULTS, {"optim": {"betas": None}})
     text = settings.dumps(changed, DEFAULTS)
     assert settings.merged(DEFAULTS, tomllib.loads(text)) == changed
 

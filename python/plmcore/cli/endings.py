@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import pathlib
 import shlex
+import signal
 import sys
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
 
 from plmcore import FormatError
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM while there was no step to finish."""
 
 
 def run(command: str, out: pathlib.Path, work: Callable[[], object], resume: str | None = None) -> int:
@@ -16,14 +23,32 @@ def run(command: str, out: pathlib.Path, work: Callable[[], object], resume: str
 
     again = shlex.join(["plmcore", resume or command, "--out", str(out), "--resume"])
     try:
-        work()
+        with terminable():
+            work()
     except Interrupted as e:
         print(f"\n{e}; everything is saved. To go on: {again}", file=sys.stderr)
         return e.exit_code
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as e:
         print(f"\nstopped at once. To go on from the last checkpoint: {again}", file=sys.stderr)
-        return 130
+        return 128 + (signal.SIGTERM if isinstance(e, Terminated) else signal.SIGINT)
     except (FormatError, ValueError, OSError, ImportError, NonFiniteError) as e:
         print(f"plmcore {command}: {e}", file=sys.stderr)
         return 1
     return 0
+
+
+@contextlib.contextmanager
+def terminable() -> Iterator[None]:
+    """Inside, SIGTERM is an exception, as SIGINT is; the training loop has its own way with both."""
+
+    def stop(number: int, frame: object) -> None:
+        raise Terminated
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

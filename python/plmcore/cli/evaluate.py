@@ -14,6 +14,7 @@ from plmcore.cli.progress import Progress
 OPTIONS = {
     "perplexity": ("window", "stride", "start", "source", "batch_tokens"),
     "last-word": ("start", "batch_tokens"),
+    "lambada": ("start", "batch_tokens"),
     "choices": ("start", "batch_tokens", "normalise"),
     "few-shot": ("shots", "k", "template", "instruction", "normalise", "max_new_tokens", "num_beams", "seed"),
 }
@@ -22,7 +23,7 @@ EXAMPLES = """\
 examples:
   python -m plmcore evaluate gpt2-dir wiki.test.raw --stride 512       perplexity per token, word, byte and character
   python -m plmcore evaluate t5-dir test.de --source test.en           perplexity of each line given its source
-  python -m plmcore evaluate gpt2-dir lambada.jsonl --task last-word   accuracy of the last word, from {"text": ...} lines
+  python -m plmcore evaluate gpt2-dir lambada.jsonl --task lambada     accuracy of the last word, from {"text": ...} lines or a .txt file
   python -m plmcore evaluate gpt2-dir swag.jsonl --task choices        accuracy, from {"context", "choices", "label"} lines
   python -m plmcore evaluate gpt2-dir test.jsonl --task few-shot --shots train.jsonl --k 4 --template "Q: {question}\\nA:"
                                                                        answers that are written, or chosen, after four solved examples

@@ -24,7 +24,7 @@ def add_parser(commands) -> None:
     command = commands.add_parser(
         "pretrain",
         help="train a model from text files",
-        description="Trains a tokenizer and a model of a family on text, with the family's own objective and hyper-parameters. The directory OUT gets "
+        description="Trains a tokenizer and a model of a family on text, with the family's own objective and hyper-parameters. The directory DIR gets "
         "config.toml, metrics.jsonl, log.txt, checkpoints, report.html and, in the end, final: a model directory that plm.load and transformers open.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,

@@ -20,7 +20,7 @@ from plmcore.data import manifest, workers
 from plmcore.data.blocks import SIZE, Block, blocks
 from plmcore.data.corpus import Corpus
 from plmcore.data.encoding import Encoded, Encoder
-from plmcore.files import sync_folder
+from plmcore.files import named, sync_folder
 from plmcore.text_files import Path, check_errors, files_in
 
 JOURNAL = "journal.jsonl"
@@ -67,7 +67,7 @@ def write_corpus(
     _check_free(out, overwrite)
     files = files_in(inputs)
     encoder = Encoder(tokenizer, documents, sentences, unwrap, field, errors)
-    with _Partial(out, files, encoder, overwrite) as partial:
+    with named(out), _Partial(out, files, encoder, overwrite) as partial:
         partial.fill(workers, progress)
         partial.finish(out)
     return Corpus.open(out, verify=False)

@@ -70,10 +70,16 @@ def perplexity(
 
 
 def last_word(lm: LanguageModel, paths: Sequence[pathlib.Path], **options: Any) -> dict[str, Any]:
-    """LAMBADA's format: JSON objects with `text`, one per line."""
+    """LAMBADA's formats: JSON objects with `text`, one per line, or in a .txt file the texts themselves."""
     from plmcore.evaluate.choices import last_words
 
-    found = last_words(lm, [_field(record, "text", where) for record, where in json_lines(paths)], **options)
+    texts: list[str] = []
+    for path in paths:
+        if ".txt" in path.suffixes:
+            texts += [line for line in text_lines(path) if line.strip()]
+        else:
+            texts += [_field(record, "text", where) for record, where in json_lines([path])]
+    found = last_words(lm, texts, **options)
     return {"accuracy": found.accuracy, "perplexity": found.perplexity, "texts": len(found.right)}
 
 
@@ -111,6 +117,7 @@ def few_shot(
 TASKS: dict[str, Callable[..., dict[str, Any]]] = {
     "perplexity": perplexity,
     "last-word": last_word,
+    "lambada": last_word,
     "choices": choices,
     "few-shot": few_shot,
 }

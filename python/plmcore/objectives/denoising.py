@@ -16,6 +16,7 @@ NOISES = {  # the five of the paper; "bart" is the mix the published models were
     "permutation": {"permute_sentences": 1.0},
     "rotation": {"rotate": 1.0},
 }
+NONE = {"permute_sentences": 0.0, "mask": 0.0, "span": "poisson", "replace": 1, "insert": 0.0, "rotate": 0.0}
 
 
 class Denoising(TextObjective):
@@ -44,22 +45,24 @@ class Denoising(TextObjective):
         mean: float = 3.0,
         random: float = 0.0,
         full_stop: int | None = None,
-        **noises,
+        permute_sentences: float | None = None,
+        mask: float | None = None,
+        span: str | None = None,
+        replace: int | None = None,
+        insert: float | None = None,
+        rotate: float | None = None,
     ):
         if noise not in NOISES:
             raise ValueError(f"noise must be one of {', '.join(map(repr, NOISES))}, got {noise!r}")
-        settings = {
-            "permute_sentences": 0.0,
-            "mask": 0.0,
-            "span": "poisson",
-            "replace": 1,
-            "insert": 0.0,
-            "rotate": 0.0,
+        given = {
+            "permute_sentences": permute_sentences,
+            "mask": mask,
+            "span": span,
+            "replace": replace,
+            "insert": insert,
+            "rotate": rotate,
         }
-        unknown = set(noises) - set(settings)
-        if unknown:
-            raise TypeError(f"Denoising has no setting {', '.join(sorted(unknown))}; it has {', '.join(settings)}")
-        settings |= NOISES[noise] | noises
+        settings = NONE | NOISES[noise] | {name: value for name, value in given.items() if value is not None}
         for name in ("permute_sentences", "mask", "insert", "rotate"):
             check_share(name, settings[name], zero=True)
         if settings["span"] not in ("poisson", "word", "token"):

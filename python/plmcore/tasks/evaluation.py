@@ -16,7 +16,7 @@ from plmcore.tasks import task_model, task_settings
 from plmcore.tasks.features import Features
 from plmcore.tasks.scoring import Scoring
 from plmcore.tasks.task_data import TaskData
-from plmcore.train import settings
+from plmcore.train import making, settings
 
 if TYPE_CHECKING:
     from plmcore.language_model import LanguageModel
@@ -61,7 +61,7 @@ def score(
     known = task_settings.usual(task, lm.config, "")
     known["data"] |= {"test": os.fspath(path), "columns": list(columns or [])}
     known["task"] |= {"lm_weight": 0.0, **{key: bool(lm.config.extra.get(key)) for key in ("both_orders", "as_text")}}
-    chosen = settings.merged(known, *settings.layers({}, None, changes))
+    chosen = settings.merged(known, *settings.layers({}, None, changes), kinds=making.KINDS)
     task_settings.fill_lengths(chosen)
     data = FileData(chosen, lm)
     if data.kind == "lm":

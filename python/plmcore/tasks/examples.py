@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from plmcore import evaluate, nn
-from plmcore._core import ArgumentError
 from plmcore.data.readers import Record
 from plmcore.models.outputs import Output
 from plmcore.objectives.chance import Chance
@@ -155,9 +154,6 @@ class MultipleChoice(Examples):
         super().__init__(*common)
         self.targets, self.K = targets, len(records[0]["choices"])
         self.decoder = hasattr(self.model, "choice") and hasattr(self.model, "lm_head")
-        for r in records:
-            if len(r["choices"]) != self.K:
-                raise ArgumentError(f"record {r['line']} has {len(r['choices'])} choices, the first one {self.K}")
         contexts = [" ".join(filter(None, (r["context"], r["question"]))) for r in records for _ in range(self.K)]
         choices = [choice for r in records for choice in r["choices"]]
         self.rows.add(contexts, choices, max_length=self.length, truncation="only_first")

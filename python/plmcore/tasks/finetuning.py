@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 import os
@@ -89,9 +90,13 @@ class _Finetuning:
         )
         try:
             trainer.run()
+        except BaseException:
+            with contextlib.suppress(OSError):  # what stopped the run is to be told
+                self.report(trainer)
+            raise
         finally:
             trainer.batches.close()
-            self.report(trainer)
+        self.report(trainer)
         making.choose_result(self.run, self.settings["train"], trainer)
         self.finish(lm)
         self.score(trainer)

@@ -47,9 +47,11 @@ def number(
 
 
 def choices(records: Sequence[Record], path: str | os.PathLike[str], *, needed: bool = True) -> list[int | None]:
-    """The number of the right choice, from 0."""
+    """The number of the right choice, from 0. All records must have as many choices as the first."""
     result: list[int | None] = []
     for record in records:
+        if (n := len(record["choices"])) != (first := len(records[0]["choices"])):
+            raise at(record, path, f"there are {n} choices, and {first} in the first record")
         known = [str(k) for k in range(len(record["choices"]))]
         if record["label"] is None and not needed:
             result.append(None)

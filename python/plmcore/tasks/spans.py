@@ -130,15 +130,17 @@ class Spans(Examples):
         return [{"answer": answers[0]["text"] if answers else ""} for answers in self.targets]
 
 
-def check_answers(records: Sequence[Record], path: Any) -> None:
-    """Every answer must stand where it is said to, and there must be some."""
+def check_answers(records: Sequence[Record], path: Any, *, needed: bool = True) -> None:
+    """Every answer must stand where it is said to; where they are `needed` every question has one or says that it has none, and some do."""
+    if needed and not any(r["answers"] for r in records):
+        raise labels.at(records[0], path, "no question has an answer: there is nothing to learn")
     for r in records:
+        if needed and not r["answers"] and not r["impossible"]:
+            raise labels.at(r, path, "there is no answer, and is_impossible is not true")
         for answer in r["answers"]:
             start, text = answer["start"], answer["text"]
             if not isinstance(start, int) or start < 0 or r["context"][start : start + len(text)] != text:
                 raise labels.at(r, path, f"the answer {text!r} does not stand at character {start}")
-    if not any(r["answers"] for r in records):
-        raise labels.at(records[0], path, "no question has an answer: there is nothing to learn")
 
 
 def check_stride(stride: int, length: int, added: int, question: int) -> None:

@@ -48,14 +48,13 @@ def load(folder: pathlib.Path, task_data: TaskData, say: Callable[[str], None]) 
         pooling = None if task_data.kind == "tagging" else adapt["pooling"] or "mean"
         layers = "last" if adapt["layers"] is None else adapt["layers"]
         lm.model = Features(lm.config, lm.model, layers, pooling)
-    extra: dict[str, Any] = {"as_text": True} if task_data.as_text else {}
+    table = {"as_text": task_data.as_text, "both_orders": task_data.settings["task"]["both_orders"]}
+    extra = {key: value for key, value in lm.config.extra.items() if key not in table}  # those of an earlier task
+    extra |= {key: True for key, chosen in table.items() if chosen}  # for lm.classify and plmcore evaluate
     if task_data.names:
         names = dict(enumerate(task_data.names))
         extra |= {"id2label": {str(i): n for i, n in names.items()}, "label2id": {n: i for i, n in names.items()}}
-    if extra:
-        set_config(lm.model, lm.config.replace(extra={**lm.config.extra, **extra}))
-    if task_data.settings["task"]["both_orders"]:  # lm.classify reads a pair as training did
-        set_config(lm.model, lm.config.replace(extra={**lm.config.extra, "both_orders": True}))
+    set_config(lm.model, lm.config.replace(extra=extra))
     return lm
 
 

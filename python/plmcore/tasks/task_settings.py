@@ -52,7 +52,7 @@ def kind_of(task: str) -> str:
         raise ArgumentError(f"there is no task {task!r}{near}")
     declared = data.task(task)
     if declared.kind == "answer":
-        raise ArgumentError(f"{task} is scored without training: plmcore evaluate")
+        raise ArgumentError(f"{task} is scored without training: plmcore evaluate --task {task}")
     return OF_DECLARED.get(declared.kind, declared.kind)
 
 
@@ -92,7 +92,7 @@ def usual(task: str, config: Config, model: str) -> Settings:
         },
         "schedule": {
             "kind": "constant" if t5 else "linear", "warmup": None, "floor": 0.0,
-            **dict.fromkeys(("width", "power", "hold", "cut", "ratio", "every", "start", "slope", "rise")),
+            **dict.fromkeys(making.CURVE),
         },
         "train": {
             "epochs": 3, "steps": None, "warmup_share": 0.0 if t5 else 0.002 if decoder else 0.1, "log_every": 10, "save_every": None, "keep": 2,
@@ -116,9 +116,10 @@ def new(given: Settings, config: str | os.PathLike[str] | None, changes: Sequenc
     ):
         if not run.get(key):
             raise ArgumentError(f"finetune needs {what}: {EXAMPLE}")
+        settings.fitted(f"run.{key}", run[key], "")
     known = defaults(run["task"], run["model"])
     making.own_options(known, layers)
-    result = settings.merged(known, *layers)
+    result = settings.merged(known, *layers, kinds=making.KINDS | making.option_kinds())
     reads = result["adapt"]["layers"] is not None or result["adapt"]["pooling"] is not None
     if reads and not any("lm_weight" in layer.get("task", {}) for layer in layers):
         result["task"]["lm_weight"] = 0.0  # a language model has no such head
@@ -161,4 +162,6 @@ def resumed(
     def of_run(stored: Settings) -> Settings:
         return defaults(stored["run"]["task"], stored["run"]["model"])
 
-    return settings.resumed(begun, ("task", "model"), of_run, settings.layers(given, config, changes), HARMLESS)
+    return settings.resumed(
+        begun, ("task", "model"), of_run, settings.layers(given, config, changes), HARMLESS, making.KINDS
+    )

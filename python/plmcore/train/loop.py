@@ -88,7 +88,7 @@ class Trainer:
         # What a checkpoint remembers beside tensors
         self.step = self.tokens = self.skips = self.stale = 0
         self.seconds = 0.0
-        self.score: float | None = None  # of the evaluation after the last step
+        self.score: float | None = None  # of the evaluation after the last step, where it was finite
         self.best: float | None = None
         self.recent = [0.0, 0, 0, 0.0]  # since the last line of metrics: losses, steps, tokens, seconds
         self.stopped: str | None = None
@@ -190,10 +190,15 @@ class Trainer:
         self.model.train()
         if "loss" not in found:
             raise ArgumentError(f"Trainer: evaluate must give a loss, got {', '.join(found)}")
-        self.score = found["loss"]
+        loss = found["loss"]
+        self.score = loss if math.isfinite(loss) else None
+        if self.score is None and (bad := nonfinite.first_bad(self.model.named_parameters())):
+            raise nonfinite.NonFiniteError(
+                f"step {self.step}: held-out loss {loss:g}; the parameter {bad} is not finite"
+            )
         if self.average is not None:
-            self.average.watch(self.score)
-        if self.best is None or self.score < self.best:
+            self.average.watch(loss)
+        if self.score is not None and (self.best is None or self.score < self.best):
             self.best, self.stale = self.score, 0
         else:
             self.stale += 1

@@ -21,8 +21,14 @@ SHARED = (
     "layer_decay",
     "clip_norm",
 )  # settings of optim that are not the optimiser's own
+CURVE = ("width", "power", "hold", "cut", "ratio", "every", "start", "slope", "rise")  # options of single schedules
 TRIGGERED = "triggered"
 RESULTS = ("last", "best", "mean")
+KINDS = {  # of settings without a default
+    "data.ramp": "int", "train.steps": "int", "train.patience": "int", "train.save_every": "int", "train.evaluate_every": "int", "mixture.text_rate": "float",
+    "adapt.unfreeze_every": "float", "task.stride": "int", "task.question_length": "int", "task.target_length": "int",
+    **dict.fromkeys(("data.train", "data.dev", "data.test", "data.folder"), "str"),
+}  # fmt: skip
 
 
 def trainer(
@@ -84,10 +90,26 @@ def optimizer_options() -> dict[str, None]:
 
 
 def own_options(known: Settings, layers: Sequence[Settings]) -> None:
-    """Where the layers choose another optimiser than is usual, the usual one's options are not for it."""
-    kinds = [layer["optim"]["kind"] for layer in layers if "kind" in layer.get("optim", {})]
-    if kinds and kinds[-1] != known["optim"]["kind"]:
-        known["optim"] |= optimizer_options()
+    """Where the layers choose another optimiser or schedule than is usual, or than the first of them, a config.toml, has, the options of that are not for it."""
+    for section, options in (("optim", optimizer_options()), ("schedule", dict.fromkeys(CURVE))):
+        tables = [layer.get(section, {}) for layer in layers]
+        usual = known[section]["kind"]
+        chosen = [usual, *(table["kind"] for table in tables if "kind" in table)][-1]
+        if chosen != tables[0].get("kind", usual):
+            layers[0][section] = {k: v for k, v in tables[0].items() if k not in options}
+        if chosen != usual:
+            known[section] |= options
+
+
+def option_kinds() -> dict[str, str]:
+    """The kinds of options of optimisers and schedules, as settings.merged takes them."""
+    takes = {"optim": [kind.__init__ for kind in optim.KINDS.values()], "schedule": list(schedules.KINDS.values())}
+    return {
+        f"{section}.{p.name}": p.annotation
+        for section, functions in takes.items()
+        for function in functions
+        for p in inspect.signature(function).parameters.values()
+    }
 
 
 def optimizer(model: nn.Module, table: Mapping[str, Any]) -> optim.Optimizer:
@@ -113,7 +135,7 @@ def average(params: Iterable[Tensor], table: Mapping[str, Any], evaluates: bool)
         if not evaluates:
             raise SettingError(f"train.average={TRIGGERED} waits for evaluations, and nothing is held out for them")
         return optim.TriggeredMean(params, table["trigger"])
-    if isinstance(kind, str | bool) or not 0 <= kind < 1:
+    if isinstance(kind, bool) or not isinstance(kind, int | float) or not 0 <= kind < 1:
         raise SettingError(f"train.average must be a decay from 0 to below 1, or {TRIGGERED}, got {kind!r}")
     return optim.EMA(params, kind)
 
@@ -124,6 +146,8 @@ def schedule(table: Mapping[str, Any], steps: int) -> schedules.Schedule:
     if kind is None:
         raise SettingError(f"schedule.kind must be one of {', '.join(schedules.KINDS)}")
     takes = inspect.signature(kind).parameters
+    if unknown := [k for k in table if k in CURVE and k not in takes]:
+        raise SettingError(f"schedule.{unknown[0]} is no option of {kind.__name__}")
     table["steps"] = steps
     if missing := [k for k, p in takes.items() if p.default is p.empty and k not in table]:
         raise SettingError(f"schedule.kind={kind.__name__} needs schedule.{missing[0]}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
 import pathlib
@@ -87,9 +88,13 @@ class _Pretraining:
         )
         try:
             trainer.run()
+        except BaseException:
+            with contextlib.suppress(OSError):  # what stopped the run is to be told
+                self.report(trainer)
+            raise
         finally:
             trainer.batches.close()
-            self.report(trainer)
+        self.report(trainer)
         lm = self.finish(trainer)
         self.run.say(f"model: {self.run.final}  curves: {self.run.path / run_directory.REPORT}")
         return lm
@@ -124,6 +129,10 @@ class _Pretraining:
             special["decoder_start_token_id"] = tokenizer.pad_token_id
         special = {k: v for k, v in special.items() if v is not None}
         values = {"vocab_size": tokenizer.vocab_size} | {k: v for k, v in special.items() if k in known} | values
+        if isinstance(size := values["vocab_size"], int) and size < tokenizer.vocab_size:
+            raise settings.SettingError(
+                f"model.vocab_size is {size}, and the tokenizer has {tokenizer.vocab_size} tokens"
+            )
         extra = {k: v for k, v in special.items() if k not in known and k != "decoder_start_token_id"}
         return kind(**values, extra=extra)
 

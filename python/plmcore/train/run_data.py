@@ -66,7 +66,10 @@ class RunData:
                 self.run.say(f"training a {kind} tokenizer of {self.table['vocab']:,} tokens")
                 files = [*(t for texts in self.sources.values() for t in texts), *self.table_files]
                 family = format_of(kind, self.settings["run"]["family"])
-                made = plm.train_tokenizer(files, kind=kind, vocab_size=self.table["vocab"], family=family)
+                try:
+                    made = plm.train_tokenizer(files, kind=kind, vocab_size=self.table["vocab"], family=family)
+                except ArgumentError as e:
+                    raise ArgumentError(f"data.tokenizer and data.vocab: {e}") from None
             with atomic_directory(folder) as new:
                 made.save(new)
         return tokenizers.load_tokenizer(folder)

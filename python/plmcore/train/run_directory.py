@@ -22,7 +22,7 @@ from typing import Any, Self
 
 from plmcore._core import FormatError
 from plmcore.cli.progress import Progress
-from plmcore.files import atomic_write
+from plmcore.files import atomic_write, named
 from plmcore.train import checkpoint, report
 from plmcore.train.background import Background
 
@@ -73,7 +73,7 @@ class RunDirectory:
 
     def say(self, text: str) -> None:
         """A line of the log, and on the terminal."""
-        with open(self.path / LOG, "a", encoding="utf-8") as f:
+        with named(self.path / LOG), open(self.path / LOG, "a", encoding="utf-8") as f:
             f.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {text}\n")
         if not self.quiet:
             if self._progress is not None:
@@ -83,7 +83,7 @@ class RunDirectory:
     def record(self, values: Mapping[str, Any]) -> None:
         """A line of metrics.jsonl. JSON has no NaN: what is not finite is null."""
         line = {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in values.items()}
-        with open(self.path / METRICS, "a", encoding="utf-8") as f:
+        with named(self.path / METRICS), open(self.path / METRICS, "a", encoding="utf-8") as f:
             f.write(json.dumps(line) + "\n")
         if self.tensorboard is not None:
             for name, value in line.items():

@@ -25,15 +25,18 @@ HARMLESS = (
 EXAMPLE = "plmcore pretrain gpt2 --size tiny --text FILE --out DIR"
 
 
-def defaults_of(family: str, size: str, steps: int | None = None) -> Settings:
-    """All settings there are, those without a value as None."""
+def defaults_of(family: str, size: str, steps: int | None = None, objective: str | None = None) -> Settings:
+    """All settings there are, those without a value as None. Another `objective` than the recipe's has what it takes of its settings."""
     values = recipes.defaults(family, size, steps)
     fields = {f.name: None for f in dataclasses.fields(config_class(values["run"]["family"]))}
     values["model"] = {k: None for k in fields if k not in ("extra", "architectures", "model_type")} | values["model"]
-    values["objective"] = {k: None for k in objective_settings(values["objective"]["name"])} | values["objective"]
+    usual = values["objective"]
+    if objective is not None and objective not in objectives._CLASSES:
+        raise SettingError(f"objective.name must be one of {', '.join(objectives._CLASSES)}, got {objective!r}")
+    takes = objective_settings(objective or usual["name"])
+    values["objective"] = {k: usual.get(k) for k in takes} | {"name": objective or usual["name"]}
     values["optim"] = making.optimizer_options() | values["optim"]
-    for option in ("width", "power", "hold", "cut", "ratio", "every", "start", "slope", "rise"):
-        values["schedule"].setdefault(option, None)
+    values["schedule"] = dict.fromkeys(making.CURVE) | values["schedule"]
     return values
 
 
@@ -42,18 +45,37 @@ def config_class(family: str) -> type:
     return getattr(module, "CONFIGS", {}).get(family, module.CONFIG)
 
 
-def objective_settings(name: str) -> set[str]:
-    """The names of an objective's settings, those that it hands on to its masks included."""
+def objective_settings(name: str) -> dict[str, str]:
+    """The names and kinds of an objective's settings, those that it hands on to its masks included."""
     from plmcore.objectives.masked import Masking
 
     kind = objectives.__getattr__(objectives._CLASSES[name][1])
-    found: set[str] = set()
-    for cls in (*kind.__mro__, Masking):
-        parameters = inspect.signature(cls.__init__).parameters.values() if "__init__" in vars(cls) else ()
-        found |= {p.name for p in parameters if p.kind is not p.VAR_KEYWORD}
-        if parameters and not any(p.kind is p.VAR_KEYWORD for p in parameters):
-            break
-    return found - {"self", "corpus", "source", "target", "tokenizer", "target_tokenizer", "length", "spans"}
+    found: dict[str, str] = {}
+    makers = [cls.__init__ for cls in kind.__mro__ if "__init__" in vars(cls)]
+    while makers:
+        parameters = inspect.signature(makers.pop(0)).parameters.values()
+        found |= {p.name: p.annotation for p in parameters if p.kind is not p.VAR_KEYWORD}
+        rest = next((p.name for p in parameters if p.kind is p.VAR_KEYWORD), None)
+        if rest != "settings":  # those go to the class below, others to the masks
+            makers = [Masking.__init__] if rest else []
+    own = ("self", "corpus", "source", "target", "tokenizer", "target_tokenizer", "length", "spans")
+    return {key: kind for key, kind in found.items() if key not in own}
+
+
+def kinds_of(objective: str) -> dict[str, str]:
+    """Of settings without a default, as settings.merged takes them."""
+    found = {f"objective.{key}": kind for key, kind in objective_settings(objective).items() if isinstance(kind, str)}
+    return making.KINDS | making.option_kinds() | found
+
+
+def check_config(stored: Settings, family: str, size: str) -> None:
+    """A whole config.toml has the widths of its size and the model of its family: under other names they would not change."""
+    for key, now in (("family", family), ("size", size)):
+        before = stored.get("run", {}).get(key)
+        if before is not None and recipes.ALIASES.get(before, before) != now and stored.get("model"):
+            raise SettingError(
+                f"run.{key} is {now!r}, and the settings of the config are those of {before!r}: begin without it"
+            )
 
 
 def new(given: Settings, config: str | os.PathLike[str] | None, changes: Sequence[str]) -> Settings:
@@ -67,18 +89,26 @@ def new(given: Settings, config: str | os.PathLike[str] | None, changes: Sequenc
     family = first("run", "family")
     if family is None:
         raise ArgumentError(f"pretrain needs a family, one of {', '.join(recipes.RECIPES)}: {EXAMPLE}")
-    family = recipes.ALIASES.get(family, family)
     size = first("run", "size", "tiny")
-    known = defaults_of(family, size, first("train", "steps"))
+    objective = first("objective", "name")
+    for name, value in (("run.family", family), ("run.size", size), ("objective.name", objective)):
+        if value is not None:
+            settings.fitted(name, value, "")
+    family = recipes.ALIASES.get(family, family)
+    check_config(layers[0], family, size)
+    known = defaults_of(family, size, first("train", "steps"), objective)
     known["run"]["family"] = family
     if first("mixture", "tables") and "mixture" not in known:
         able = [name for name, recipe in recipes.RECIPES.items() if recipe.mixes]
         raise ArgumentError(f"supervised tasks can be mixed with the text of {' and '.join(able)}, not of {family}")
     making.own_options(known, layers)
-    result = settings.merged(known, *layers)
+    result = settings.merged(known, *layers, kinds=kinds_of(known["objective"]["name"]))
     result["run"]["family"] = family
-    if result["train"]["result"] not in making.RESULTS:
-        raise SettingError(f"train.result must be {' or '.join(making.RESULTS)}, got {result['train']['result']!r}")
+    table = result["train"]
+    if table["result"] not in making.RESULTS:
+        raise SettingError(f"train.result must be {' or '.join(making.RESULTS)}, got {table['result']!r}")
+    if table["result"] != "last" and table["save_every"] is None:
+        raise SettingError(f"train.result={table['result']} is made of checkpoints, and train.save_every is none")
     if "mixture" in result:
         supervised.check(result["mixture"])
     if not result["data"]["text"]:
@@ -103,6 +133,7 @@ def resumed(
 
     def defaults(stored: Settings) -> Settings:
         run = stored["run"]
-        return defaults_of(run["family"], run["size"], stored.get("train", {}).get("steps"))
+        steps, objective = stored.get("train", {}).get("steps"), stored.get("objective", {}).get("name")
+        return defaults_of(run["family"], run["size"], steps, objective)
 
-    return settings.resumed(begun, ("family", "size"), defaults, layers, HARMLESS)
+    return settings.resumed(begun, ("family", "size"), defaults, layers, HARMLESS, making.KINDS)

@@ -23,14 +23,24 @@ Settings = dict[str, dict[str, Any]]
 
 NONE = "none"  # TOML has no null
 BARE = re.compile(r"[A-Za-z0-9_-]+")
+KINDS = {"int": "a whole number", "float": "a number", "bool": "true or false", "str": "a text"}
+# What may be none though it usually has a value: the settings of some tables, but for NEEDED, and FREE.
+OPEN = ("model", "objective", "optim", "schedule")
+NEEDED = ("objective.name", "optim.kind", "optim.lr", "optim.weight_decay", "optim.layer_decay", "schedule.kind")
+FREE = ("train.save_every", "train.evaluate_every")
 
 
 class SettingError(ValueError):
     """A setting that is not known, or not of its kind."""
 
 
-def merged(defaults: Mapping[str, Mapping[str, Any]], *changes: Mapping[str, Mapping[str, Any]]) -> Settings:
-    """The defaults with what the changes, in turn, replace. Each key must be one of the defaults', its value of the same kind."""
+def merged(
+    defaults: Mapping[str, Mapping[str, Any]],
+    *changes: Mapping[str, Mapping[str, Any]],
+    kinds: Mapping[str, str] = {},
+) -> Settings:
+    """The defaults with what the changes, in turn, replace. Each key must be one of the defaults', its value of the same kind; `kinds` are those of
+    settings without a default, by their names and as annotations have them: {"data.ramp": "int | None"}."""
     result: Settings = copy.deepcopy({name: dict(table) for name, table in defaults.items()})
     for tables in changes:
         for section, table in tables.items():
@@ -38,7 +48,8 @@ def merged(defaults: Mapping[str, Mapping[str, Any]], *changes: Mapping[str, Map
             if not isinstance(table, Mapping):
                 raise SettingError(f"[{section}] must be a table, got {table!r}")
             for key, value in table.items():
-                result[section][key] = fitted(f"{section}.{key}", value, known_key(result, section, key))
+                name, default = f"{section}.{key}", known_key(defaults, section, key)
+                result[section][key] = fitted(name, value, default, kinds.get(name, ""))
     return result
 
 
@@ -56,11 +67,21 @@ def known_key(settings: Mapping[str, Mapping[str, Any]], section: str, key: str)
     return settings[section][key]
 
 
-def fitted(name: str, value: Any, default: Any) -> Any:
-    """`value`, if it is of the default's kind; whole numbers will do where a fraction may stand, and "none" for no value."""
+def fitted(name: str, value: Any, default: Any, kind: str = "") -> Any:
+    """`value`, if it is of the default's kind, or of `kind` where there is none; whole numbers will do where a fraction may stand, and "none" for no value."""
     if value == NONE and not isinstance(default, str):
+        value = None
+    if value is None:
+        if default == NONE:
+            return NONE
+        if default is not None and (name in NEEDED or (name.partition(".")[0] not in OPEN and name not in FREE)):
+            raise SettingError(f"{name} must be {_kind(default)}, got none")
         return None
-    if default is None or value is None:
+    if default is None:
+        wanted = [k for k in kind.split(" | ") if k != "None"]
+        able = {*wanted, *(["int"] if "float" in wanted else [])}
+        if wanted and all(k in KINDS for k in wanted) and type(value).__name__ not in able:
+            raise SettingError(f"{name} must be {' or '.join(KINDS[k] for k in wanted)}, got {value!r}")
         return value
     if isinstance(default, float) and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
@@ -137,17 +158,18 @@ def resumed(
     defaults: Callable[[Settings], Settings],
     changes: Sequence[Settings],
     harmless: Sequence[str],
+    kinds: Mapping[str, str],
 ) -> Settings:
     """Those of the run that the config.toml `begun` is of, changed. What is given again must be the same, but for what changes no bit of the result.
 
-    `needed` are the keys of [run] that the defaults depend on.
+    `needed` are the keys of [run] that the defaults depend on; `kinds` are those of merged.
     """
     stored = read(begun)
     digests = stored.get("data", {}).pop("digests", None)
     if not all(isinstance(stored.get("run", {}).get(key), str) for key in needed):
         raise SettingError(f"'{begun}' must say {' and '.join(f'run.{key}' for key in needed)}")
-    known = merged(defaults(stored), stored)
-    wanted = merged(known, *changes)
+    known = merged(defaults(stored), stored, kinds=kinds)
+    wanted = merged(known, *changes, kinds=kinds)
     for name in differences(known, wanted):
         if name not in harmless:
             section, _, key = name.partition(".")
