@@ -26,6 +26,8 @@ def test_a_full_disk_is_told_with_the_file(tmp_path):
             f.write(b"abc")
     with pytest.raises(FileNotFoundError, match=r"nowhere'$"), named(path):
         open(tmp_path / "nowhere")
+    with pytest.raises(OSError, match="^somebody else is there$"), named(path):
+        raise BlockingIOError("somebody else is there")
 
 
 def test_a_directory_appears_when_it_is_complete(tmp_path):

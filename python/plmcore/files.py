@@ -19,7 +19,7 @@ def named(path: str | os.PathLike) -> Iterator[None]:
     try:
         yield
     except OSError as e:
-        if e.filename is None:
+        if e.errno is not None and e.filename is None:
             e.filename = os.fspath(path)
         raise
 
