@@ -12,8 +12,9 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "benchmarks"))
 contest = importlib.import_module("contest")
-copying, experiments, markov_runs, table = (
-    importlib.import_module(f"learning.{name}") for name in ("copying", "experiments", "markov_runs", "table")
+copying, experiments, markov_runs, table, transfer = (
+    importlib.import_module(f"learning.{name}")
+    for name in ("copying", "experiments", "markov_runs", "table", "transfer")
 )
 sys.path.remove(str(ROOT / "benchmarks"))
 
@@ -59,6 +60,11 @@ def test_the_question_about_the_pair_has_its_weight():
     assert abs(three - one - 2 * pair) < 1e-5
 
 
+def test_texts_as_wikitext_has_them():
+    assert transfer.apart("It's \"Good\", they don't say.") == "it 's \" good \" , they do n't say ."
+    assert transfer.apart(sst := "you 've seen it , have n't you ?") == sst
+
+
 RUN = {"seconds": 200.0, "processor": 90.0, "threads": 2, "machine": "a machine"}
 RESULTS = {
     "shakespeare": {"1337": {"validation loss": 1.9, **RUN}},
@@ -69,7 +75,7 @@ RESULTS = {
     "copy": {"0": {"exact": 1.0, "strings": 9, **RUN}},
     "transfer, BERT": {
         str(seed): {f"{task}, {start}": value for task in ("SST-2", "TREC", "SNLI") for start, value in (("pre-trained", 0.8), ("from scratch", 0.7 + seed / 9))}
-        | {"pre-training loss": 3.0, **RUN}
+        | {"pre-training loss": 3.0, "shared processor": 120.0, **RUN}
         for seed in (0, 1)
     },
 }  # fmt: skip
@@ -79,8 +85,8 @@ def test_tables(tmp_path):
     text = table.markdown(RESULTS)
     assert "| causal LM, GPT-2 | 2.0200 | 2.0000 | +1.00 % | – | yes | 1.5 |" in text
     assert "0.700 of 0.800 | **missed** |" in text
-    assert "| BERT | SST-2 | 80.0, 80.0 | 70.0, 81.1 | +4.4 | **missed** | 1.5 |" in text
-    assert "all runs above but the nightly take 9 of them. Machines: a machine, 2 threads." in text
+    assert "| BERT | SST-2 | 80.0, 80.0 | 70.0, 81.1 | +4.4 | **missed** | 2.5 |" in text
+    assert "all runs above but the nightly take 11 of them. Machines: a machine, 2 threads." in text
     old = {"copy": {"0": {"exact": 1.0, "strings": 9, "seconds": 90.0, "threads": 2, "machine": "a machine"}}}
     assert "| copy | 1.0000 | at least 0.99 | yes | at most 3.0 |" in table.markdown(old)
     assert "take at most 3 of them" in table.markdown(old)

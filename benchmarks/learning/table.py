@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import statistics
 from collections.abc import Iterable, Sequence
 
@@ -32,14 +33,16 @@ def at_most(runs: Iterable[Found]) -> str:
     return "" if all("processor" in r for r in runs) else "at most "
 
 
-def processor(run: Found) -> float:
-    """Seconds, of all threads."""
-    return run.get("processor", run["seconds"] * run["threads"])
+def processor(runs: Iterable[Found]) -> float:
+    """Seconds of all threads for all seeds, and what these share once."""
+    runs = list(runs)
+    own = sum(r.get("processor", r["seconds"] * r["threads"]) for r in runs)
+    return own + max(r.get("shared processor", 0.0) for r in runs)
 
 
 def minutes(runs: Sequence[Found]) -> str:
-    """Of the processor, for one seed. What seeds share is in the first one's time."""
-    return f"{at_most(runs)}{statistics.mean(map(processor, runs)) / 60:.1f}"
+    """Of the processor, for one seed, with its part of what the seeds share."""
+    return f"{at_most(runs)}{processor(runs) / len(runs) / 60:.1f}"
 
 
 def mark(name: str, runs: Sequence[Found]) -> str:
@@ -116,9 +119,9 @@ def markdown(results: Results) -> str:
             parts += [f"### {title}", make(found)]
     machines = sorted({f"{r['machine']}, {r['threads']} threads" for runs in results.values() for r in runs.values()})
     missed, waiting = ([f(name, results.get(name, {})) for name in EXPERIMENTS] for f in (_missed, _missing))
-    daily = [r for name, runs in results.items() if not EXPERIMENTS[name].nightly for r in runs.values()]
+    daily = [list(runs.values()) for name, runs in results.items() if not EXPERIMENTS[name].nightly]
     parts.append(
-        f"Processor minutes are those of one seed, of all threads; all runs above but the nightly take {at_most(daily)}"
+        f"Processor minutes are those of one seed, of all threads; all runs above but the nightly take {at_most(itertools.chain(*daily))}"
         f"{sum(map(processor, daily)) / 60:.0f} of them. Machines: {'; '.join(machines)}."
     )
     if any(missed):
