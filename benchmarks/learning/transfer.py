@@ -48,7 +48,7 @@ PRETRAINING = {
 # change as much; with these some fresh models learn nothing.
 FINETUNING: dict[str, dict[str, list[str]]] = {
     "gpt2": {"pre-trained": ["adapt.pooling=mean", "optim.lr=0.0015"], "from scratch": ["adapt.pooling=mean"]},
-    "bert": {"pre-trained": [], "from scratch": []},
+    "bert": {"pre-trained": ["adapt.pooling=mean", "optim.lr=0.001"], "from scratch": ["optim.lr=0.001"]},
 }
 
 
