@@ -25,7 +25,7 @@ import contest
 import plmcore as plm
 
 from learning import table
-from learning.experiments import EXPERIMENTS
+from learning.experiments import EXPERIMENTS, Experiment
 
 HERE = pathlib.Path(__file__).resolve().parent
 RESULTS, PAGE = HERE / "results.json", HERE.parents[1] / "docs" / "learning.md"
@@ -49,10 +49,11 @@ def arguments() -> argparse.Namespace:
     known = {*EXPERIMENTS, *(e.group for e in EXPERIMENTS.values())}
     if unknown := [name for name in args.names if name not in known]:
         parser.error(f"there is no experiment {unknown[0]!r}; there are {'; '.join(EXPERIMENTS)}")
+    groups = set(args.names) - EXPERIMENTS.keys()  # "translation" is also the name of one
     args.chosen = [
         name
         for name, e in EXPERIMENTS.items()
-        if (name in args.names or e.group in args.names if args.names else True)
+        if (name in args.names or e.group in groups if args.names else True)
         and (args.nightly or not e.nightly or name in args.names)
     ]
     if any(EXPERIMENTS[name].needs_data for name in args.chosen) and not args.list:
@@ -78,24 +79,38 @@ def keep(name: str, seed: int, found: dict) -> None:
     contest.write_between(PAGE, table.BEGIN, table.END, table.markdown(ordered))
 
 
+def shared_time(experiment: Experiment, data: pathlib.Path | None, folder: pathlib.Path) -> dict[str, float]:
+    """Makes what the seeds share, once, and notes in the folder what it took of the processor."""
+    if experiment.prepare is None:
+        return {}
+    note = folder / "prepared.json"
+    if not note.exists():
+        processor = time.process_time()
+        experiment.prepare(data, folder)
+        note.write_text(json.dumps({"shared processor": round(time.process_time() - processor, 1)}))
+    return json.loads(note.read_text())
+
+
 def main() -> int:
     args = arguments()
     if args.list:
         for name, e in EXPERIMENTS.items():
             print(f"{name}{' (nightly)' if e.nightly else ''}: {e.target}")
         return 0
+    data = args.data and pathlib.Path(args.data)
     machine, missed = contest.machine_line(["numpy"]).partition(";")[0], []
     with tempfile.TemporaryDirectory() as temporary:
         folder = args.folder or pathlib.Path(temporary)
         for name in args.chosen:
             experiment = EXPERIMENTS[name]
-            shared = folder / name.replace(", ", "-").replace(" ", "-")
-            shared.mkdir(parents=True, exist_ok=True)
+            own = folder / name.replace(", ", "-").replace(" ", "-")
+            own.mkdir(parents=True, exist_ok=True)
             for seed in args.seeds or experiment.seeds:
                 if args.missing and str(seed) in stored().get(name, {}):
                     continue
+                shared = shared_time(experiment, data, own)
                 start, processor = time.monotonic(), time.process_time()
-                found = experiment.run(args.data and pathlib.Path(args.data), shared, seed)
+                found = experiment.run(data, own, seed) | shared
                 found |= {
                     "seconds": round(time.monotonic() - start, 1),
                     "processor": round(time.process_time() - processor, 1),  # of all threads

@@ -16,7 +16,8 @@ BAYES = 0.01  # of the best possible accuracy
 
 @dataclass(frozen=True)
 class Experiment:
-    """`run` takes the data folder, a folder that the seeds of one experiment share, and the seed; `holds` judges what it found."""
+    """`run` takes the data folder, a folder that the seeds of one experiment share, and the seed; `holds` judges what it found.
+    `prepare` makes what they share in that folder."""
 
     group: str
     run: Callable[[pathlib.Path, pathlib.Path, int], Found]
@@ -25,6 +26,7 @@ class Experiment:
     seeds: tuple[int, ...] = (0, 1, 2)
     needs_data: bool = True
     nightly: bool = False
+    prepare: Callable[[pathlib.Path, pathlib.Path], object] | None = None
 
 
 def near_optimum(found: Found) -> bool:
@@ -54,7 +56,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         for name in copying.ORDERS
     },
     **{
-        f"transfer, {title}": Experiment("transfer", partial(transfer.run, family), helps, "pre-trained above from scratch")
+        f"transfer, {title}": Experiment("transfer", partial(transfer.run, family), helps, "pre-trained above from scratch", prepare=partial(transfer.prepare, family))
         for family, title in (("gpt2", "GPT-2"), ("bert", "BERT"))
     },
     "translation, short": Experiment("translation", partial(translation.run, "translation, short"), lambda f: f["BLEU"] >= 10, "at least 10", seeds=(0,)),
