@@ -2,6 +2,7 @@
 
     python benchmarks/train --threads 2 --json train.json --write
     python benchmarks/train --only GPT-2 --layers 1        # a quick look, no measurement
+    python benchmarks/train --from train.json --write
 
 Each library runs in a process of its own, same thread count, in alternating rounds with a pause. Beside that: the share of a step that is the
 loop's own, and how long the first checkpoint and a later one stop the training.
@@ -81,7 +82,20 @@ def main() -> int:
     parser.add_argument("--folder", help="where runs and checkpoints of up to 3 GB are put")
     parser.add_argument("--json", help="keep the results in this file")
     parser.add_argument("--write", action="store_true", help="write the table into benchmarks/README.md")
+    parser.add_argument("--from", dest="earlier", metavar="JSON", help="take earlier results, run nothing")
     args = parser.parse_args()
+    run = json.loads(Path(args.earlier).read_text()) if args.earlier else measure(args)
+    if args.write:
+        if run["layers"] or {r["case"] for r in run["results"]} != set(CASES):
+            raise SystemExit("a part, or models with fewer layers, are no measurement: nothing was written")
+        contest.write_between(README, table.BEGIN, table.END, table.markdown(run["machine"], run["results"]))
+    missed = [what for r in run["results"] for what in table.missed(r)]
+    for what in missed:
+        print(f"missed: {what}")
+    return 1 if missed else 0
+
+
+def measure(args) -> dict:
     run = {"machine": contest.machine_line(["plmcore", *PEER]), "layers": args.layers, "results": []}
     print(run["machine"], flush=True)
     for threads in args.threads:
@@ -93,14 +107,7 @@ def main() -> int:
             print(f"{contest.count_of(threads)}: " + "; ".join(f"{k}: {v}" for k, v in shown), flush=True)
             if args.json:
                 Path(args.json).write_text(json.dumps(run, indent=1))
-    if args.write:
-        if args.layers or args.only:
-            raise SystemExit("a part, or models with fewer layers, are no measurement: nothing was written")
-        contest.write_between(README, table.BEGIN, table.END, table.markdown(run["machine"], run["results"]))
-    missed = [what for r in run["results"] for what in table.missed(r)]
-    for what in missed:
-        print(f"missed: {what}")
-    return 1 if missed else 0
+    return run
 
 
 if __name__ == "__main__":
