@@ -61,7 +61,7 @@ def test_errors(folder, tmp_path, capsys):
         assert cli.main(["quantize", *map(str, arguments)]) == 1
         return capsys.readouterr().err
 
-    assert "has no config.json" in said(tmp_path / "none", "--out", tmp_path / "x")
+    assert "there is no directory" in said(tmp_path / "none", "--out", tmp_path / "x")
     assert said(folder / "model", "--out", folder / "bart").startswith(
         f"plmcore quantize: '{folder / 'bart'}' must be a new"
     )

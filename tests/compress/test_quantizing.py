@@ -247,7 +247,7 @@ def test_errors(tmp_path):
     saved(tmp_path / "model", "gpt2 causal-lm")
     with pytest.raises(plm.ArgumentError, match="quantize: the weights must be one of int8, bfloat16, got 'int4'"):
         plm.quantize(tmp_path / "model", "int4", out=tmp_path / "x")
-    with pytest.raises(FileNotFoundError, match="has no config.json"):
+    with pytest.raises(FileNotFoundError, match="there is no directory"):
         plm.quantize(tmp_path / "nothing", "int8", out=tmp_path / "x")
     with pytest.raises(FileExistsError, match="must be a new directory or an empty one"):
         plm.quantize(tmp_path / "model", "int8", out=tmp_path / "model")
