@@ -21,7 +21,7 @@ FAST = ["data.length=32", "data.batch=16", "optim.lr=3e-3"]
 def made(family, folder):
     kind, config, head = samples.MODELS[family]
     text = folder / "text.txt"
-    text.write_text("\n".join(samples.sentences(200)))
+    text.write_text("\n".join(samples.lines(200)))
     tokenizer = plm.train_tokenizer([text], kind=kind, vocab_size=samples.VOCABULARY.get(family, 300), family=family)
     lm = plm.from_config({"model_type": family, **config}, head, vocab_size=tokenizer.vocab_size)
     lm.tokenizer = tokenizer
