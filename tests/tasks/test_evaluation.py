@@ -49,13 +49,35 @@ def test_classes_and_numbers_as_text(directory, table, tmp_path, task):
     assert names == {"classification": {"0": "bad", "1": "good"}, "sst2": {"0": "0", "1": "1"}}.get(task)
 
 
+def test_settings_of_the_training_are_those_of_the_scores(directory, table, tmp_path):
+    """A text is cut where it was cut in training; what is given again comes before that."""
+    rows = table("rows.tsv", [(f"{text} {text}", label) for text, label in samples.reviews(40)])
+    final, scores = tuned(
+        directory, "classification", tmp_path / "run", changes=["data.length=6"], train=rows, test=rows
+    )
+    same(plm.evaluate(final, rows, "classification"), scores, 40)
+    assert plm.evaluate(final, rows, "classification", changes=["data.length=32"])["loss"] != pytest.approx(
+        scores["loss"]
+    )
+    changes = ["task.prefix=turn: ", "task.target_length=5"]
+    pairs = table("pairs.tsv", [("source", "target"), *((a, b) for a, b, _ in samples.pairs(20))])
+    final, scores = tuned(directory, "seq2seq", tmp_path / "text", "t5", changes, train=pairs, test=pairs)
+    assert json.loads((final / "config.json").read_text())["task_specific_params"] == {
+        "finetuning": {"task": "seq2seq", "length": 32, "prefix": "turn: ", "target_length": 5}
+    }
+    same(plm.evaluate(final, pairs, "seq2seq"), scores, 20)
+
+
 def test_another_task_forgets_how_the_last_one_was_put(directory, table, tmp_path):
     rows = table("train.tsv", samples.reviews(32))
     files = dict(train=rows, test=rows)
     first, _ = tuned(directory, "classification", tmp_path / "a", "t5", ["task.as_text=true"], **files)
-    assert plm.load(first).config.extra["as_text"] is True
+    assert plm.load(first).config.extra["task_specific_params"]["finetuning"]["as_text"] is True
     second, scores = tuned(lambda _: first, "classification", tmp_path / "b", **files)
-    assert "as_text" not in plm.load(second).config.extra
+    assert plm.load(second).config.extra["task_specific_params"]["finetuning"] == {
+        "task": "classification",
+        "length": 32,
+    }
     same(plm.evaluate(second, rows, "classification", changes=FAST[:2]), scores, 32)
 
 

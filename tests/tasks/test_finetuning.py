@@ -226,6 +226,9 @@ def test_classes_as_text(directory, table, tmp_path):
     right = sum(text == label for text, (_, label) in zip(texts, rows, strict=False))
     assert scores(out)["accuracy"] == pytest.approx(right / 24)
     assert sum(text in ("fine", "bad") for text in texts) >= 20
+    found = plm.load(out / "final").classify([text for text, _ in rows[:24]])
+    assert all(f["label"] == text for f, text in zip(found, texts, strict=True) if text in ("fine", "bad"))
+    assert all(set(f["probabilities"]) == {"fine", "bad"} for f in found)
 
 
 def test_published_casts(directory):

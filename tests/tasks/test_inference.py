@@ -1,6 +1,7 @@
 import numpy as np
 import plmcore as plm
 import pytest
+import samples
 
 
 @pytest.mark.parametrize("family", ["bert", "roberta"])
@@ -48,3 +49,24 @@ def test_rows_of_a_batch_do_not_matter_to_each_other(directory):
         assert alone["label"] == found["label"] in ("LABEL_0", "LABEL_1", "LABEL_2")
         assert alone["probability"] == pytest.approx(found["probability"], abs=1e-5)
     assert lm.classify([]) == []
+
+
+def test_a_model_that_writes_its_answers(directory, table, tmp_path):
+    """How probable it makes the name of each class, as evaluate.choose finds it, behind the published prefix; numbers are what it writes."""
+    rows = [(text, int(label == "good")) for text, label in samples.reviews(16)]
+    files = dict(train=table("train.tsv", rows), steps=2, quiet=True)
+    options = ["task.as_text=true", "data.length=24"]
+    lm = plm.finetune(directory("t5"), "sst2", out=tmp_path / "classes", changes=options, **files)
+    texts = [text for text, _ in rows[:3]]
+    found = lm.classify(texts)
+    choices = [{"context": f"sst2 sentence: {text}", "choices": ["negative", "positive"]} for text in texts]
+    for f, scores in zip(found, plm.evaluate.choose(lm, choices).scores, strict=True):
+        chances = np.exp(scores - scores.max()) / np.exp(scores - scores.max()).sum()
+        np.testing.assert_allclose([f["probabilities"]["0"], f["probabilities"]["1"]], chances, rtol=1e-4)
+        assert f["label"] == str(int(scores.argmax())) and f["probability"] == max(f["probabilities"].values())
+    assert lm.classify(texts[0])["label"] == found[0]["label"] and lm.classify([]) == []
+    with pytest.raises(ValueError, match="load it with head='seq2seq-lm', not base"):
+        plm.load(tmp_path / "classes" / "final", head="base").classify(texts)
+    files["train"] = table("numbers.tsv", samples.weights()[:16])
+    lm = plm.finetune(directory("t5"), "regression", out=tmp_path / "numbers", changes=options, **files)
+    assert isinstance(lm.classify(texts[0])["value"], float)

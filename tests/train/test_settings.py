@@ -20,6 +20,7 @@ def set_one(text):
 @pytest.mark.parametrize("text, value", [
     ("optim.lr=3e-4", 3e-4), ("optim.lr=1", 1.0), ("optim.betas=[0.8, 0.9]", [0.8, 0.9]), ("run.seed = 7", 7), ("run.note=a b", "a b"),
     ('run.note="12"', "12"), ("run.fast=true", True), ("optim.clip_norm=0.5", 0.5), ("optim.clip_norm=none", None), ("run.note=x=y", "x=y"),
+    ("run.note= translate: ", "translate: "),
 ])  # fmt: skip
 def test_set(text, value):
     assert set_one(text) == value and type(set_one(text)) is type(value)

@@ -16,7 +16,7 @@ from plmcore.tasks import task_model, task_settings
 from plmcore.tasks.features import Features
 from plmcore.tasks.scoring import Scoring
 from plmcore.tasks.task_data import TaskData
-from plmcore.train import making, settings
+from plmcore.train import settings
 
 if TYPE_CHECKING:
     from plmcore.language_model import LanguageModel
@@ -58,11 +58,8 @@ def score(
 ) -> dict[str, Any]:
     """Loss and metrics on a file as finetune's `test`. `changes` are settings of a fine-tuning run as "task.prefix=translate: "; `predictions` is a
     file to write, one object for each record."""
-    known = task_settings.usual(task, lm.config, "")
-    known["data"] |= {"test": os.fspath(path), "columns": list(columns or [])}
-    known["task"] |= {"lm_weight": 0.0, **{key: bool(lm.config.extra.get(key)) for key in ("both_orders", "as_text")}}
-    chosen = settings.merged(known, *settings.layers({}, None, changes), kinds=making.KINDS)
-    task_settings.fill_lengths(chosen)
+    given = {"data": {"test": os.fspath(path), "columns": list(columns or [])}, "task": {"lm_weight": 0.0}}
+    chosen = task_settings.of_use(task, lm.config, given, changes)
     data = FileData(chosen, lm)
     if data.kind == "lm":
         raise ArgumentError("evaluate: text is scored by the task perplexity")

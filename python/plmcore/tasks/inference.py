@@ -9,9 +9,12 @@ import numpy as np
 
 from plmcore._core import ArgumentError, Tensor
 from plmcore.autograd import no_grad
+from plmcore.evaluate import scoring
+from plmcore.tasks import task_settings
 from plmcore.tasks.examples import softmax
 from plmcore.tasks.features import Features
 from plmcore.tasks.rows import Rows, takes_types
+from plmcore.tasks.seq2seq import TextLabels
 from plmcore.tasks.task_losses import DecoderLoss
 
 if TYPE_CHECKING:
@@ -25,17 +28,21 @@ def classify(
 ) -> Found | list[Found]:
     """See LanguageModel.classify."""
     tokenizer = needed_tokenizer(lm, "classify")
+    if isinstance(texts, str):
+        return classify(lm, [texts], None if pairs is None else [pairs], batch_size)[0]
+    if task_settings.remembered(lm.config).get("as_text"):
+        return written(lm, texts, pairs, batch_size)
     if not isinstance(lm.model, Features) and lm.head != "sequence-classification":
         raise ArgumentError(
             f"classify: this model has the head {lm.head}; fine-tune it, or load it with head='sequence-classification'"
         )
-    if isinstance(texts, str):
-        return classify(lm, [texts], None if pairs is None else [pairs], batch_size)[0]
     rows = Rows(tokenizer, takes_types(lm.model, tokenizer))
     limits = [n for n in (tokenizer.max_length, lm.config.longest) if n]
     texts, pairs = list(texts), None if pairs is None else list(pairs)
     rows.add(texts, pairs, max_length=min(limits, default=None))
-    both = pairs is not None and bool(lm.config.extra.get("both_orders"))  # as the model was trained: see DecoderLoss
+    both = pairs is not None and bool(
+        task_settings.remembered(lm.config).get("both_orders")
+    )  # as the model was trained: see DecoderLoss
     if both:  # row n + i is row i the other way round
         rows.add(pairs, texts, max_length=min(limits, default=None))
     run = DecoderLoss(lm.model, both=True).plain if both else lambda inputs: (lm.model(**inputs), None)
@@ -51,6 +58,32 @@ def classify(
             logits.update(zip(chosen.tolist(), out.logits.numpy().astype(np.float64)))
     lm.model.train(was_training)
     return [described(lm, logits[i]) for i in range(len(texts))]
+
+
+def written(lm: LanguageModel, texts: Sequence[str], pairs: Sequence[str] | None, batch_size: int) -> list[Found]:
+    """The same of a model that writes its answers: a number, or how probable it makes the name of each class, next to the others."""
+    if lm.head != "seq2seq-lm":
+        raise ArgumentError(
+            f"classify: this model was trained to write classes; load it with head='seq2seq-lm', not {lm.head}"
+        )
+    task = task_settings.remembered(lm.config)["task"]
+    chosen = task_settings.of_use(task, lm.config, {})
+    stored = lm.config.extra.get("id2label") or {}
+    names = [stored[str(i)] for i in range(len(stored))]
+    keys = ("text",) if pairs is None else ("text", "pair")
+    records = [dict(zip(keys, row)) for row in zip(*((texts,) if pairs is None else (texts, pairs)), strict=True)]
+    if not records:
+        return []
+    unknown = [None] * len(records)
+    examples = TextLabels(
+        records, unknown, names, task, lm.tokenizer, lm.model, chosen["data"]["length"], chosen["task"]
+    )
+    if not names:
+        return [{"value": examples.value(p["text"])} for p in examples.generated(lm.model, batch_size)]
+    answers = lm.tokenizer(examples.names).input_ids
+    rows = [scoring.Row(ids, np.asarray(answer)) for ids in examples.rows.ids for answer in answers]
+    found = [float(s.log_probs.sum()) for s in scoring.score(lm, rows, best=False)]
+    return [described(lm, scores) for scores in np.reshape(found, (len(records), len(names)))]
 
 
 def described(lm: LanguageModel, logits: np.ndarray) -> Found:

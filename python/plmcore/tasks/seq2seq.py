@@ -111,6 +111,10 @@ class TextLabels(Seq2Seq):
     def number(self, text: str, right: int | float) -> int | float:
         if self.names:
             return self.names.index(text) if text in self.names else (right + 1) % len(self.names)
+        return self.value(text)
+
+    @staticmethod
+    def value(text: str) -> float:
         try:
             return float(text) if math.isfinite(float(text)) else 0.0
         except ValueError:

@@ -12,7 +12,7 @@ from plmcore import directory, language_model, models, nn
 from plmcore._core import ArgumentError
 from plmcore.models import quantized
 from plmcore.models.config import Config
-from plmcore.tasks import decoder_format, language_modelling
+from plmcore.tasks import decoder_format, language_modelling, task_settings
 from plmcore.tasks.features import Features
 from plmcore.tasks.task_data import TaskData
 
@@ -48,9 +48,7 @@ def load(folder: pathlib.Path, task_data: TaskData, say: Callable[[str], None]) 
         pooling = None if task_data.kind == "tagging" else adapt["pooling"] or "mean"
         layers = "last" if adapt["layers"] is None else adapt["layers"]
         lm.model = Features(lm.config, lm.model, layers, pooling)
-    table = {"as_text": task_data.as_text, "both_orders": task_data.settings["task"]["both_orders"]}
-    extra = {key: value for key, value in lm.config.extra.items() if key not in table}  # those of an earlier task
-    extra |= {key: True for key, chosen in table.items() if chosen}  # for lm.classify and plmcore evaluate
+    extra = task_settings.remember(task_data.settings, lm.config)
     if task_data.names:
         names = dict(enumerate(task_data.names))
         extra |= {"id2label": {str(i): n for i, n in names.items()}, "label2id": {n: i for i, n in names.items()}}

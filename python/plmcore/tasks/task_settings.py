@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pathlib
 from collections.abc import Sequence
+from typing import Any
 
 from plmcore import data, directory
 from plmcore._core import ArgumentError
@@ -41,6 +42,20 @@ HARMLESS = (
     "data.folder",
 )
 WIDE = 512  # narrower models have ten times the published rates
+# What a model must be used with later as in its training: kept in config.json.
+KEPT_IN, KEPT = "task_specific_params", "finetuning"
+KEPT_SETTINGS = (
+    "as_text",
+    "both_orders",
+    "scheme",
+    "stride",
+    "question_length",
+    "answer_length",
+    "null_threshold",
+    "prefix",
+    "target_length",
+    "beams",
+)
 
 
 def kind_of(task: str) -> str:
@@ -152,6 +167,38 @@ def fill_lengths(chosen: Settings) -> None:
         "target_length": length,
     }
     chosen["task"] |= {key: value for key, value in lengths.items() if chosen["task"][key] is None}
+
+
+def remember(chosen: Settings, config: Config) -> dict[str, Any]:
+    """`config.extra` with the task, its length and those of its settings that are not the usual ones, instead of an earlier task's."""
+    task, length = chosen["run"]["task"], chosen["data"]["length"]
+    plain = usual(task, config, "")
+    plain["data"]["length"] = length
+    fill_lengths(plain)
+    changed = {k: chosen["task"][k] for k in KEPT_SETTINGS if chosen["task"][k] != plain["task"][k]}
+    others = config.extra.get(KEPT_IN)
+    kept = {**(others if isinstance(others, dict) else {}), KEPT: {"task": task, "length": length, **changed}}
+    return {**config.extra, KEPT_IN: kept}
+
+
+def remembered(config: Config) -> dict[str, Any]:
+    """What `remember` has kept; nothing of a model from elsewhere."""
+    kept = config.extra.get(KEPT_IN)
+    found = kept.get(KEPT) if isinstance(kept, dict) else None
+    return dict(found) if isinstance(found, dict) and "task" in found else {}
+
+
+def of_use(task: str, config: Config, given: Settings, changes: Sequence[str] = ()) -> Settings:
+    """The settings with which a trained model is used: the usual ones, those of its training if it was for a task of this kind, and changes."""
+    kept = remembered(config)
+    if kept and kind_of(kept.pop("task")) != kind_of(task):
+        kept = {}
+    of_training = {"data": {"length": kept.pop("length")}, "task": kept} if "length" in kept else {}
+    chosen = settings.merged(
+        usual(task, config, ""), of_training, *settings.layers(given, None, changes), kinds=making.KINDS
+    )
+    fill_lengths(chosen)
+    return chosen
 
 
 def resumed(

@@ -93,13 +93,13 @@ def fitted(name: str, value: Any, default: Any, kind: str = "") -> Any:
 
 
 def parse(assignment: str) -> tuple[str, str, Any]:
-    """section, key and value of "section.key=value". The value is TOML; what is not is a text."""
+    """section, key and value of "section.key=value". The value is TOML; what is not is a text, with the spaces at its end: "task.prefix=translate: "."""
     name, equals, text = assignment.partition("=")
     section, dot, key = name.strip().partition(".")
     if not (equals and dot and section and key):
         raise SettingError(f"a setting reads section.key=value, as in optim.lr=3e-4; got {assignment!r}")
-    text = text.strip()
-    if text in ("", NONE):
+    text = text.lstrip()
+    if text.rstrip() in ("", NONE):
         return section, key, None
     try:
         return section, key, tomllib.loads(f"value = {text}")["value"]
