@@ -80,8 +80,9 @@ def written(lm: LanguageModel, texts: Sequence[str], pairs: Sequence[str] | None
     )
     if not names:
         return [{"value": examples.value(p["text"])} for p in examples.generated(lm.model, batch_size)]
-    answers = lm.tokenizer(examples.names).input_ids
-    rows = [scoring.Row(ids, np.asarray(answer)) for ids in examples.rows.ids for answer in answers]
+    answers = Rows(lm.tokenizer, False)
+    answers.add(examples.names)
+    rows = [scoring.Row(ids, answer) for ids in examples.rows.ids for answer in answers.ids]
     found = [float(s.log_probs.sum()) for s in scoring.score(lm, rows, best=False)]
     return [described(lm, scores) for scores in np.reshape(found, (len(records), len(names)))]
 
