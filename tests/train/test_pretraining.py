@@ -129,6 +129,15 @@ def test_a_directory_that_is_not_empty(finished, text, tmp_path):
         run(text, finished)
 
 
+def test_a_run_that_could_not_begin_is_begun_anew(finished, text, tmp_path):
+    """Whatever it had made by then, with other settings."""
+    with pytest.raises(ValueError, match=r"beta1 must be in \[0, 1\), got 2"):
+        run(text, tmp_path / "run", changes=["optim.betas=[2.0,0.9]", "data.vocab=300"])
+    assert (tmp_path / "run" / "corpus").exists()
+    run(text, tmp_path / "run")
+    assert bits(tmp_path / "run") == bits(finished)
+
+
 def test_other_settings_do_not_resume(finished, text):
     with pytest.raises(settings.SettingError, match=r"has optim\.lr = 0\.001, not 0\.5; start another one"):
         run(text, finished, resume=True, changes=["optim.lr=0.5"])

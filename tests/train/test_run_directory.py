@@ -76,7 +76,7 @@ def test_the_last_good_checkpoint_is_found_and_the_damage_told(tmp_path):
 
 
 def test_what_is_begun(tmp_path):
-    """A directory that is absent, empty, or has the log of a run that could not begin may take a new run; another only goes on."""
+    """A directory that is absent, empty, or has what a run left that took no step may take a new run; another only goes on."""
     begun = run_directory.begun
     new = tmp_path / "new"
     assert begun(new, False) is None and begun(new, True) is None
@@ -84,7 +84,16 @@ def test_what_is_begun(tmp_path):
     (new / run_directory.LOG).write_text("no text\n")
     (new / ".lock").touch()
     assert begun(new, False) is None and begun(new, True) is None
+    (new / "corpus").mkdir()
+    with pytest.raises(FileExistsError, match="is not empty"):  # it may be the user's
+        begun(new, False)
     (new / run_directory.CONFIG).write_text("")
-    assert begun(new, True) == new / run_directory.CONFIG
+    assert begun(new, True) == new / run_directory.CONFIG and begun(new, False) is None
+    with train.RunDirectory(new, quiet=True) as d, pytest.raises(BlockingIOError):
+        train.RunDirectory(new, quiet=True, new=True)
+    assert (d.path / "corpus").exists()
+    train.RunDirectory(new, quiet=True, new=True).close()
+    assert {p.name for p in new.iterdir()} == {".lock", run_directory.LOG}
+    (new / run_directory.METRICS).write_text("")
     with pytest.raises(FileExistsError, match="is not empty; --resume goes on with the run in it"):
         begun(new, False)

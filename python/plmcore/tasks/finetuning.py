@@ -67,7 +67,7 @@ def finetune(
         chosen = task_settings.new(given, config, changes)
     task_data = TaskData(chosen)
     task_data.check()
-    with RunDirectory(out, quiet=quiet) as run:
+    with RunDirectory(out, quiet=quiet, new=begun is None) as run:
         return _Finetuning(run, chosen, task_data, callbacks)()
 
 

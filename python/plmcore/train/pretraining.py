@@ -68,7 +68,7 @@ def pretrain(
         chosen = run_settings.resumed(begun, given, config, changes)
     else:
         chosen = run_settings.new(given, config, changes)
-    with RunDirectory(out, quiet=quiet) as run:
+    with RunDirectory(out, quiet=quiet, new=begun is None) as run:
         return _Pretraining(run, chosen, callbacks)()
 
 

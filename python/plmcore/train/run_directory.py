@@ -15,6 +15,7 @@ import json
 import math
 import os
 import pathlib
+import shutil
 import sys
 import time
 from collections.abc import Mapping
@@ -29,20 +30,28 @@ from plmcore.train.background import Background
 CONFIG, METRICS, LOG, REPORT, FINAL, CHECKPOINTS = (
     "config.toml", "metrics.jsonl", "log.txt", "report.html", "final", "checkpoints",
 )  # fmt: skip
+LOCK = ".lock"
+# What a run makes before its first step, from the files that it is given.
+PREPARED = {CONFIG, REPORT, "tokenizer", "corpus", "target", "mixture", "corpus-train", "corpus-dev", "corpus-test"}
 
 
 class RunDirectory:
-    """Opened by one process at a time. `quiet` leaves the terminal alone; log.txt is written all the same."""
+    """Opened by one process at a time. `quiet` leaves the terminal alone; log.txt is written all the same. `new`: what a run that ended before its first
+    step has left is removed."""
 
-    def __init__(self, path: str | os.PathLike[str], *, quiet: bool = False):
+    def __init__(self, path: str | os.PathLike[str], *, quiet: bool = False, new: bool = False):
         self.path, self.quiet = pathlib.Path(path), quiet
         self.path.mkdir(parents=True, exist_ok=True)
-        self._lock = open(self.path / ".lock", "w")
+        self._lock = open(self.path / LOCK, "w")
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             self._lock.close()
             raise BlockingIOError(f"another process is working in '{self.path}'") from None
+        if new and took_no_step(self.path):
+            for name in PREPARED & {p.name for p in self.path.iterdir()}:
+                left = self.path / name
+                shutil.rmtree(left) if left.is_dir() else left.unlink()
         self.tensorboard: Any = None  # a writer with add_scalar(tag, value, step)
         self._background = Background()
         self._progress: Progress | None = None
@@ -141,15 +150,20 @@ class RunDirectory:
 
 
 def begun(path: pathlib.Path, resume: bool) -> pathlib.Path | None:
-    """The config.toml of the run that is to go on in a directory, None where one is to begin. Without `resume` a run that is there is an error."""
+    """The config.toml of the run that is to go on in a directory, None where one is to begin. Without `resume` a run that is there is an error, unless it
+    ended before its first step."""
     config = path / CONFIG
     if resume:
         return config if config.exists() else None
-    if path.is_dir() and any(
-        p.name not in (".lock", LOG) for p in path.iterdir()
-    ):  # more than the log of one that could not begin
+    if path.is_dir() and any(p.name not in (LOCK, LOG) for p in path.iterdir()) and not took_no_step(path):
         raise FileExistsError(f"'{path}' is not empty; --resume goes on with the run in it")
     return None
+
+
+def took_no_step(path: pathlib.Path) -> bool:
+    """Whether a run in the directory has its settings and what is made before the first step, and nothing else."""
+    there = {p.name for p in path.iterdir()}
+    return CONFIG in there and there <= PREPARED | {LOCK, LOG}
 
 
 def read_metrics(file: pathlib.Path, cut_off: bool = False) -> list[dict[str, Any]]:
