@@ -34,6 +34,8 @@ def test_what_cannot_be_asked(directory):
         lm.classify("the cat")
     with pytest.raises(ValueError, match="not one for masked tokens"):
         plm.load(directory("gpt2")).fill_mask("the cat")
+    with pytest.raises(ValueError, match="2 texts and 1 pairs; each text needs one"):
+        lm.classify(["a cat", "a dog"], ["the cat"])
     lm.tokenizer = None
     with pytest.raises(ValueError, match="no tokenizer"):
         lm.classify("the cat")

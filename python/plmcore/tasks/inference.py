@@ -30,7 +30,11 @@ def classify(
     tokenizer = needed_tokenizer(lm, "classify")
     if isinstance(texts, str):
         return classify(lm, [texts], None if pairs is None else [pairs], batch_size)[0]
-    if task_settings.remembered(lm.config).get("as_text"):
+    texts, pairs = list(texts), None if pairs is None else list(pairs)
+    if pairs is not None and len(pairs) != len(texts):
+        raise ArgumentError(f"classify: {len(texts)} texts and {len(pairs)} pairs; each text needs one")
+    trained = task_settings.remembered(lm.config)
+    if trained.get("as_text"):
         return written(lm, texts, pairs, batch_size)
     if not isinstance(lm.model, Features) and lm.head != "sequence-classification":
         raise ArgumentError(
@@ -38,11 +42,8 @@ def classify(
         )
     rows = Rows(tokenizer, takes_types(lm.model, tokenizer))
     limits = [n for n in (tokenizer.max_length, lm.config.longest) if n]
-    texts, pairs = list(texts), None if pairs is None else list(pairs)
     rows.add(texts, pairs, max_length=min(limits, default=None))
-    both = pairs is not None and bool(
-        task_settings.remembered(lm.config).get("both_orders")
-    )  # as the model was trained: see DecoderLoss
+    both = pairs is not None and bool(trained.get("both_orders"))  # as the model was trained: see DecoderLoss
     if both:  # row n + i is row i the other way round
         rows.add(pairs, texts, max_length=min(limits, default=None))
     run = DecoderLoss(lm.model, both=True).plain if both else lambda inputs: (lm.model(**inputs), None)
@@ -71,7 +72,7 @@ def written(lm: LanguageModel, texts: Sequence[str], pairs: Sequence[str] | None
     stored = lm.config.extra.get("id2label") or {}
     names = [stored[str(i)] for i in range(len(stored))]
     keys = ("text",) if pairs is None else ("text", "pair")
-    records = [dict(zip(keys, row)) for row in zip(*((texts,) if pairs is None else (texts, pairs)), strict=True)]
+    records = [dict(zip(keys, row)) for row in zip(texts, *(() if pairs is None else (pairs,)))]
     if not records:
         return []
     unknown = [None] * len(records)

@@ -185,7 +185,7 @@ def remembered(config: Config) -> dict[str, Any]:
     """What `remember` has kept; nothing of a model from elsewhere."""
     kept = config.extra.get(KEPT_IN)
     found = kept.get(KEPT) if isinstance(kept, dict) else None
-    return dict(found) if isinstance(found, dict) and "task" in found else {}
+    return dict(found) if isinstance(found, dict) and isinstance(found.get("task"), str) else {}
 
 
 def of_use(task: str, config: Config, given: Settings, changes: Sequence[str] = ()) -> Settings:
