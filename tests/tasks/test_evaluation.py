@@ -59,6 +59,10 @@ def test_settings_of_the_training_are_those_of_the_scores(directory, table, tmp_
     assert plm.evaluate(final, rows, "classification", changes=["data.length=32"])["loss"] != pytest.approx(
         scores["loss"]
     )
+
+
+def test_prefix_and_lengths_of_the_training_are_kept(directory, table, tmp_path):
+    pytest.importorskip("sacrebleu")
     changes = ["task.prefix=turn: ", "task.target_length=5"]
     pairs = table("pairs.tsv", [("source", "target"), *((a, b) for a, b, _ in samples.pairs(20))])
     final, scores = tuned(directory, "seq2seq", tmp_path / "text", "t5", changes, train=pairs, test=pairs)
