@@ -38,9 +38,9 @@ symbols() {
 build_into() {
   local name=$1; shift
   local definitions=() d
-  for d in "$@"; do definitions+=(-C "cmake.define.$d"); done
+  for d in "$@"; do definitions+=("--config-settings=cmake.define.$d"); done
   rm -rf "${CI_DIR:?}/$name"
-  pip install -v --no-deps --no-build-isolation --target "$CI_DIR/$name" -C "build-dir=$CI_DIR/cmake-$name" "${definitions[@]}" .
+  pip install -v --no-deps --no-build-isolation --target "$CI_DIR/$name" "--config-settings=build-dir=$CI_DIR/cmake-$name" "${definitions[@]}" .
 }
 build_asan() { build_into asan PLM_ISAS=v3 PLM_TEST_HOOKS=ON PLM_TESTS=ON PLM_SANITIZE=address,undefined CMAKE_BUILD_TYPE=RelWithDebInfo; }
 
