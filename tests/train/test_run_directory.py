@@ -81,6 +81,10 @@ def test_what_is_begun(tmp_path):
     new = tmp_path / "new"
     assert begun(new, False) is None and begun(new, True) is None
     new.mkdir()
+    (new / run_directory.CONFIG).write_text("# mine\n")
+    with pytest.raises(FileExistsError, match="is not empty"):
+        begun(new, False)
+    (new / run_directory.CONFIG).unlink()
     (new / run_directory.LOG).write_text("no text\n")
     (new / ".lock").touch()
     assert begun(new, False) is None and begun(new, True) is None

@@ -161,9 +161,10 @@ def begun(path: pathlib.Path, resume: bool) -> pathlib.Path | None:
 
 
 def took_no_step(path: pathlib.Path) -> bool:
-    """Whether a run in the directory has its settings and what is made before the first step, and nothing else."""
+    """Whether a run in the directory has its settings and what is made before the first step, and nothing else. A config.toml without the lock of a run is
+    somebody's own."""
     there = {p.name for p in path.iterdir()}
-    return CONFIG in there and there <= PREPARED | {LOCK, LOG}
+    return {CONFIG, LOCK} <= there <= PREPARED | {LOCK, LOG}
 
 
 def read_metrics(file: pathlib.Path, cut_off: bool = False) -> list[dict[str, Any]]:
