@@ -1,10 +1,14 @@
+import importlib
+import importlib.metadata
 import io
 import os
 import pathlib
 import subprocess
 import sys
+import sysconfig
 
 import plmcore as plm
+import pytest
 from plmcore import cli
 from plmcore.cli import demo
 from plmcore.cli.progress import Progress
@@ -14,6 +18,33 @@ def command(*args):
     return subprocess.run(
         [sys.executable, "-m", "plmcore", *args], capture_output=True, text=True, timeout=300, env=os.environ
     )
+
+
+def installed_command() -> pathlib.Path:
+    """The command that `pip install` puts beside the interpreter."""
+    try:
+        importlib.metadata.distribution("plmcore")
+    except importlib.metadata.PackageNotFoundError:
+        pytest.skip("plmcore runs from a checkout and is not installed")
+    return pathlib.Path(sysconfig.get_path("scripts")) / "plmcore"
+
+
+def test_the_command_is_installed():
+    """`plmcore` itself, not `python -m plmcore`; PATH does not help it to find anything."""
+    path = installed_command()
+    assert path.is_file(), f"the installed package has no command {path}"
+    r = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=300, env={"PATH": "/nonexistent"})
+    assert r.returncode == 0 and r.stdout == command("--version").stdout
+    failed = subprocess.run([path, "info", "/nonexistent"], capture_output=True, text=True, timeout=300)
+    assert failed.returncode == 1 and "plmcore info: " in failed.stderr and "Traceback" not in failed.stderr
+
+
+def test_the_project_declares_the_command():
+    import tomllib
+
+    project = pathlib.Path(__file__).parent.parent / "pyproject.toml"
+    module, _, function = tomllib.loads(project.read_text())["project"]["scripts"]["plmcore"].partition(":")
+    assert getattr(importlib.import_module(module), function) is cli.main
 
 
 def test_version_and_help():
