@@ -21,8 +21,19 @@ step() {
   local log
   log=$LOGS/$(printf '%02d' $STEP_COUNT)-${name//[^a-zA-Z0-9]/-}.log
   printf '[%2d] %s ...\n' $STEP_COUNT "$name"
-  local start=$SECONDS status=0
-  ( set -euo pipefail; "$@" ) >"$log" 2>&1 </dev/null || status=$?
+  local start=$SECONDS status tested
+  # Not `( ... ) || status=$?`: where a status is tested, bash ignores `set -e`, also inside of functions, and only the last command's counts.
+  set +e
+  tested=$(set -e; false; echo yes)
+  if [[ -n $tested ]]; then echo "step '$name': not in an if, and not before || or &&: it could pass by mistake" >&2; exit 1; fi
+  (
+    set -Eeuo pipefail
+    shopt -s inherit_errexit  # the same inside of $(...)
+    trap 'echo "---- exit status $? of: $BASH_COMMAND (${BASH_SOURCE[0]}, line $LINENO)"' ERR
+    "$@"
+  ) >"$log" 2>&1 </dev/null
+  status=$?
+  set -e
   local took=$((SECONDS - start))
   STEP_TABLE+=("$(printf '%5d s  %s' $took "$name")")
   if ((status != 0)); then
@@ -36,6 +47,7 @@ step() {
 }
 
 summary() {
+  ((STEP_COUNT > 0)) || { echo "no step is named like CI_ONLY='${CI_ONLY:-}'" >&2; exit 1; }
   echo
   echo "All $STEP_COUNT steps passed in $((SECONDS / 60)) min $((SECONDS % 60)) s:"
   printf '%s\n' "${STEP_TABLE[@]}"
