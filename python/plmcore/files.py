@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import errno
+import fcntl
+import glob
+import itertools
 import json
 import os
 import pathlib
 import shutil
+import threading
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 
@@ -24,14 +29,33 @@ def named(path: str | os.PathLike) -> Iterator[None]:
         raise
 
 
+_numbers = itertools.count()
+
+
+class _Held(threading.local):
+    """Directories that this thread has locked, as (device, inode)."""
+
+    def __init__(self) -> None:
+        self.places: set[tuple[int, int]] = set()
+
+
+_held = _Held()
+
+
+def temporary_name(path: pathlib.Path) -> pathlib.Path:
+    """A name beside `path` that no other thread or process takes. One that a dead process has left may have it."""
+    return path.with_name(f".{path.name}.{os.getpid()}-{next(_numbers)}.tmp")
+
+
 @contextlib.contextmanager
 def atomic_write(path: str | os.PathLike) -> Iterator[BinaryIO]:
     """A file that takes its name only when it is complete and on disk; after an error the old one, if any, is still there."""
     path = pathlib.Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    with named(path):
+        temporary, file = _new_file(path)
     try:
-        with named(path), open(temporary, "wb") as f:
+        with named(path), file as f:
             yield f
             f.flush()
             os.fsync(f.fileno())
@@ -42,24 +66,123 @@ def atomic_write(path: str | os.PathLike) -> Iterator[BinaryIO]:
     sync_folder(path.parent)
 
 
+def _new_file(path: pathlib.Path) -> tuple[pathlib.Path, BinaryIO]:
+    while True:
+        temporary = temporary_name(path)
+        with contextlib.suppress(FileExistsError):
+            return temporary, open(temporary, "xb")
+
+
 @contextlib.contextmanager
 def atomic_directory(path: str | os.PathLike) -> Iterator[pathlib.Path]:
-    """A directory to fill, whose files are synced by who writes them; it takes its name, and the place of an earlier one, when it is complete."""
+    """A directory to fill, whose files are synced by who writes them; it takes its name, and the place of an earlier one, when it is complete.
+
+    Of several threads or processes that make the same directory, the last one stays.
+    """
     path = pathlib.Path(path)
-    temporary, old = (path.with_name(f".{path.name}.{kind}") for kind in ("partial", "old"))
-    for left in (temporary, old):
-        shutil.rmtree(left, ignore_errors=True)
-    temporary.mkdir(parents=True)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    _remove_left(path)
+    temporary, lock = _new_directory(path)
     try:
         yield temporary
-        if path.exists():
-            os.rename(path, old)
-        os.rename(temporary, path)
+        replaced = _take_place(temporary, path)
     except BaseException:
         shutil.rmtree(temporary, ignore_errors=True)
         raise
+    finally:
+        _unlock(lock)
     sync_folder(path.parent)
-    shutil.rmtree(old, ignore_errors=True)
+    for old in replaced:
+        _remove(old)
+
+
+def _new_directory(path: pathlib.Path) -> tuple[pathlib.Path, int]:
+    """With a lock that ends with the process: who finds one without may remove it."""
+    while True:
+        temporary = temporary_name(path)
+        with contextlib.suppress(
+            FileExistsError, FileNotFoundError
+        ):  # another thread may remove it before it is locked
+            temporary.mkdir()
+            lock = os.open(temporary, os.O_RDONLY | os.O_DIRECTORY)
+            _lock(lock, wait=True)
+            if temporary.is_dir():
+                return temporary, lock
+            _unlock(lock)
+
+
+def _take_place(new: pathlib.Path, path: pathlib.Path) -> list[pathlib.Path]:
+    """Renames; returns where earlier ones went."""
+    replaced: list[pathlib.Path] = []
+    while True:
+        try:
+            os.rename(new, path)
+            return replaced
+        except OSError as e:
+            if e.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):
+                raise
+        old = temporary_name(path)
+        with contextlib.suppress(FileNotFoundError):  # another thread was faster
+            os.rename(path, old)
+            replaced.append(old)
+
+
+def _remove_left(path: pathlib.Path) -> None:
+    """What killed processes have left beside `path`."""
+    for left in path.parent.glob(f".{glob.escape(path.name)}.*-*.tmp"):
+        with contextlib.suppress(OSError):
+            lock = os.open(left, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+            try:
+                if _lock(lock, wait=False):
+                    _remove(left)
+            finally:
+                _unlock(lock)
+
+
+def _remove(path: pathlib.Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def only_writer(folder: str | os.PathLike) -> Iterator[None]:
+    """Inside, others that write this directory as a whole wait: its files come from one of them."""
+    pathlib.Path(folder).mkdir(parents=True, exist_ok=True)
+    lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        if _place(lock) in _held.places:
+            yield
+            return
+        _lock(lock, wait=True)
+        try:
+            yield
+        finally:
+            _held.places.discard(_place(lock))
+    finally:
+        os.close(lock)
+
+
+def _lock(folder: int, wait: bool) -> bool:
+    """Whether this thread now has the lock of an open directory. Some file systems have none: then who waits goes on without."""
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+    except OSError:
+        return wait
+    if wait:
+        _held.places.add(_place(folder))
+    return True
+
+
+def _unlock(folder: int) -> None:
+    _held.places.discard(_place(folder))
+    os.close(folder)
+
+
+def _place(folder: int) -> tuple[int, int]:
+    found = os.fstat(folder)
+    return found.st_dev, found.st_ino
 
 
 def sync_file(path: str | os.PathLike) -> None:

@@ -12,6 +12,7 @@ import numpy as np
 from plmcore import directory, models, nn, pooling
 from plmcore._core import ArgumentError, Tensor
 from plmcore.autograd import no_grad
+from plmcore.files import only_writer
 from plmcore.models.config import Config
 from plmcore.models.names import Report
 from plmcore.models.outputs import Output
@@ -136,17 +137,17 @@ class LanguageModel:
 
     def save(self, folder: str | os.PathLike[str], max_shard_bytes: int | None = None) -> None:
         """A directory that plm.load and transformers open: config, weights, tokenizer, and the other files this model came with."""
-        folder = pathlib.Path(folder)
-        if self.head == FEATURES:
-            from plmcore.tasks import features
+        with only_writer(folder := pathlib.Path(folder)):
+            if self.head == FEATURES:
+                from plmcore.tasks import features
 
-            features.save(self.model, folder)
-        else:
-            directory.write_model(self.model, folder, max_shard_bytes)
-        if self.source is not None:
-            directory.copy_companions(self.source, folder)
-        if self.tokenizer is not None and (self.source is None or self.tokenizer.changed):
-            self.tokenizer.save(folder)
+                features.save(self.model, folder)
+            else:
+                directory.write_model(self.model, folder, max_shard_bytes)
+            if self.source is not None:
+                directory.copy_companions(self.source, folder)
+            if self.tokenizer is not None and (self.source is None or self.tokenizer.changed):
+                self.tokenizer.save(folder)
 
     def parameters(self) -> list[nn.Parameter]:
         return self.model.parameters()

@@ -22,11 +22,11 @@ import numpy as np
 
 from plmcore import safetensors
 from plmcore._core import FormatError, Tensor
-from plmcore.files import atomic_write, read_json, sync_folder
+from plmcore.files import atomic_directory, atomic_write, read_json, temporary_name
 
 MANIFEST, STATE = "manifest.json", "state.json"
 NAME = re.compile(r"step-(\d{8,})")
-UNFINISHED = re.compile(r"\.step-\d{8,}\.\d+\.tmp")
+UNFINISHED = re.compile(r"\.step-\d{8,}\.[\d-]+\.tmp")
 FORMAT = 1
 
 Arrays = Mapping[str, Tensor | np.ndarray]
@@ -47,12 +47,8 @@ class Checkpoint:
 
 def write(folder: pathlib.Path, step: int, parts: Mapping[str, Arrays], state: Mapping[str, Any]) -> pathlib.Path:
     """folder/step-<step>, in place of one that is there already. After an error nothing is changed."""
-    folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"step-{step:08}"
-    temporary, old = (folder / f".{path.name}.{os.getpid()}{which}.tmp" for which in ("", "0"))
-    shutil.rmtree(temporary, ignore_errors=True)
-    try:
-        temporary.mkdir()
+    with atomic_directory(path) as temporary:
         for part, arrays in parts.items():
             safetensors.write(temporary / f"{part}.safetensors", arrays)
         write_json(temporary / STATE, {**state, "step": step})
@@ -60,14 +56,6 @@ def write(folder: pathlib.Path, step: int, parts: Mapping[str, Arrays], state: M
             file.name: {"bytes": file.stat().st_size, "sha256": digest(file)} for file in sorted(temporary.iterdir())
         }
         write_json(temporary / MANIFEST, {"format": FORMAT, "files": files})
-        if path.exists():  # from before a damaged one was given up
-            os.rename(path, old)
-        os.rename(temporary, path)
-    except BaseException:
-        shutil.rmtree(temporary, ignore_errors=True)
-        raise
-    sync_folder(folder)
-    shutil.rmtree(old, ignore_errors=True)
     return path
 
 
@@ -137,7 +125,7 @@ def prune(folder: pathlib.Path, keep: int) -> None:
     for path in paths:
         if path not in kept:
             # Under a name that is no checkpoint's, so that a half-removed one is never taken for a damaged one.
-            doomed = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+            doomed = temporary_name(path)
             os.rename(path, doomed)
             shutil.rmtree(doomed)
     remove_unfinished(folder)
