@@ -53,7 +53,20 @@ int FileHandle::close() { return ::close(std::exchange(fd_, -1)); }
 
 // ---- reading ----
 
-Ref<Storage> map_file(const std::string& path, const char* what, size_t least) {
+static Ref<Storage> read_whole(const FileHandle& file, const std::string& path, size_t bytes) {
+  const Tensor memory = Tensor::empty({static_cast<int64_t>(bytes)}, DType::uint8);
+  auto* to = memory.as<uint8_t>();
+  for (size_t at = 0; at < bytes;) {
+    const ssize_t n = ::pread(file.get(), to + at, std::min(bytes - at, size_t{1} << 30), static_cast<off_t>(at));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) system_failed("read", path, errno);
+    check<FormatError>(n > 0, "'", path, "' became shorter while it was read: ", at, " of ", bytes, " bytes are left");
+    at += static_cast<size_t>(n);
+  }
+  return memory.impl()->storage;
+}
+
+Ref<Storage> open_file(const std::string& path, const char* what, size_t least, bool mapped) {
   struct Mapping {
     void* data;
     size_t bytes;
@@ -65,6 +78,7 @@ Ref<Storage> map_file(const std::string& path, const char* what, size_t least) {
   check<FormatError>(S_ISREG(info.st_mode), "'", path, "' is not ", what, ": not a regular file");
   const auto bytes = static_cast<size_t>(info.st_size);
   check<FormatError>(bytes >= least, "'", path, "' is not ", what, ": it has only ", bytes, " bytes");
+  if (!mapped) return read_whole(file, path, bytes);
   void* data = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE, file.get(), 0);
   if (data == MAP_FAILED) system_failed("map", path, errno);
   auto* mapping = new Mapping{data, bytes};
@@ -93,8 +107,18 @@ Tensor tensor_in_file(const Ref<Storage>& file, size_t offset, const Spec& spec)
 
 // ---- writing ----
 
+// A rename would put a file in the place of whatever has the name.
+static void check_replaceable(const std::string& path) {
+  struct stat info;
+  if (::lstat(path.c_str(), &info) != 0) return;
+  if (S_ISDIR(info.st_mode)) system_failed("write", path, EISDIR);
+  check<ValueError>(S_ISREG(info.st_mode), "'", path, "' is ", S_ISLNK(info.st_mode) ? "a link" : "a device or a pipe",
+                    "; only regular files are written: choose another name");
+}
+
 // A name that no other process or thread writes to, and that a dead one may have left.
 static int open_new(const std::string& path, std::string& temporary) {
+  check_replaceable(path);
   for (int k = 0;; ++k) {
     temporary = path + ".tmp" + std::to_string(::getpid()) + (k ? "." + std::to_string(k) : "");
     const int fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
@@ -129,6 +153,7 @@ void FileWriter::pad(size_t align) {
 }
 void FileWriter::finish() {
   if (::fsync(file_.get()) != 0 || file_.close() != 0) system_failed("write", temporary_, errno);
+  check_replaceable(path_);
   if (::rename(temporary_.c_str(), path_.c_str()) != 0) system_failed("write", path_, errno);
   done_ = true;
   const size_t slash = path_.find_last_of('/');

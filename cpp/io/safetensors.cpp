@@ -239,9 +239,9 @@ const Tensor& File::at(std::string_view name) const {
   fail<ValueError>("the file has no tensor '", printable(name), "'");
 }
 
-File read(const std::string& path) {
+File read(const std::string& path, bool mapped) {
   uint64_t length;
-  const Ref<Storage> file = map_file(path, "a safetensors file", sizeof length);
+  const Ref<Storage> file = open_file(path, "a safetensors file", sizeof length, mapped);
   try {
     std::memcpy(&length, file->data, sizeof length);
     check<FormatError>(length <= kMaxHeader, "its header would have ", length, " bytes, at most ", kMaxHeader, " are allowed");

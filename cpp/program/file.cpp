@@ -101,8 +101,8 @@ class TensorList {
 
 }  // namespace
 
-Model Model::load(const std::string& path) {
-  const Ref<Storage> file = map_file(path, "a plmcore program", sizeof(Prefix));
+Model Model::load(const std::string& path, bool mapped) {
+  const Ref<Storage> file = open_file(path, "a plmcore program", sizeof(Prefix), mapped);
   try {
     const std::string_view text = header_text(*file);
     Header header = read_header(text);

@@ -200,7 +200,12 @@ nb::object item(const Tensor& t) {
 
 DType to_dtype(nb::handle h) {
   if (nb::isinstance<nb::str>(h)) return dtype_from_name(nb::cast<std::string_view>(h));
-  return dtype_from_name(nb::cast<std::string>(numpy().dtype(h).attr("name")));
+  try {
+    return dtype_from_name(nb::cast<std::string>(numpy().dtype(h).attr("name")));
+  } catch (const nb::python_error& e) {  // NumPy makes no dtype of it
+    if (!e.matches(PyExc_TypeError)) throw;
+  }
+  return dtype_from_name(nb::cast<std::string>(nb::repr(h)));  // says what there is
 }
 
 void bind_array(nb::module_& m, TensorClass& c) {

@@ -30,6 +30,7 @@ void bind_safetensors(nb::module_& m);
 void bind_generate(nb::module_& m);
 void bind_text(nb::module_& m);
 void bind_optim(nb::module_& m);         // whole groups of parameters, in optimisers.cpp
+void bind_kinds(nb::module_& m);         // after all others: what their functions say of wrong arguments
 // The ops by family, as in plmcore/ops.h.
 void bind_making(nb::module_& m);
 void bind_arithmetic(nb::module_& m);

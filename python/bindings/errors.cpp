@@ -38,9 +38,13 @@ void bind_errors(nb::module_& m) {
   bind_error<TraceError>(m, "TraceError", PyExc_RuntimeError);
   bind_error<FormatError>(m, "FormatError", PyExc_ValueError);
   bind_error<MemoryError>(m, "OutOfMemoryError", PyExc_MemoryError);
+  const nb::tuple both = nb::make_tuple(m.attr("ArgumentError"), nb::handle(PyExc_TypeError));
+  m.attr("KindError") = nb::steal(PyErr_NewException("plmcore._core.KindError", both.ptr(), nullptr));
   nb::register_exception_translator([](const std::exception_ptr& p, void*) {
     try {
       std::rethrow_exception(p);
+    } catch (const nb::cast_error&) {  // kinds.cpp says which argument it was
+      PyErr_SetString(PyExc_TypeError, "incompatible function arguments");
     } catch (const FileError& e) {  // OSError makes itself FileNotFoundError, PermissionError, ... by its number
       PyErr_SetObject(PyExc_OSError, nb::make_tuple(e.code, text_of(e.what())).ptr());
     }

@@ -1,4 +1,8 @@
 // The ops that are also methods of plm.Tensor.
+#include <nanobind/stl/optional.h>
+
+#include <optional>
+
 #include "bindings/tensor.h"
 
 namespace plmcore::bindings {
@@ -68,9 +72,9 @@ Tensor flattened(const Tensor& x, int start, int end) {
   }
   return reshape(x, shape);
 }
-Tensor squeezed(const Tensor& x, nb::handle axis) {
+Tensor squeezed(const Tensor& x, std::optional<int> axis) {
   Shape shape;
-  const int only = axis.is_none() ? -1 : axis_of("squeeze", nb::cast<int>(axis), x.rank());
+  const int only = axis ? axis_of("squeeze", *axis, x.rank()) : -1;
   for (int a = 0; a < x.rank(); ++a) {
     const bool goes = only < 0 ? x.shape()[a].is(1) : a == only;
     if (goes) check(require_equal(x.shape()[a], 1), "squeeze: axis ", a, " of ", x, " has not the size 1");
@@ -90,11 +94,9 @@ Tensor unsqueezed(const Tensor& x, int axis) {
 
 // max, min and argmax over all elements when there is no axis.
 template <class F>
-Tensor over_axis(const Tensor& x, nb::handle axis, bool keepdims, F f) {
-  const bool all = axis.is_none();
-  const int a = all ? 0 : nb::cast<int>(axis);
+Tensor over_axis(const Tensor& x, std::optional<int> axis, bool keepdims, F f) {
   const ReleaseGil nogil(x);
-  if (!all) return f(x, a, keepdims);
+  if (axis) return f(x, *axis, keepdims);
   const Tensor y = f(reshape(x, {x.shape().numel()}), 0, false);
   if (!keepdims) return y;
   Shape ones;
@@ -177,19 +179,19 @@ void bind_methods(TensorClass& c) {
           "axis"_a = nb::none(), "keepdims"_a = false)
       .def(
           "max",
-          [](const Tensor& x, nb::handle axis, bool keepdims) {
+          [](const Tensor& x, std::optional<int> axis, bool keepdims) {
             return over_axis(x, axis, keepdims, [](auto&&... a) { return max(a...); });
           },
           "axis"_a = nb::none(), "keepdims"_a = false)
       .def(
           "min",
-          [](const Tensor& x, nb::handle axis, bool keepdims) {
+          [](const Tensor& x, std::optional<int> axis, bool keepdims) {
             return over_axis(x, axis, keepdims, [](auto&&... a) { return min(a...); });
           },
           "axis"_a = nb::none(), "keepdims"_a = false)
       .def(
           "argmax",
-          [](const Tensor& x, nb::handle axis, bool keepdims) {
+          [](const Tensor& x, std::optional<int> axis, bool keepdims) {
             return over_axis(x, axis, keepdims, [](auto&&... a) { return argmax(a...); });
           },
           "axis"_a = nb::none(), "keepdims"_a = false)

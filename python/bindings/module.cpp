@@ -31,4 +31,5 @@ NB_MODULE(_core, m) {
   bind_safetensors(safetensors);
   nb::module_ text = m.def_submodule("text", "Text and rows of token ids, for plmcore.data and plmcore.objectives.");
   bind_text(text);
+  bind_kinds(m);
 }

@@ -47,6 +47,8 @@ nb::object call(const Program& p, nb::kwargs named) {
 
 void bind_program(nb::module_& m) {
   nb::class_<Program>(m, "Program", "A traced list of op calls; runs at any sizes that its guards allow.")
+      .def("__init__",
+           [](Program*, nb::args, nb::kwargs) { fail<ValueError>("a Program is made by plm.trace or read by plm.load_program"); })
       .def(
           "run",
           [](const Program& p, Tensors inputs) {
@@ -69,7 +71,7 @@ void bind_program(nb::module_& m) {
         return l;
       });
   nb::class_<Model>(m, "Model", "The programs of one file, with their weights.")
-      .def_static("load", &Model::load, "path"_a, NoGil())
+      .def_static("load", &Model::load, "path"_a, "mapped"_a = true, NoGil())
       .def_static(
           "save",
           [](const std::string& path, const std::vector<std::pair<std::string, const Program*>>& programs) { Model::save(path, programs); },

@@ -11,19 +11,19 @@ namespace plmcore::bindings {
 void bind_safetensors(nb::module_& m) {
   m.def(
       "read",
-      [](const std::string& path) {
+      [](const std::string& path, bool mapped) {
         safetensors::File file;
         {
           const ReleaseGil nogil;
-          file = safetensors::read(path);
+          file = safetensors::read(path, mapped);
         }
         nb::dict tensors, metadata;
         for (auto& [name, tensor] : file.tensors) tensors[nb::str(name.data(), name.size())] = tensor;
         for (auto& [key, text] : file.metadata) metadata[nb::str(key.data(), key.size())] = nb::str(text.data(), text.size());
         return nb::make_tuple(tensors, metadata);
       },
-      "path"_a, nb::sig("def read(path: str) -> tuple[dict[str, Tensor], dict[str, str]]"),
-      "The tensors of a file by name, as they lie in it, and its metadata. The file is mapped, not copied.");
+      "path"_a, "mapped"_a = true, nb::sig("def read(path: str, mapped: bool = True) -> tuple[dict[str, Tensor], dict[str, str]]"),
+      "The tensors of a file by name, as they lie in it, and its metadata. The file is mapped, not copied, or read into memory.");
   m.def(
       "write",
       [](const std::string& path, nb::dict tensors, const safetensors::Metadata& metadata) {

@@ -71,6 +71,7 @@ nb::object reduce(nb::handle self) {
 
 Device& to_device(nb::handle h) {
   if (h.is_none()) return cpu();
+  check<ValueError>(nb::isinstance<nb::str>(h), "a device must be named by a text, got ", nb::cast<std::string>(nb::repr(h)));
   return device_from_name(nb::cast<std::string_view>(h));
 }
 

@@ -43,7 +43,8 @@ class Model {
   Model(Model&&) noexcept = default;
   Model& operator=(Model&&) noexcept = default;
 
-  static Model load(const std::string& path);    // maps the file; FormatError that names what is wrong
+  // Maps the file, which must not be cut short while it is in use, or reads it into memory; FormatError that names what is wrong.
+  static Model load(const std::string& path, bool mapped = true);
   static void save(const std::string& path, const std::vector<std::pair<std::string, const Program*>>& programs);
 
   std::vector<std::string> names() const;

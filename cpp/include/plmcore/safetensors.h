@@ -22,9 +22,10 @@ struct File {
 };
 
 // Maps the file; tensors lie in it, and keep it mapped, unless one is askew for its dtype. Writing to one changes memory only.
-// The file must not be cut short while it is in use: replace it by another, as write() does.
+// A mapped file must not be cut short while it is in use, which would end the process: replace it by another, as write() does, or read
+// it into memory with mapped = false.
 // FormatError that names file and place for a file that breaks a rule of the format, FileError where the system cannot read it.
-File read(const std::string& path);
+File read(const std::string& path, bool mapped = true);
 
 // Wider dtypes first, then by name, as the reference implementation orders them; values start at a multiple of 64 bytes. The file appears
 // under its name when it is complete and on disk.

@@ -35,6 +35,9 @@ class FormatError(ValueError):
 class OutOfMemoryError(MemoryError):
     pass
 
+class KindError(ArgumentError, TypeError):
+    pass
+
 class Dim:
     """
     A size that has no number yet: a symbol of a trace (B, T), or an expression over symbols (P+T).
@@ -178,7 +181,7 @@ class Tensor:
     def flatten(self, start: int = 0, end: int = -1) -> Tensor:
         """The axes from start to end as one."""
 
-    def squeeze(self, axis: object | None = None) -> Tensor:
+    def squeeze(self, axis: int | None = None) -> Tensor:
         """Without an axis of size 1; without all of them when none is named."""
 
     def unsqueeze(self, axis: int) -> Tensor:
@@ -200,9 +203,9 @@ class Tensor:
 
     def sum(self, axis: int | Sequence[int] | None | None = None, keepdims: bool = False) -> Tensor: ...
     def mean(self, axis: int | Sequence[int] | None | None = None, keepdims: bool = False) -> Tensor: ...
-    def max(self, axis: object | None = None, keepdims: bool = False) -> Tensor: ...
-    def min(self, axis: object | None = None, keepdims: bool = False) -> Tensor: ...
-    def argmax(self, axis: object | None = None, keepdims: bool = False) -> Tensor: ...
+    def max(self, axis: int | None = None, keepdims: bool = False) -> Tensor: ...
+    def min(self, axis: int | None = None, keepdims: bool = False) -> Tensor: ...
+    def argmax(self, axis: int | None = None, keepdims: bool = False) -> Tensor: ...
     def cumsum(self, axis: int) -> Tensor: ...
     def softmax(self) -> Tensor:
         """Over the last axis."""
@@ -336,6 +339,7 @@ def recompute(
 class Program:
     """A traced list of op calls; runs at any sizes that its guards allow."""
 
+    def __init__(self, *args, **kwargs) -> None: ...
     def run(self, inputs: Sequence[Tensor | None]) -> Sequence[Tensor | None]: ...
     def __call__(self, **kwargs) -> object:
         """
@@ -353,7 +357,7 @@ class Model:
     """The programs of one file, with their weights."""
 
     @staticmethod
-    def load(path: str) -> Model: ...
+    def load(path: str, mapped: bool = True) -> Model: ...
     @staticmethod
     def save(path: str, programs: Sequence[tuple[str, Program]]) -> None: ...
     @property

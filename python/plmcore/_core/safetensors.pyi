@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 from plmcore._core import Tensor
 
-def read(path: str) -> tuple[dict[str, Tensor], dict[str, str]]:
+def read(path: str, mapped: bool = True) -> tuple[dict[str, Tensor], dict[str, str]]:
     """
-    The tensors of a file by name, as they lie in it, and its metadata. The file is mapped, not copied.
+    The tensors of a file by name, as they lie in it, and its metadata. The file is mapped, not copied, or read into memory.
     """
 
 def write(path: str, tensors: dict[str, Tensor], metadata: dict[str, str] = {}) -> None:
