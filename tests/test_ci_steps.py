@@ -2,8 +2,10 @@
 
 import os
 import pathlib
+import re
 import shutil
 import subprocess
+import sys
 
 import pytest
 
@@ -94,3 +96,20 @@ def test_a_choice_that_fits_no_step_fails(tmp_path):
 def test_a_step_whose_status_is_tested_is_refused(tmp_path, script):
     r = run(tmp_path, script)
     assert r.returncode == 1 and "step 'one'" in r.stderr
+
+
+def test_a_block_that_the_readme_has_not_fails(tmp_path):
+    checks = f". '{STEPS.with_name('checks.sh')}'\nBASE_PYTHON='{sys.executable}'\n"
+    r = run(tmp_path, checks + "step 'the block' readme no-such-block")
+    assert r.returncode == 1 and "README.md has no command 'no-such-block'" in r.stdout
+
+
+# Forms in which bash throws a status away: `mapfile < <(command)`, `local x=$(command)`, and their like.
+LOST = re.compile(r"<\s<\(|\b(local|export|declare|readonly)\s[^#\n]*=[\"']?\$\((?!\()")
+
+
+@pytest.mark.parametrize("script", [p.name for p in sorted(STEPS.parent.iterdir()) if p.suffix in ("", ".sh")])
+def test_no_script_throws_a_status_away(script):
+    text = (STEPS.parent / script).read_text()
+    assert not [line for line in text.splitlines() if LOST.search(line)]
+    assert "set -e" in text or script in ("checks.sh", "cuda-steps.sh")  # sourced after steps.sh or .ci/cuda
