@@ -12,10 +12,11 @@ import zlib
 from collections.abc import Iterable, Iterator
 from typing import BinaryIO
 
-from plmcore._core import FormatError
+from plmcore._core import ArgumentError, FormatError
 
 BOM = b"\xef\xbb\xbf"
 GZIP = b"\x1f\x8b"
+ADVICE = 'the option --errors replace, in Python errors="replace", reads it as U+FFFD'
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 Path = str | os.PathLike[str]
@@ -55,19 +56,19 @@ def bytes_read(f: BinaryIO) -> int:
     return getattr(f, "fileobj", f).tell()
 
 
-def decode(data: bytes, errors: str | None, path: Path, line: int, at: int) -> str:
-    """UTF-8 to text. `line` and `at` are the place of `data` in the file, for the message. errors=None: strict, and nothing else to choose."""
+def decode(data: bytes, errors: str, path: Path, line: int, at: int) -> str:
+    """UTF-8 to text. `line` and `at` are the place of `data` in the file, for the message."""
     if at == 0:
         data = data.removeprefix(BOM)
     try:
-        return data.decode("utf-8", errors or "strict")
+        return data.decode("utf-8", errors)
     except UnicodeDecodeError as e:
-        raise _not_text(e, errors, path, line, at) from None
+        raise _not_text(e, path, line, at) from None
 
 
-def decoded(f: BinaryIO, size: int, errors: str | None, path: Path) -> Iterator[str]:
+def decoded(f: BinaryIO, size: int, errors: str, path: Path) -> Iterator[str]:
     """The text of an opened file, of about `size` bytes at a time."""
-    decoder = codecs.getincrementaldecoder("utf-8")(errors or "strict")
+    decoder = codecs.getincrementaldecoder("utf-8")(errors)
     at, line = 0, 1  # of the bytes that the decoder has not given out yet
     while True:
         block = f.read(size)
@@ -75,7 +76,7 @@ def decoded(f: BinaryIO, size: int, errors: str | None, path: Path) -> Iterator[
         try:
             text = decoder.decode(block, final=not block)
         except UnicodeDecodeError as e:
-            raise _not_text(e, errors, path, line, at) from None
+            raise _not_text(e, path, line, at) from None
         if text:
             yield text.removeprefix("\ufeff") if at == 0 else text
         if not block:
@@ -84,15 +85,14 @@ def decoded(f: BinaryIO, size: int, errors: str | None, path: Path) -> Iterator[
         line += block.count(b"\n")
 
 
-def lines(path: Path, errors: str | None = "strict") -> Iterator[tuple[int, str]]:
+def lines(path: Path, errors: str = "strict") -> Iterator[tuple[int, str]]:
     """The lines of a file with their numbers, from 1, without their ends (\\n or \\r\\n)."""
-    if errors is not None:
-        check_errors(errors)
+    check_errors(errors)
     with opened(path) as f:
         yield from lines_of(f, errors, path)
 
 
-def lines_of(f: Iterable[bytes], errors: str | None, source: Path) -> Iterator[tuple[int, str]]:
+def lines_of(f: Iterable[bytes], errors: str, source: Path) -> Iterator[tuple[int, str]]:
     """The same of an opened file."""
     at = 0
     for number, raw in enumerate(f, 1):
@@ -108,8 +108,8 @@ def whole(text: str, errors: str, path: Path, where: str) -> str:
     if errors == "replace":
         return _SURROGATE.sub("\ufffd", text)
     raise FormatError(
-        f"'{os.fspath(path)}', {where}: half of a surrogate pair (U+{ord(half[0]):04X}) at character {half.start()}. "
-        'errors="replace" reads it as U+FFFD'
+        f"'{os.fspath(path)}', {where}: half of a surrogate pair (U+{ord(half[0]):04X}) at character {half.start()}; "
+        f"{ADVICE}"
     )
 
 
@@ -119,14 +119,13 @@ def is_blank(line: str) -> bool:
 
 def check_errors(errors: str) -> None:
     if errors not in ("strict", "replace"):
-        raise ValueError(f"errors must be 'strict' or 'replace', got {errors!r}")
+        raise ArgumentError(f"errors must be 'strict' or 'replace', got {errors!r}")
 
 
-def _not_text(e: UnicodeDecodeError, errors: str | None, path: Path, line: int, at: int) -> FormatError:
+def _not_text(e: UnicodeDecodeError, path: Path, line: int, at: int) -> FormatError:
     data = e.object
     hint = "; it looks like UTF-16" if at == 0 and data[:2] in (b"\xff\xfe", b"\xfe\xff") else ""
-    advice = "" if errors is None else '. errors="replace" reads it as U+FFFD'
     line += data.count(b"\n", 0, e.start)
     return FormatError(
-        f"'{os.fspath(path)}', line {line}, byte {at + e.start}: 0x{data[e.start]:02x} is not UTF-8 ({e.reason}){hint}{advice}"
+        f"'{os.fspath(path)}', line {line}, byte {at + e.start}: 0x{data[e.start]:02x} is not UTF-8 ({e.reason}){hint}; {ADVICE}"
     )

@@ -56,7 +56,7 @@ def test_errors(folder, capsys):
     assert "no file or folder" in fails(*[a.replace("in.txt", "absent") for a in arguments(folder)])
     (folder / "in.txt").write_bytes(b"the\n\xff\n")
     assert "in.txt', line 2, byte 4: 0xff is not UTF-8" in fails(*arguments(folder))
-    assert cli.main(arguments(folder, "--replace-invalid")) == 0
+    assert cli.main(arguments(folder, "--errors", "replace")) == 0
     assert "is a corpus already" in fails(*arguments(folder))
     np.zeros(1, np.uint8).tofile(folder / "out" / "ids.bin")
     assert "ids.bin' has 1 bytes" in fails("corpus", "--check", str(folder / "out"))

@@ -54,7 +54,7 @@ def test_choices_and_last_words(folder, tmp_path):
     ("content", "message"),
     [
         ('{"text": "a b"}\n{"text": \n', "line 2: not valid JSON"),
-        ("[1]\n", "line 1: must be an object, got a list"),
+        ("[1]\n", "line 1: one JSON object to a line, got a list"),
         ('\n{"words": 3}\n', "line 2: has no 'text', only words"),
         ("[" * 100_000, "line 1: not valid JSON"),
     ],

@@ -39,9 +39,11 @@ def test_bad_utf8_says_where(tmp_path, at):
     file.write_bytes(b"ab c" * (at // 4) + b"ab c"[: at % 4] + b"\xff" + b" de")
     for size in (1, 4, 100_000):
         with pytest.raises(
-            plm.FormatError, match=rf"bad.txt', line 1, byte {at}: 0xff is not UTF-8 \(invalid start byte\)$"
+            plm.FormatError,
+            match=rf"bad.txt', line 1, byte {at}: 0xff is not UTF-8 \(invalid start byte\); the option --errors replace",
         ):
             list(texts.pieces(file, size))
+        assert "".join(texts.pieces(file, size, "replace")).count("\ufffd") == 1
     file.write_bytes("ab 猫".encode()[:-1])
     with pytest.raises(plm.FormatError, match="line 1, byte 3: 0xe7 is not UTF-8 .unexpected end of data"):
         list(texts.pieces(file, 4))

@@ -26,13 +26,18 @@ def test_guide(directory, table, tmp_path, monkeypatch):
 
 
 @pytest.mark.skipif(not GUIDE.exists(), reason="an installed copy has no docs")
-def test_command(directory, table, tmp_path, monkeypatch):
+def test_commands(directory, table, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     shutil.copytree(directory("bert"), "bert-dir")
     for i, name in enumerate(("train", "dev", "test")):
         table(f"{name}.tsv", samples.reviews(16, 16 * i))
-    [command] = re.findall(r"```sh\nplmcore (.*?)\n```", GUIDE.read_text(encoding="utf-8"), re.DOTALL)
-    assert cli.main(shlex.split(command)) == 0
+    pathlib.Path("lines.txt").write_text("a lovely film\n\na waste of time\n")
+    blocks = re.findall(r"```sh\n(.*?)\n```", GUIDE.read_text(encoding="utf-8"), re.DOTALL)
+    commands = [line.partition(" > ")[0] for block in blocks for line in block.split("\n")]
+    assert len(commands) == 5
+    for command in commands:
+        program, *arguments = shlex.split(command)
+        assert program == "plmcore" and cli.main(arguments) == 0
     assert {p.name for p in pathlib.Path("run").iterdir()} >= {
         "final",
         "scores.json",

@@ -28,9 +28,11 @@ def test_set(text, value):
 
 @pytest.mark.parametrize("text, message", [
     ("optim.lrr=1", r"no setting optim\.lrr; did you mean optim\.lr\?"),
-    ("optm.lr=1", r"no table \[optm\]; did you mean optim\?"),
+    ("optm.lr=1", r"no setting optm\.lr; did you mean optim\.lr\?"),
     ("run.sed=1", r"did you mean run\.seed\?"),
-    ("lr=1", r"reads section\.key=value"),
+    ("lr=1", r"no setting lr; did you mean optim\.lr\?"),
+    ("learning_rate=1", r"no setting learning_rate; did you mean optim\.lr\?"),
+    (".lr=1", r"reads section\.key=value"),
     ("optim.lr", r"reads section\.key=value"),
     ("run.seed=1.5", r"run\.seed must be a whole number, got 1\.5"),
     ("run.fast=1", r"run\.fast must be true or false, got 1"),
@@ -107,7 +109,11 @@ def test_read(tmp_path):
     path = tmp_path / "config.toml"
     path.write_text("[a]\nx = 1\n")
     assert settings.read(path) == {"a": {"x": 1}}
-    for text, message in (("x = ", "Invalid"), ("x = 1", "x must be a table")):
+    for text, message in (
+        ("x = ", "Invalid"),
+        ("x = 1", "x must be a table$"),
+        ("learning_rate = 1", r"learning_rate must be a table; did you mean \[optim\] lr\?"),
+    ):
         path.write_text(text)
         with pytest.raises(plm.FormatError, match=message):
             settings.read(path)
@@ -117,3 +123,10 @@ def test_differences():
     other = settings.merged(DEFAULTS, {"run": {"seed": 3}, "optim": {"clip_norm": 1.0}})
     assert settings.differences(DEFAULTS, DEFAULTS) == []
     assert settings.differences(DEFAULTS, other) == ["optim.clip_norm", "run.seed"]
+
+
+def test_an_option_and_a_setting_that_disagree():
+    given = {"optim": {"lr": 1e-4}, "data": {"batch": None}}
+    with pytest.raises(settings.SettingError, match=r"optim\.lr is given twice: 0\.0001 by itself, and 0\.0003 among"):
+        settings.layers(given, None, ["optim.lr=3e-4"])
+    assert settings.layers(given, None, ["optim.lr=1e-4", "data.batch=3"])[1] == {"optim": {"lr": 1e-4}}

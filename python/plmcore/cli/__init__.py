@@ -9,12 +9,14 @@ from collections.abc import Sequence
 
 import plmcore
 from plmcore.cli import (
+    classify,
     convert,
     corpus,
     demo,
     embed,
     evaluate,
     export,
+    fill_mask,
     finetune,
     generate,
     info,
@@ -28,6 +30,8 @@ COMMANDS = {
     "demo": demo,
     "pretrain": pretrain,
     "finetune": finetune,
+    "classify": classify,
+    "fill-mask": fill_mask,
     "generate": generate,
     "evaluate": evaluate,
     "embed": embed,
@@ -46,6 +50,10 @@ examples:
                                                   train a tokenizer and a small GPT-2 on a text
   python -m plmcore finetune model-dir --task classification --train train.tsv --dev dev.tsv --out run
                                                   train a classifier on a table of texts and labels
+  python -m plmcore classify run/final "a lovely film"
+                                                  the class of a text, by a fine-tuned model
+  python -m plmcore fill-mask bert-dir "Paris is the [MASK] of France."
+                                                  the likeliest tokens for a mask
   python -m plmcore convert model-dir new-dir     pytorch_model.bin to model.safetensors, without PyTorch and without running pickled code
   python -m plmcore generate model-dir --prompt "Once upon" --beams 4
                                                   write the text that follows a prompt

@@ -9,6 +9,7 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
+from plmcore.cli.arguments import add_errors
 from plmcore.cli.show import setting
 from plmcore.objectives import NAMES, make
 
@@ -61,7 +62,7 @@ def add_parser(commands) -> None:
     parser.add_argument(
         "--field", default="text", metavar="NAME", help="of records: which is the text (default: %(default)s)"
     )
-    parser.add_argument("--replace-invalid", action="store_true", help="read bytes that are not UTF-8 as U+FFFD")
+    add_errors(parser)
     parser.add_argument(
         "--objective",
         choices=[name for name in NAMES if name not in OTHER_DATA],
@@ -124,7 +125,7 @@ def write(args: argparse.Namespace) -> int:
         sentences=args.sentences,
         unwrap=args.unwrap,
         field=args.field,
-        errors="replace" if args.replace_invalid else "strict",
+        errors=args.errors,
         workers=args.workers,
         overwrite=args.overwrite,
         progress=show,

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 import plmcore
-from plmcore.cli.arguments import positive
-from plmcore.cli.progress import Progress
+from plmcore.cli import texts
+from plmcore.cli.arguments import add_errors, positive
 from plmcore.files import atomic_write
 
 BATCHES = 32  # that are read, and sorted by length, together
@@ -44,6 +44,7 @@ def add_parser(commands: Any) -> None:
         "--out", type=pathlib.Path, metavar="FILE", help=".npy or .jsonl (default: JSON lines to standard output)"
     )
     parser.add_argument("--field", metavar="NAME", help="the lines are JSON objects, and this is their text")
+    add_errors(parser)
     parser.add_argument(
         "--batch", type=positive, default=32, metavar="B", help="texts that run together (default: %(default)s)"
     )
@@ -56,7 +57,7 @@ def run(args: argparse.Namespace) -> int:
         lm = plmcore.load(args.folder)
         if lm.tokenizer is None:
             raise plmcore.ArgumentError(f"'{args.folder}' has no tokenizer files")
-        with contextlib.closing(texts(args.file, args.field)) as lines:
+        with contextlib.closing(read(args)) as lines:
             write = WRITERS[".jsonl" if args.out is None else args.out.suffix]
             with atomic_write(args.out) if args.out else contextlib.nullcontext(sys.stdout.buffer) as out:
                 write(out, vectors(lm, lines, args.batch))
@@ -69,21 +70,11 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def texts(file: str, field: str | None) -> Iterator[str]:
-    from plmcore.data import readers
-    from plmcore.text_files import bytes_read, lines_of, opened
-
-    name = "standard input" if file == "-" else file
-    bar = None if file == "-" else Progress(pathlib.Path(file).stat().st_size, "byte")
-    with contextlib.nullcontext(sys.stdin.buffer) if file == "-" else opened(file) as f:
-        for number, line in lines_of(f, None, name):
-            if field is not None:
-                line = readers.text_field(readers.json_object(line, name, number), field, name, f"line {number}")
-            yield line
-            if bar is not None and number % 64 == 0:
-                bar.update(bytes_read(f))
-    if bar is not None:
-        bar.clear()
+def read(args: argparse.Namespace) -> Iterator[str]:
+    if args.field is None:
+        yield from texts.lines(args.file, args.errors)
+    else:
+        yield from (found for (found,) in texts.lines(args.file, args.errors, [args.field]))
 
 
 Found = Iterator[tuple[list[str], np.ndarray]]

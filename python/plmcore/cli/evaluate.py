@@ -8,17 +8,18 @@ import pathlib
 import sys
 from typing import Any
 
+from plmcore.cli.arguments import add_errors
 from plmcore.cli.progress import Progress
 
 # What each task of plmcore.evaluate.running takes from the command line.
 OPTIONS = {
-    "perplexity": ("window", "stride", "start", "source", "batch_tokens"),
-    "last-word": ("start", "batch_tokens"),
-    "lambada": ("start", "batch_tokens"),
-    "choices": ("start", "batch_tokens", "normalise"),
-    "few-shot": ("shots", "k", "template", "instruction", "normalise", "max_new_tokens", "num_beams", "seed"),
+    "perplexity": ("window", "stride", "start", "source", "batch_tokens", "errors"),
+    "last-word": ("start", "batch_tokens", "errors"),
+    "lambada": ("start", "batch_tokens", "errors"),
+    "choices": ("start", "batch_tokens", "normalise", "errors"),
+    "few-shot": ("errors", "shots", "k", "template", "instruction", "normalise", "max_new_tokens", "num_beams", "seed"),
 }
-TUNED = ("columns", "changes", "predictions")  # what those take that models are fine-tuned for
+TUNED = ("columns", "changes", "predictions", "errors")  # what those take that models are fine-tuned for
 EXAMPLES = """\
 examples:
   python -m plmcore evaluate gpt2-dir wiki.test.raw --stride 512       perplexity per token, word, byte and character
@@ -88,6 +89,7 @@ def add_parser(commands: Any) -> None:
         metavar="FILE",
         help="of fine-tuned models: where predictions go, as JSON lines",
     )
+    add_errors(evaluate, default=None)
     add("--json", action="store_true", help="print one JSON object")
 
 

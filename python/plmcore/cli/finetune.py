@@ -8,7 +8,7 @@ from typing import Any
 
 import plmcore
 from plmcore.cli import endings
-from plmcore.cli.arguments import positive
+from plmcore.cli.arguments import add_errors, positive
 
 EXAMPLES = """\
 examples:
@@ -17,6 +17,7 @@ examples:
   plmcore finetune bert-dir --task sst2 --data glue/SST-2 --out run        a published task from its folder
   plmcore finetune bert-dir --task tagging --train eng.train --dev eng.testa --set task.metrics='["entities"]' --out run
   plmcore finetune bert-dir --task qa --train train-v1.1.json --dev dev-v1.1.json --out run
+  plmcore finetune bert-dir --task pair --train pairs.tsv --lr 5e-5 --batch 16 --epochs 4 --lora 8 --out run
   plmcore finetune --out run --resume                                      go on with a run that was stopped
 """
 
@@ -49,8 +50,17 @@ def add_parser(commands: Any) -> None:
     add("--labels", metavar="A,B,C", help="the classes, in the order of their numbers (default: those that occur)")
     add("--epochs", type=positive, metavar="N", help="times to go through the examples (default: 3)")
     add("--steps", type=positive, metavar="N", help="updates of the parameters, instead of epochs")
+    add("--lr", type=float, metavar="R", help="the highest learning rate: the setting optim.lr")
+    add("--batch", type=positive, metavar="N", help="examples that run together: the setting data.batch")
+    add(
+        "--lora",
+        type=positive,
+        metavar="RANK",
+        help="train LoRA matrices of this rank instead: the setting adapt.lora_rank",
+    )
     add("--save-every", type=positive, metavar="K", help="a checkpoint every K steps (default: each epoch)")
     add("--seed", type=int, metavar="S", help="of the new head, order and dropout (default: 0)")
+    add_errors(command, default=None)
     add("--config", type=pathlib.Path, metavar="FILE", help="the config.toml of another run")
     add("--set", action="append", default=[], metavar="A.B=C", help="one setting of config.toml; may be repeated")
     add("--out", type=pathlib.Path, required=True, metavar="OUT", help="the run's directory")
@@ -64,6 +74,6 @@ def run(args: argparse.Namespace) -> int:
         lambda: plmcore.finetune(
             args.model, args.task, out=args.out, train=args.train, dev=args.dev, test=args.test, folder=args.data,
             columns=args.columns and args.columns.split(","), labels=args.labels and args.labels.split(","), epochs=args.epochs,
-            steps=args.steps, save_every=args.save_every, seed=args.seed, config=args.config, changes=args.set, resume=args.resume,
+            steps=args.steps, lr=args.lr, batch=args.batch, lora=args.lora, save_every=args.save_every, seed=args.seed, errors=args.errors, config=args.config, changes=args.set, resume=args.resume,
         ),
     )  # fmt: skip

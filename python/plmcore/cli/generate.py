@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import itertools
 import json
 import os
 import pathlib
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any, TextIO
 
 import plmcore
 from plmcore import generate
+from plmcore.cli import texts
+from plmcore.cli.arguments import add_errors
 from plmcore.cli.progress import Progress
 from plmcore.files import sync_folder
+from plmcore.text_files import lines_of
 
 
 def add_parser(commands) -> None:
@@ -23,7 +25,7 @@ def add_parser(commands) -> None:
         "generate",
         help="write the text that follows a prompt",
         description="One --prompt: the text appears as it is made. --prompts: one prompt per line of a file, or - for standard input; each becomes one line of JSON "
-        "with its text, score and number of tokens, in the same order. Memory does not grow with the number of prompts. --out takes its name when it is "
+        "with its text, score and number of tokens, in the same order; the text for a blank line is empty. Memory does not grow with the number of prompts. --out takes its name when it is "
         "complete; until then, and after an error, it is FILE.partial.",
         epilog="examples:\n  python -m plmcore generate gpt2-dir --prompt 'Once upon' --max-new-tokens 40\n"
         "  python -m plmcore generate bart-dir --prompts articles.txt --beams 4 --out summaries.jsonl\n"
@@ -63,6 +65,7 @@ def add_parser(commands) -> None:
         "--seed", type=int, default=0, metavar="S", help="line i draws from the stream S + i (default: %(default)s)"
     )
     parser.add_argument("--stop", action="append", metavar="TEXT", help="ends a text that contains it; may be repeated")
+    add_errors(parser)
     parser.add_argument(
         "--batch", type=int, default=8, metavar="B", help="prompts that run together (default: %(default)s)"
     )
@@ -75,6 +78,7 @@ def run(args: argparse.Namespace) -> int:
             raise plmcore.ArgumentError(f"'{args.folder}' has no tokenizer files")
         options = options_of(args)
         if args.prompt is not None:
+            args.prompt = texts.argument(args.prompt, args.errors)
             one(lm, args, options, sys.stdout)
         elif args.trace is not None:
             raise plmcore.ArgumentError("--trace is for one --prompt")
@@ -116,17 +120,16 @@ def one(lm, args: argparse.Namespace, options: dict[str, Any], out: TextIO) -> N
 
 def many(lm, args: argparse.Namespace, options: dict[str, Any]) -> None:
     with contextlib.ExitStack() as stack:
-        lines: TextIO = sys.stdin
+        f = stack.enter_context(texts.source(args.prompts))
         total = None
-        if args.prompts != "-":
-            lines = stack.enter_context(open(args.prompts, encoding="utf-8"))
-            if lines.seekable():
-                total = sum(1 for _ in lines)
-                lines.seek(0)
+        if args.prompts != texts.STANDARD_INPUT and f.seekable():
+            total = sum(1 for _ in f)
+            f.seek(0)
         progress = Progress(total, "prompt")
         out = stack.enter_context(growing(args.out)) if args.out else sys.stdout
         done = 0
-        for batch in batches(lines, args.batch):
+        prompts = (line for _, line in lines_of(f, args.errors, texts.name_of(args.prompts)))
+        for batch in texts.grouped(prompts, args.batch):
             out.writelines(
                 json.dumps(record, ensure_ascii=False) + "\n" for record in records(lm, batch, done, options)
             )
@@ -148,28 +151,19 @@ def growing(path: pathlib.Path) -> Iterator[TextIO]:
     sync_folder(path.parent)
 
 
-def batches(lines: Iterable[str], size: int) -> Iterator[list[str]]:
-    if size < 1:
-        raise plmcore.ArgumentError(f"--batch must be at least 1, got {size}")
-    prompts = prompts_of(lines)
-    while batch := list(itertools.islice(prompts, size)):
-        yield batch
-
-
-def prompts_of(lines: Iterable[str]) -> Iterator[str]:
-    for number, line in enumerate(lines, 1):
-        prompt = line.rstrip("\r\n")
-        if not prompt.strip():
-            raise plmcore.ArgumentError(f"line {number} is empty: there must be a prompt in each line")
-        yield prompt
-
-
 def records(lm, prompts: list[str], first: int, options: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    seeds = [options["seed"] + first + i for i in range(len(prompts))]
-    try:
-        found = lm.generate(prompts, **options | {"seed": seeds, "output_scores": True})
-    except plmcore.ArgumentError as e:
-        raise plmcore.ArgumentError(f"lines {first + 1} to {first + len(prompts)}: {e}") from None
+    """One for each text of each prompt; the answer to a blank line is empty."""
+    asked = [i for i, prompt in enumerate(prompts) if prompt.strip()]
+    seeds = [options["seed"] + first + i for i in asked]
     R = options["num_return_sequences"]
-    for i, (text, score, tokens) in enumerate(zip(found.texts, found.scores, found.token_scores)):
-        yield {"prompt": prompts[i // R], "text": text, "score": float(score), "tokens": len(tokens)}
+    answers: dict[int, list[dict[str, Any]]] = {}
+    if asked:
+        try:
+            found = lm.generate([prompts[i] for i in asked], **options | {"seed": seeds, "output_scores": True})
+        except plmcore.ArgumentError as e:
+            raise plmcore.ArgumentError(f"lines {first + 1} to {first + len(prompts)}: {e}") from None
+        for k, (text, score, tokens) in enumerate(zip(found.texts, found.scores, found.token_scores)):
+            answers.setdefault(asked[k // R], []).append({"text": text, "score": float(score), "tokens": len(tokens)})
+    for i, prompt in enumerate(prompts):
+        for answer in answers.get(i, [{"text": "", "score": 0.0, "tokens": 0}] * R):
+            yield {"prompt": prompt, **answer}

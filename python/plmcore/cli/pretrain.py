@@ -7,7 +7,7 @@ import pathlib
 
 import plmcore
 from plmcore.cli import endings
-from plmcore.cli.arguments import positive
+from plmcore.cli.arguments import add_errors, positive
 
 EPILOG = """\
 examples:
@@ -15,6 +15,7 @@ examples:
   plmcore pretrain bert --size mini --text wiki/ --steps 20000 --save-every 1000 --out run
   plmcore pretrain transformer --size mini --text news.en --target news.de --out run
   plmcore pretrain t5 --size mini --text wiki/ --supervised sst2=train.tsv --set mixture.text_rate=0.7 --out run
+  plmcore pretrain gpt2 --text book.txt --lr 5e-4 --batch 24 --out run
   plmcore pretrain --out run --resume                                         go on with a run that was stopped
   plmcore pretrain --config run/config.toml --set optim.lr=3e-4 --out other   the same again, with one change
 """
@@ -57,6 +58,10 @@ def add_parser(commands) -> None:
     command.add_argument(
         "--steps", type=positive, metavar="N", help="updates of the parameters (default: the recipe's)"
     )
+    command.add_argument("--lr", type=float, metavar="R", help="the highest learning rate: the setting optim.lr")
+    command.add_argument(
+        "--batch", type=positive, metavar="N", help="examples that run together: the setting data.batch"
+    )
     command.add_argument(
         "--save-every", type=positive, metavar="K", help="a checkpoint every K steps (default: ten in all)"
     )
@@ -66,6 +71,7 @@ def add_parser(commands) -> None:
         metavar="DIR|KIND",
         help="a directory with tokenizer files, or the kind to train: byte-bpe, wordpiece, unigram, bpe, words, characters",
     )
+    add_errors(command, default=None)
     command.add_argument("--config", type=pathlib.Path, metavar="FILE", help="the config.toml of another run")
     command.add_argument(
         "--set", action="append", default=[], metavar="A.B=C", help="one setting of config.toml; may be repeated"
@@ -79,7 +85,7 @@ def run(args: argparse.Namespace) -> int:
         "pretrain",
         args.out,
         lambda: plmcore.pretrain(
-            args.family, out=args.out, text=args.text, target=args.target, supervised=args.supervised, size=args.size, steps=args.steps, save_every=args.save_every, seed=args.seed,
-            tokenizer=args.tokenizer, config=args.config, changes=args.set, resume=args.resume,
+            args.family, out=args.out, text=args.text, target=args.target, supervised=args.supervised, size=args.size, steps=args.steps, lr=args.lr, batch=args.batch, save_every=args.save_every, seed=args.seed,
+            tokenizer=args.tokenizer, errors=args.errors, config=args.config, changes=args.set, resume=args.resume,
         ),
     )  # fmt: skip

@@ -7,6 +7,10 @@ import pathlib
 import sys
 from collections.abc import Iterator
 
+from plmcore.cli import texts
+from plmcore.cli.arguments import add_errors
+from plmcore.text_files import lines_of
+
 KINDS = ("wordpiece", "bpe", "byte-bpe", "unigram", "characters", "words")
 EXAMPLES = """\
 examples:
@@ -47,7 +51,7 @@ def add_parser(commands) -> None:
     train.add_argument(
         "--special", action="append", default=[], metavar="TOKEN", help="a further special token; may be repeated"
     )
-    train.add_argument("--replace-invalid", action="store_true", help="read past bytes that are not UTF-8")
+    add_errors(train)
     train.add_argument(
         "--sample-mb",
         type=int,
@@ -71,6 +75,7 @@ def add_parser(commands) -> None:
     )
     encode.add_argument("--text", action="append", metavar="TEXT", help="this instead of files; may be repeated")
     encode.add_argument("--tokens", action="store_true", help="print tokens instead of ids")
+    add_errors(encode)
     encode.add_argument("--bare", action="store_true", help="without special tokens")
 
 
@@ -102,7 +107,7 @@ def train(args: argparse.Namespace) -> int:
         lower=args.lower,
         min_count=args.min_count,
         special_tokens=args.special,
-        errors="replace" if args.replace_invalid else "strict",
+        errors=args.errors,
         sample_bytes=args.sample_mb * 10**6,
         seed=args.seed,
         out=args.out,
@@ -127,7 +132,7 @@ def encode(args: argparse.Namespace) -> int:
 def _batches(args: argparse.Namespace, size: int = 1000) -> Iterator[list[str]]:
     """Lines without their ends, some at a time."""
     batch: list[str] = []
-    for line in args.text if args.text is not None else _lines(args.files):
+    for line in _lines(args):
         batch.append(line)
         if len(batch) == size:
             yield batch
@@ -136,11 +141,10 @@ def _batches(args: argparse.Namespace, size: int = 1000) -> Iterator[list[str]]:
         yield batch
 
 
-def _lines(files: list[pathlib.Path]) -> Iterator[str]:
-    from plmcore.text_files import lines, lines_of
-
-    sources = (
-        map(lambda file: lines(file, None), files) if files else [lines_of(sys.stdin.buffer, None, "standard input")]
-    )
-    for source in sources:
-        yield from (line for _, line in source)
+def _lines(args: argparse.Namespace) -> Iterator[str]:
+    if args.text is not None:
+        yield from (texts.argument(text, args.errors) for text in args.text)
+        return
+    for file in args.files or ["-"]:
+        with texts.source(file) as f:
+            yield from (line for _, line in lines_of(f, args.errors, texts.name_of(file)))

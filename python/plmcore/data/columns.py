@@ -36,7 +36,7 @@ def column(names: Sequence[str] | Mapping[str, Any], field: str) -> str | None:
 
 
 def rows(
-    path: pathlib.Path, columns: Sequence[str] | None = None, usual: Sequence[str] = ()
+    path: pathlib.Path, columns: Sequence[str] | None = None, usual: Sequence[str] = (), errors: str = "strict"
 ) -> Iterator[tuple[int, Record]]:
     """Line and fields of each row of a TSV or CSV table or of JSON lines: its columns by their names, and the fields that they are known as.
 
@@ -45,14 +45,14 @@ def rows(
     """
     renamed = renaming(columns)
     if ".jsonl" in path.suffixes or ".json" in path.suffixes:
-        found: Iterator[tuple[int, Record]] = readers.numbered_jsonl(path)
+        found: Iterator[tuple[int, Record]] = readers.numbered_jsonl(path, errors=errors)
     else:
         names: bool | Sequence[str] = header(columns) if columns and not renamed else True
         if not columns and usual:
-            _, first = next(readers.numbered_table(path, header=False), (0, {}))
+            _, first = next(readers.numbered_table(path, header=False, errors=errors), (0, {}))
             named = any(column(list(first.values()), field) for field in usual)
             names = named or len(first) != len(usual) or usual
-        found = readers.numbered_table(path, header=names)
+        found = readers.numbered_table(path, header=names, errors=errors)
     for number, row in found:
         for field, name in renamed.items():
             if name not in row:

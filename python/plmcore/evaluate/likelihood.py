@@ -100,6 +100,7 @@ def perplexity(
     start: int | None = None,
     target_tokenizer: Tokenizer | None = None,
     batch_tokens: int = scoring.BATCH_TOKENS,
+    errors: str = "strict",
     progress: Callable[[int], None] | None = None,
 ) -> Perplexity:
     """Of a text, a file (a pathlib.Path) or an array of ids, of several, or of a Corpus, whose documents are texts of their own.
@@ -108,10 +109,10 @@ def perplexity(
     half a window unless given; smaller gives more context and takes longer. start: the id that stands before a text; without
     one, and where the tokenizer puts none there, a text's first token is predicted from nothing and not scored.
     sources: what the targets `texts` of a sequence-to-sequence model were made of; target_tokenizer: that of the targets, where it is
-    another (Marian, mBART). progress: called with the bytes read so far.
+    another (Marian, mBART). errors="replace": bytes of files that are not UTF-8 are read as U+FFFD. progress: called with the bytes read so far.
     """
     kind = scoring.kind_of(lm)
-    count = _Count(lm, progress)
+    count = _Count(lm, progress, errors)
     if kind == "seq2seq":
         rows = _seq2seq_rows(count, texts, sources, target_tokenizer)
     elif sources is not None:
@@ -228,8 +229,8 @@ def items(texts: Any) -> Iterable[str | os.PathLike[str] | np.ndarray]:
 class _Count:
     """Texts to ids, counting what passes."""
 
-    def __init__(self, lm: LanguageModel, progress: Callable[[int], None] | None):
-        self.lm, self.progress = lm, progress
+    def __init__(self, lm: LanguageModel, progress: Callable[[int], None] | None, errors: str):
+        self.lm, self.progress, self.errors = lm, progress, errors
         self.words = self.bytes = self.characters = 0
 
     def tokenizer(self, caller: str):
@@ -247,7 +248,7 @@ class _Count:
     def ids(self, text: str | os.PathLike[str] | np.ndarray) -> Iterator[np.ndarray]:
         if isinstance(text, (str, os.PathLike)):
             tokenizer = self.tokenizer("perplexity")
-            for piece in pieces(text):
+            for piece in pieces(text, errors=self.errors):
                 self.add(piece)
                 yield tokenizer.encode_ids([piece])[0]
             return

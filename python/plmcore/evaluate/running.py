@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import pathlib
 from collections.abc import Callable, Iterator, Sequence
@@ -52,16 +51,17 @@ def perplexity(
     paths: Sequence[pathlib.Path],
     *,
     source: str | os.PathLike[str] | None = None,
+    errors: str = "strict",
     **options: Any,
 ) -> dict[str, Any]:
     """Text files, each a text of its own; for a model with an encoder one file of targets and one of sources, line by line."""
     from plmcore.evaluate.likelihood import perplexity
 
     if source is None:
-        return perplexity(lm, paths, **options).to_dict()
+        return perplexity(lm, paths, errors=errors, **options).to_dict()
     if len(paths) != 1:
         raise ArgumentError(f"evaluate: a file of sources goes with one file of targets, got {len(paths)}")
-    targets, sources = text_lines(paths[0]), text_lines(pathlib.Path(source))
+    targets, sources = text_lines(paths[0], errors), text_lines(pathlib.Path(source), errors)
     if len(targets) != len(sources):
         raise FormatError(
             f"'{paths[0]}' has {len(targets)} lines and '{source}' {len(sources)}; they must be translations of each other"
@@ -69,26 +69,30 @@ def perplexity(
     return perplexity(lm, targets, sources, **options).to_dict()
 
 
-def last_word(lm: LanguageModel, paths: Sequence[pathlib.Path], **options: Any) -> dict[str, Any]:
+def last_word(
+    lm: LanguageModel, paths: Sequence[pathlib.Path], *, errors: str = "strict", **options: Any
+) -> dict[str, Any]:
     """LAMBADA's formats: JSON objects with `text`, one per line, or in a .txt file the texts themselves."""
     from plmcore.evaluate.choices import last_words
 
     texts: list[str] = []
     for path in paths:
         if ".txt" in path.suffixes:
-            texts += [line for line in text_lines(path) if line.strip()]
+            texts += [line for line in text_lines(path, errors) if line.strip()]
         else:
-            texts += [_field(record, "text", where) for record, where in json_lines([path])]
+            texts += [_field(record, "text", where) for record, where in json_lines([path], errors)]
     found = last_words(lm, texts, **options)
     return {"accuracy": found.accuracy, "perplexity": found.perplexity, "texts": len(found.right)}
 
 
-def choices(lm: LanguageModel, paths: Sequence[pathlib.Path], **options: Any) -> dict[str, Any]:
+def choices(
+    lm: LanguageModel, paths: Sequence[pathlib.Path], *, errors: str = "strict", **options: Any
+) -> dict[str, Any]:
     """JSON objects with `context`, `choices` and `label`, one per line."""
     from plmcore.evaluate.choices import choose
 
     records = []
-    for record, where in json_lines(paths):
+    for record, where in json_lines(paths, errors):
         _field(record, "label", where)
         records.append(record)
     found = choose(lm, records, **options)
@@ -100,13 +104,14 @@ def few_shot(
     paths: Sequence[pathlib.Path],
     *,
     shots: str | os.PathLike[str] | None = None,
+    errors: str = "strict",
     **options: Any,
 ) -> dict[str, Any]:
     """JSON objects with the fields of the template, and choices with label, or answer; `shots` is a file of solved ones."""
     from plmcore.evaluate.prompting import few_shot
 
-    solved = [] if shots is None else [record for record, _ in json_lines([pathlib.Path(shots)])]
-    records = [record for record, _ in json_lines(paths)]
+    solved = [] if shots is None else [record for record, _ in json_lines([pathlib.Path(shots)], errors)]
+    records = [record for record, _ in json_lines(paths, errors)]
     if solved and "k" not in options:
         raise ArgumentError("evaluate: k says how many of the shots stand before each record")
     found = few_shot(lm, records, solved, **options)
@@ -123,29 +128,21 @@ TASKS: dict[str, Callable[..., dict[str, Any]]] = {
 }
 
 
-def text_lines(path: pathlib.Path) -> list[str]:
+def text_lines(path: pathlib.Path, errors: str) -> list[str]:
     """The lines of a file, without an empty one at the end."""
     from plmcore.evaluate.texts import pieces
 
-    text = "".join(pieces(path))
+    text = "".join(pieces(path, errors=errors))
     return text.removesuffix("\n").split("\n") if text else []
 
 
-def json_lines(paths: Sequence[pathlib.Path]) -> Iterator[tuple[dict[str, Any], str]]:
+def json_lines(paths: Sequence[pathlib.Path], errors: str) -> Iterator[tuple[dict[str, Any], str]]:
     """The objects of files with one to a line, and where each stands."""
+    from plmcore.data import readers
+
     for path in paths:
-        with open(path, "rb") as f:
-            for number, line in enumerate(f, 1):
-                where = f"'{path}', line {number}"
-                if not line.strip():
-                    continue
-                try:
-                    record = json.loads(line)
-                except (ValueError, RecursionError) as e:
-                    raise FormatError(f"{where}: not valid JSON: {e}") from None
-                if not isinstance(record, dict):
-                    raise FormatError(f"{where}: must be an object, got a {type(record).__name__}")
-                yield record, where
+        for number, record in readers.numbered_jsonl(path, errors=errors):
+            yield record, f"'{path}', line {number}"
 
 
 def _field(record: dict[str, Any], name: str, where: str) -> Any:

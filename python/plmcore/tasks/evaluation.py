@@ -55,10 +55,14 @@ def score(
     columns: Sequence[str] | None = None,
     changes: Sequence[str] = (),
     predictions: str | os.PathLike[str] | None = None,
+    errors: str = "strict",
 ) -> dict[str, Any]:
     """Loss and metrics on a file as finetune's `test`. `changes` are settings of a fine-tuning run as "task.prefix=translate: "; `predictions` is a
     file to write, one object for each record."""
-    given = {"data": {"test": os.fspath(path), "columns": list(columns or [])}, "task": {"lm_weight": 0.0}}
+    given = {
+        "data": {"test": os.fspath(path), "columns": list(columns or []), "errors": errors},
+        "task": {"lm_weight": 0.0},
+    }
     chosen = task_settings.of_use(task, lm.config, given, changes)
     data = FileData(chosen, lm)
     if data.kind == "lm":

@@ -16,7 +16,7 @@ from plmcore.tasks import adapting, language_modelling, task_model, task_setting
 from plmcore.tasks.language_modelling import TextExamples
 from plmcore.tasks.scoring import Scoring
 from plmcore.tasks.task_data import SPLITS, TaskData
-from plmcore.train import batching, making, run_directory, settings
+from plmcore.train import batching, hints, making, run_directory, settings
 from plmcore.train.loop import Trainer
 from plmcore.train.run_directory import RunDirectory
 from plmcore.train.settings import Settings
@@ -25,6 +25,7 @@ SCORES = "scores.json"
 SHOWN = 4  # predictions in the report
 
 
+@hints.hinted
 def finetune(
     model: str | os.PathLike[str] | None = None,
     task: str | None = None,
@@ -38,8 +39,12 @@ def finetune(
     labels: Sequence[str] | None = None,
     epochs: int | None = None,
     steps: int | None = None,
+    lr: float | None = None,
+    batch: int | None = None,
+    lora: int | None = None,
     save_every: int | None = None,
     seed: int | None = None,
+    errors: str | None = None,
     config: str | os.PathLike[str] | None = None,
     changes: Sequence[str] = (),
     resume: bool = False,
@@ -50,14 +55,16 @@ def finetune(
 
     `task` is a kind (classification, pair, regression, multiple-choice, tagging, qa, seq2seq, lm) with files, or a published task (sst2,
     snli, ...) with files or with the `folder` it came in. `columns` as in tasks.records.read. `config` is the config.toml of
-    another run, `changes` are settings as "optim.lr=3e-4". With resume=True a run that was stopped goes on, bit for bit.
+    another run, `changes` are settings as "optim.lr=3e-4"; `lr`, `batch` and `lora` are optim.lr, data.batch and adapt.lora_rank. errors="replace" reads bytes that are not UTF-8 as U+FFFD. With resume=True a run that was stopped goes on, bit for bit.
     """
     out = pathlib.Path(out)
     paths = {"train": train, "dev": dev, "test": test, "folder": folder}
     given: Settings = {
         "run": {"task": task, "model": None if model is None else os.fspath(model), "seed": seed},
         "data": {k: None if v is None else os.fspath(v) for k, v in paths.items()}
-        | {"columns": columns and list(columns), "labels": labels and list(labels)},
+        | {"columns": columns and list(columns), "labels": labels and list(labels), "batch": batch, "errors": errors},
+        "optim": {"lr": lr},
+        "adapt": {"lora_rank": lora},
         "train": {"epochs": epochs, "steps": steps, "save_every": save_every},
     }
     begun = run_directory.begun(out, resume)
@@ -116,7 +123,7 @@ class _Finetuning:
             corpora = {s: self.run.path / f"corpus-{s}" for s in SPLITS if table[s]}
             for split, folder in corpora.items():
                 if not (begun and folder.exists()):
-                    language_modelling.write_corpus(folder, table[split], lm)
+                    language_modelling.write_corpus(folder, table[split], lm, table["errors"])
             return {s: TextExamples(folder, lm, table["length"]) for s, folder in corpora.items()}
         made = {split: self.data.examples(split, lm.tokenizer, lm.model) for split in self.data.records}
         for split, examples in made.items():

@@ -122,12 +122,15 @@ def fill_mask(lm: LanguageModel, text: str, k: int) -> list[Found] | list[list[F
         out = lm.model(**{name: Tensor(a) for name, a in rows.batch([0]).items()})
         logits = (out.prediction_logits if lm.head == "pretraining" else out.logits).numpy()[0].astype(np.float64)
     lm.model.train(was_training)
-    found = [[filled(tokenizer, ids, at, i, p) for i, p in likeliest(logits[at], k)] for at in places]
+    found = [
+        [filled(tokenizer, ids, at, i, p) for i, p in likeliest(logits[at], k, tokenizer.vocab_size)] for at in places
+    ]
     return found[0] if len(found) == 1 else found
 
 
-def likeliest(logits: np.ndarray, k: int) -> list[tuple[int, float]]:
-    chances = softmax(logits)
+def likeliest(logits: np.ndarray, k: int, known: int) -> list[tuple[int, float]]:
+    """Of the ids that are tokens: a model may have more rows, to fill up its matrix."""
+    chances = softmax(logits)[:known]
     best = np.argsort(-chances, kind="stable")[:k]
     return [(int(i), float(chances[i])) for i in best]
 

@@ -36,11 +36,11 @@ def objective_of(config: Config, head: str) -> dict[str, Any]:
     return {k: v for k, v in recipe.objective.items() if k != "most"}
 
 
-def write_corpus(folder: pathlib.Path, source: str, lm: LanguageModel) -> None:
+def write_corpus(folder: pathlib.Path, source: str, lm: LanguageModel, errors: str = "strict") -> None:
     """The text of a file or folder, as the family has its documents."""
     recipe = recipes.RECIPES.get(lm.config.model_type)
     layout = recipes.TEXT if recipe is None else recipe.data
-    data.write_corpus(folder, [source], lm.tokenizer, **layout, overwrite=True)
+    data.write_corpus(folder, [source], lm.tokenizer, **layout, errors=errors, overwrite=True)
 
 
 class TextExamples:

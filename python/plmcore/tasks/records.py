@@ -31,7 +31,9 @@ NEEDED = {
 CHOICES = ("choice", "ending", "option")
 
 
-def read(path: str | pathlib.Path, kind: str, columns: Sequence[str] | None = None) -> list[Record]:
+def read(
+    path: str | pathlib.Path, kind: str, columns: Sequence[str] | None = None, errors: str = "strict"
+) -> list[Record]:
     """All records of a file: a TSV or CSV table, JSON lines, a column file of tags or a SQuAD file, by its name and the kind of task.
 
     columns ["label", "text", "pair"] names the columns of a table without a header ("-": not read); ["text=sentence", "label=gold"] says
@@ -40,28 +42,31 @@ def read(path: str | pathlib.Path, kind: str, columns: Sequence[str] | None = No
     """
     path = pathlib.Path(path)
     if kind == "tagging":
-        return list(_sentences(path, columns))
+        return list(_sentences(path, columns, errors))
     if kind == "qa":
-        return [{**record, "line": record["id"]} for record in readers.read_squad(path)]
+        return [{**record, "line": record["id"]} for record in readers.read_squad(path, errors=errors)]
     if ".jsonl" in path.suffixes or ".json" in path.suffixes:
         renamed = columns_of.renaming(columns)
-        return [_fields(record, kind, path, number, renamed) for number, record in readers.numbered_jsonl(path)]
-    return list(_table(path, kind, columns))
+        return [
+            _fields(record, kind, path, number, renamed)
+            for number, record in readers.numbered_jsonl(path, errors=errors)
+        ]
+    return list(_table(path, kind, columns, errors))
 
 
-def _table(path: pathlib.Path, kind: str, columns: Sequence[str] | None) -> Iterator[Record]:
+def _table(path: pathlib.Path, kind: str, columns: Sequence[str] | None, errors: str) -> Iterator[Record]:
     renamed = columns_of.renaming(columns)
     if columns and not renamed:
         header: bool | Sequence[str] = columns_of.header(columns)
     else:
-        header = renamed != {} or _header(path, kind)
-    for number, row in readers.numbered_table(path, header=header):
+        header = renamed != {} or _header(path, kind, errors)
+    for number, row in readers.numbered_table(path, header=header, errors=errors):
         yield _fields(row, kind, path, number, renamed)
 
 
-def _header(path: pathlib.Path, kind: str) -> bool | Sequence[str]:
+def _header(path: pathlib.Path, kind: str, errors: str) -> bool | Sequence[str]:
     """True where the first line names the fields; else the fields in their usual order."""
-    first = next(itertools.islice(readers.numbered_table(path, header=False), 1), None)
+    first = next(itertools.islice(readers.numbered_table(path, header=False, errors=errors), 1), None)
     if first is None:
         return True
     number, row = first
@@ -104,11 +109,11 @@ def _fields(row: Mapping[str, Any], kind: str, path: pathlib.Path, number: int, 
     return record
 
 
-def _sentences(path: pathlib.Path, columns: Sequence[str] | None) -> Iterator[Record]:
+def _sentences(path: pathlib.Path, columns: Sequence[str] | None, errors: str) -> Iterator[Record]:
     """Tokens and tags of a column file: the first and the last column, or those named; of a .conllu file words and their parts of speech."""
     if ".conllu" in path.suffixes:
         field = next((c.partition("=")[2] for c in columns or () if c.startswith("tags=")), "upos")
-        for number, sentence in enumerate(readers.read_conllu(path), 1):
+        for number, sentence in enumerate(readers.read_conllu(path, errors=errors), 1):
             if field not in sentence:
                 raise ArgumentError(
                     f"CoNLL-U has no column {field!r} for tags; one of {', '.join(readers.CONLLU[1:8])}"
@@ -120,7 +125,7 @@ def _sentences(path: pathlib.Path, columns: Sequence[str] | None) -> Iterator[Re
         if "tokens" not in names:
             raise ArgumentError(f"--columns must name the tokens, as in tokens,-,tags; got {','.join(columns)}")
     else:
-        width = next((len(line.split()) for _, line in lines(path, "strict") if line.strip()), 2)
+        width = next((len(line.split()) for _, line in lines(path, errors) if line.strip()), 2)
         names = ["tokens", *[None] * max(0, width - 2), *(["tags"] if width > 1 else [])]
-    for number, sentence in enumerate(readers.read_conll(path, names), 1):
+    for number, sentence in enumerate(readers.read_conll(path, names, errors=errors), 1):
         yield {"tags": None, **sentence, "line": f"sentence {number}"}

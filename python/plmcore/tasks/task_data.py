@@ -80,13 +80,15 @@ class TaskData:
 
     def _in_files(self, split: str) -> list[Record]:
         if self.table[split]:
-            read = records.read(self.table[split], self.kind_in_file, self.table["columns"] or None)
+            read = records.read(
+                self.table[split], self.kind_in_file, self.table["columns"] or None, self.table["errors"]
+            )
             if not read:
                 raise FormatError(f"'{self.table[split]}' has no records")
             return read
         if self.table["folder"] and split in self.declared.splits:
             try:
-                found = list(self.declared.read(self.table["folder"], split))
+                found = list(self.declared.read(self.table["folder"], split, errors=self.table["errors"]))
             except FileNotFoundError:
                 if split == "train":
                     raise

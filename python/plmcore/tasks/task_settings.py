@@ -12,7 +12,7 @@ from plmcore._core import ArgumentError
 from plmcore.evaluate import metrics
 from plmcore.models.config import Config
 from plmcore.tasks.records import KINDS
-from plmcore.train import making, settings
+from plmcore.train import hints, making, settings
 from plmcore.train.settings import SettingError, Settings
 
 EXAMPLE = "plmcore finetune DIR --task classification --train FILE --out RUN"
@@ -63,7 +63,7 @@ def kind_of(task: str) -> str:
     if task in KINDS:
         return task
     if task not in data.TASKS:
-        near = settings._nearest(task, [*KINDS, *data.TASKS])
+        near = hints.nearest(task, [*KINDS, *data.TASKS])
         raise ArgumentError(f"there is no task {task!r}{near}")
     declared = data.task(task)
     if declared.kind == "answer":
@@ -89,7 +89,7 @@ def usual(task: str, config: Config, model: str) -> Settings:
         "run": {"task": task, "model": model, "seed": 0},
         "data": {
             "train": None, "dev": None, "test": None, "folder": None, "columns": [], "labels": [], "held_out": 0.0, "length": length,
-            "overlong": "cut", "batch": 12 if kind == "qa" else 32, "accumulate": 1,
+            "overlong": "cut", "errors": "strict", "batch": 12 if kind == "qa" else 32, "accumulate": 1,
         },
         "task": {
             "metrics": list(metrics.TASKS.get(task.replace("-", "_"), METRICS[kind])), "label_smoothing": 0.1 if family == "bart" and kind == "seq2seq" else 0.0,
@@ -147,6 +147,7 @@ def new(given: Settings, config: str | os.PathLike[str] | None, changes: Sequenc
         raise ArgumentError(f"--data is the folder of a published task, and {run['task']!r} is none; give --train FILE")
     for section, key, known in (
         ("data", "overlong", ("cut", "error")),
+        ("data", "errors", ("strict", "replace")),
         ("task", "scheme", ("none", "bioes")),
         ("train", "result", making.RESULTS),
     ):

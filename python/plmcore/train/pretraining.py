@@ -14,6 +14,7 @@ from plmcore import language_model, models, tokenizers
 from plmcore.files import atomic_directory, atomic_write
 from plmcore.train import (
     batching,
+    hints,
     making,
     recipes,
     run_directory,
@@ -28,6 +29,7 @@ from plmcore.train.settings import Settings
 from plmcore.train.supervised import parse
 
 
+@hints.hinted
 def pretrain(
     family: str | None = None,
     *,
@@ -37,9 +39,12 @@ def pretrain(
     supervised: Iterable[str | Mapping[str, Any]] = (),
     size: str | None = None,
     steps: int | None = None,
+    lr: float | None = None,
+    batch: int | None = None,
     save_every: int | None = None,
     seed: int | None = None,
     tokenizer: str | None = None,
+    errors: str | None = None,
     config: str | os.PathLike[str] | None = None,
     changes: Sequence[str] = (),
     resume: bool = False,
@@ -49,8 +54,8 @@ def pretrain(
     """Trains a model of a family on text files from the beginning; the result is also the model directory `out`/final.
 
     `target` has the translations of `text`, line by line, for the Transformer. `supervised` tasks are mixed with the text of T5 and BART: "sst2=FILE", or
-    dict(task=, file=, columns=, source=, target=, rate=). `tokenizer` is a directory, or the kind to train on the text. `config` is the config.toml of another run, `changes` are settings as
-    "optim.lr=3e-4". With resume=True a run that was stopped goes on, bit for bit, from its last checkpoint.
+    dict(task=, file=, columns=, source=, target=, rate=). errors="replace" reads bytes that are not UTF-8 as U+FFFD. `tokenizer` is a directory, or the kind to train on the text. `config` is the config.toml of another run, `changes` are settings as
+    "optim.lr=3e-4"; `lr` and `batch` are optim.lr and data.batch. With resume=True a run that was stopped goes on, bit for bit, from its last checkpoint.
     """
     out = pathlib.Path(out)
     given: Settings = {
@@ -59,7 +64,10 @@ def pretrain(
             "text": [os.fspath(t) for t in text] or None,
             "target": [os.fspath(t) for t in target] or None,
             "tokenizer": tokenizer,
+            "batch": batch,
+            "errors": errors,
         },
+        "optim": {"lr": lr},
         "mixture": {"tables": [parse(t) if isinstance(t, str) else dict(t) for t in supervised] or None},
         "train": {"steps": steps, "save_every": save_every},
     }

@@ -189,7 +189,7 @@ def defaults(family: str, size: str = "tiny", steps: int | None = None) -> Setti
         "run": {"family": ALIASES.get(family, family), "size": size, "seed": 0},
         "model": {"head": known.head, **known.model(s)},
         "data": {
-            "text": [], "target": None, "held_out": 0.05, "tokenizer": known.tokenizer, "vocab": s.vocab or known.vocab, **known.data,
+            "text": [], "target": None, "held_out": 0.05, "tokenizer": known.tokenizer, "vocab": s.vocab or known.vocab, "errors": "strict", **known.data,
             "length": s.length, "batch": s.batch, "accumulate": s.accumulate, "ramp": None,
         },
         "objective": objective,

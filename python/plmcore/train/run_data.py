@@ -67,7 +67,9 @@ class RunData:
                 files = [*(t for texts in self.sources.values() for t in texts), *self.table_files]
                 family = format_of(kind, self.settings["run"]["family"])
                 try:
-                    made = plm.train_tokenizer(files, kind=kind, vocab_size=self.table["vocab"], family=family)
+                    made = plm.train_tokenizer(
+                        files, kind=kind, vocab_size=self.table["vocab"], family=family, errors=self.table["errors"]
+                    )
                 except ArgumentError as e:
                     raise ArgumentError(f"data.tokenizer and data.vocab: {e}") from None
             with atomic_directory(folder) as new:
@@ -77,7 +79,7 @@ class RunData:
     @functools.cached_property
     def corpora(self) -> Pieces:
         if len(self.sources) == 2 and not (self.run.path / "target").exists():
-            check_parallel(*self.sources.values())
+            check_parallel(*self.sources.values(), self.table["errors"])
         return tuple(self.corpus(name, texts) for name, texts in self.sources.items())
 
     def corpus(self, name: str, texts: Sequence[str]) -> data.Corpus:
@@ -90,7 +92,7 @@ class RunData:
                     progress.total = total
                     progress.update(done)
 
-            options = {key: self.table[key] for key in ("documents", "sentences", "unwrap")}
+            options = {key: self.table[key] for key in ("documents", "sentences", "unwrap", "errors")}
             size = sum(f.stat().st_size for f in all_files([pathlib.Path(t) for t in texts]))
             workers = 1 if size < SMALL else None  # starting processes takes longer than that
             data.write_corpus(folder, texts, self.tokenizer, progress=show, workers=workers, **options)
@@ -103,7 +105,7 @@ class RunData:
         """Inputs and targets by supervised task."""
         folder, tables = self.run.path / MIXTURE, self.mixture["tables"]
         if tables and not folder.exists():
-            supervised.write(folder, tables)
+            supervised.write(folder, tables, self.table["errors"])
         return {table["task"]: supervised.read(folder, table["task"]) for table in tables}
 
     @property
@@ -200,12 +202,12 @@ def format_of(kind: str, family: str) -> str | None:
     return "bart" if family == "transformer" else family
 
 
-def check_parallel(sources: Sequence[str], targets: Sequence[str]) -> None:
+def check_parallel(sources: Sequence[str], targets: Sequence[str], errors: str = "strict") -> None:
     """Each line needs a translation: corpora leave out empty lines, and what follows would no longer belong together."""
     if len(sources) != len(targets):
         raise ArgumentError(f"{len(sources)} files of text need as many of translations, got {len(targets)}")
     for source, target in zip(sources, targets, strict=True):
-        for number, pair in enumerate(data.read_parallel(source, target), 1):
+        for number, pair in enumerate(data.read_parallel(source, target, errors=errors), 1):
             for file, text in zip((source, target), pair.values(), strict=True):
                 if not text.strip():
                     raise FormatError(f"'{file}', line {number}: it is empty, and each line is to be translated")

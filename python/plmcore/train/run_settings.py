@@ -11,6 +11,7 @@ from typing import Any
 
 from plmcore import models, objectives
 from plmcore._core import ArgumentError
+from plmcore.text_files import check_errors
 from plmcore.train import making, recipes, settings, supervised
 from plmcore.train.settings import SettingError, Settings
 
@@ -109,6 +110,7 @@ def new(given: Settings, config: str | os.PathLike[str] | None, changes: Sequenc
         raise SettingError(f"train.result must be {' or '.join(making.RESULTS)}, got {table['result']!r}")
     if table["result"] != "last" and table["save_every"] is None:
         raise SettingError(f"train.result={table['result']} is made of checkpoints, and train.save_every is none")
+    check_errors(result["data"]["errors"])
     if "mixture" in result:
         supervised.check(result["mixture"])
     if not result["data"]["text"]:

@@ -8,7 +8,6 @@ text = dumps(settings)
 from __future__ import annotations
 
 import copy
-import difflib
 import math
 import os
 import pathlib
@@ -18,6 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from plmcore._core import FormatError
+from plmcore.train import hints
 
 Settings = dict[str, dict[str, Any]]
 
@@ -44,26 +44,21 @@ def merged(
     result: Settings = copy.deepcopy({name: dict(table) for name, table in defaults.items()})
     for tables in changes:
         for section, table in tables.items():
-            known_section(result, section)
             if not isinstance(table, Mapping):
                 raise SettingError(f"[{section}] must be a table, got {table!r}")
+            if section not in result and not table:
+                raise SettingError(f"there is no table [{section}]{hints.nearest(section, result)}")
             for key, value in table.items():
                 name, default = f"{section}.{key}", known_key(defaults, section, key)
                 result[section][key] = fitted(name, value, default, kinds.get(name, ""))
     return result
 
 
-def known_section(settings: Mapping[str, Any], section: str) -> None:
-    if section not in settings:
-        raise SettingError(f"there is no table [{section}]{_nearest(section, settings)}")
-
-
 def known_key(settings: Mapping[str, Mapping[str, Any]], section: str, key: str) -> Any:
-    """The value that stands there; SettingError names the nearest key that there is."""
-    known_section(settings, section)
-    if key not in settings[section]:
-        every = [f"{s}.{k}" for s, table in settings.items() for k in table]
-        raise SettingError(f"there is no setting {section}.{key}{_nearest(f'{section}.{key}', every)}")
+    """The value that stands there; SettingError says which setting may have been meant."""
+    if key not in settings.get(section, {}):
+        name = f"{section}.{key}" if section else key
+        raise SettingError(f"there is no setting {name}{hints.setting(name, settings)}")
     return settings[section][key]
 
 
@@ -93,10 +88,13 @@ def fitted(name: str, value: Any, default: Any, kind: str = "") -> Any:
 
 
 def parse(assignment: str) -> tuple[str, str, Any]:
-    """section, key and value of "section.key=value". The value is TOML; what is not is a text, with the spaces at its end: "task.prefix=translate: "."""
+    """section, key and value of "section.key=value"; without a section it is "", which no setting has. The value is TOML; what is not is a text,
+    with the spaces at its end: "task.prefix=translate: "."""
     name, equals, text = assignment.partition("=")
     section, dot, key = name.strip().partition(".")
-    if not (equals and dot and section and key):
+    if not dot:
+        section, key = "", section
+    if not (equals and key and (section or not dot)):
         raise SettingError(f"a setting reads section.key=value, as in optim.lr=3e-4; got {assignment!r}")
     text = text.lstrip()
     if text.rstrip() in ("", NONE):
@@ -115,7 +113,9 @@ def read(path: pathlib.Path) -> Settings:
         raise FormatError(f"'{path}' cannot be read: {e}") from None
     for section, table in values.items():
         if not isinstance(table, dict):
-            raise FormatError(f"'{path}' cannot be read: {section} must be a table")
+            meant = [f"[{s.partition('.')[0]}] {s.partition('.')[2]}" for s in hints.FOREIGN.get(section, ())]
+            hint = f"; did you mean {' or '.join(meant)}?" if meant else ""
+            raise FormatError(f"'{path}' cannot be read: {section} must be a table{hint}")
     return values
 
 
@@ -145,6 +145,11 @@ def layers(given: Settings, config: str | os.PathLike[str] | None, changes: Sequ
     stored.get("data", {}).pop("digests", None)  # of the other run's files
     stated = {section: {k: v for k, v in table.items() if v is not None} for section, table in given.items()}
     parsed = [parse(text) for text in changes]
+    for section, key, value in parsed:
+        if (option := stated.get(section, {}).get(key, value)) != value:
+            raise SettingError(
+                f"{section}.{key} is given twice: {option!r} by itself, and {value!r} among the settings"
+            )
     return [
         stored,
         {section: table for section, table in stated.items() if table},
@@ -204,11 +209,6 @@ def _string(text: str) -> str:
 
 def _name(key: str) -> str:
     return key if BARE.fullmatch(key) else _string(key)
-
-
-def _nearest(name: str, known: Any) -> str:
-    found = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
-    return f"; did you mean {found[0]}?" if found else f"; there are {', '.join(known)}"
 
 
 def _kind(default: Any) -> str:

@@ -105,25 +105,25 @@ def cast_of(table: Table) -> Task:
     return (type(known) if known else Task)(source, target, known.labels if known else declared or None)
 
 
-def pairs(table: Table) -> list[Pair]:
+def pairs(table: Table, errors: str = "strict") -> list[Pair]:
     """Inputs and targets of all rows; what is wrong is named with file and line."""
     path, cast = pathlib.Path(table["file"]), cast_of(table)
-    found = [cast_row(cast, record, f"'{path}', {where}") for where, record in records(table, cast, path)]
+    found = [cast_row(cast, record, f"'{path}', {where}") for where, record in records(table, cast, path, errors)]
     if not found:
         raise FormatError(f"'{path}' has no records")
     return found
 
 
-def records(table: Table, cast: Task, path: pathlib.Path) -> Iterator[tuple[str, Record]]:
+def records(table: Table, cast: Task, path: pathlib.Path, errors: str) -> Iterator[tuple[str, Record]]:
     """Of a file, with their lines, or of the folder that a published task comes in, numbered."""
     if path.is_dir():
-        found = enumerate(data.task(table["task"]).read(path, "train"), 1)
+        found = enumerate(data.task(table["task"]).read(path, "train", errors=errors), 1)
         return ((f"train record {number}", record) for number, record in found)
     if table["task"] == "squad" and ".json" in path.suffixes:
-        return ((record["id"], record) for record in data.read_squad(path))
+        return ((record["id"], record) for record in data.read_squad(path, errors=errors))
     needed = {*fields_of(cast.source), *fields_of(cast.target)}
     usual = [field for field in columns.NAMES if field in needed] if needed <= set(columns.NAMES) else []
-    return ((f"line {line}", record) for line, record in columns.rows(path, table.get("columns"), usual))
+    return ((f"line {line}", record) for line, record in columns.rows(path, table.get("columns"), usual, errors))
 
 
 def cast_row(cast: Task, record: Record, where: str) -> Pair:
@@ -152,9 +152,9 @@ def files(folder: pathlib.Path, task: str) -> list[pathlib.Path]:
     return [folder / f"{task}.{side}.txt" for side in ("source", "target")]
 
 
-def write(folder: pathlib.Path, tables: Sequence[Table]) -> None:
+def write(folder: pathlib.Path, tables: Sequence[Table], errors: str = "strict") -> None:
     """The files of all tasks or, after an error, none. What stands in several lines is put into one."""
-    made = {table["task"]: pairs(table) for table in tables}
+    made = {table["task"]: pairs(table, errors) for table in tables}
     with atomic_directory(folder) as new:
         for task, found in made.items():
             for file, side in zip(files(new, task), ("source", "target"), strict=True):

@@ -1,0 +1,77 @@
+"""plmcore fill-mask: the tokens that a masked language model finds likeliest in the gaps of texts."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import pathlib
+import sys
+from typing import Any
+
+import plmcore
+from plmcore.cli import texts
+from plmcore.cli.arguments import add_errors, positive
+
+EXAMPLES = """\
+examples:
+  plmcore fill-mask bert-dir "Paris is the [MASK] of France."
+  plmcore fill-mask roberta-dir "Paris is the <mask> of <mask>." --k 3
+  plmcore fill-mask bert-dir gaps.txt --json > filled.jsonl          a text in each line
+  echo "Paris is the [MASK] of France." | plmcore fill-mask bert-dir --json
+"""
+
+
+def add_parser(commands: Any) -> None:
+    command = commands.add_parser(
+        "fill-mask",
+        help="the likeliest tokens for the masks in a text",
+        description="Prints, for each mask of each text, the likeliest tokens, how probable they are, and the text with them. The mask is the tokenizer's own: [MASK] for "
+        "BERT, <mask> for RoBERTa. A blank line gets an empty answer.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = command.add_argument
+    add("folder", type=pathlib.Path, metavar="DIR", help="the directory of a masked language model")
+    add(
+        "texts",
+        nargs="*",
+        metavar="TEXT|FILE",
+        help="a text, or a file with a text in each line; - or nothing for standard input",
+    )
+    add("--k", type=positive, default=5, metavar="K", help="tokens for each mask (default: %(default)s)")
+    add("--field", metavar="NAME", help="the lines are JSON objects, and this is their text")
+    add("--json", action="store_true", help="print one JSON object for each text, with a list for each of its masks")
+    add_errors(command)
+
+
+def run(args: argparse.Namespace) -> int:
+    try:
+        lm = plmcore.load(args.folder)
+        given = texts.given(args.texts, args.errors, [] if args.field is None else [args.field])
+        for text in (text if args.field is None else text[0] for text in given):
+            masks = filled(lm, text, args.k)
+            print(json.dumps({"text": text, "masks": masks}, ensure_ascii=False) if args.json else shown(masks))
+            sys.stdout.flush()
+    except BrokenPipeError:  # `| head` has seen enough
+        sys.stderr.close()
+        return 0
+    except (ValueError, TypeError, OSError, plmcore.OutOfMemoryError) as e:
+        print(f"plmcore fill-mask: {e}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("\nstopped", file=sys.stderr)
+        return 130
+    return 0
+
+
+def filled(lm: plmcore.LanguageModel, text: str, k: int) -> list[list[dict[str, Any]]]:
+    """The answers for each mask."""
+    if not text.strip():
+        return []
+    found: Any = lm.fill_mask(text, k)
+    return found if isinstance(found[0], list) else [found]
+
+
+def shown(masks: list[list[dict[str, Any]]]) -> str:
+    lines = [[f"{a['probability']:.4f}\t{a['token']}\t{a['text']}" for a in answers] for answers in masks]
+    return "\n\n".join("\n".join(answers) for answers in lines)
