@@ -116,3 +116,32 @@ def test_info(tmp_path):
     assert f"{count:,}\n" in r.stdout and f"{count * 4 / 1e6:.1f} MB" in r.stdout
     r = command("info", str(tmp_path))
     assert r.returncode == 1 and "has no config.json" in r.stderr and "Traceback" not in r.stderr
+
+
+@pytest.mark.parametrize(
+    "variable, value, message",
+    [
+        ("PLMCORE_NUM_THREADS", "abc", "PLMCORE_NUM_THREADS must be a number from 1 to 256, got 'abc'"),
+        ("PLMCORE_NUM_THREADS", "", "PLMCORE_NUM_THREADS must be a number from 1 to 256, got ''"),
+        ("PLMCORE_ISA", "v9", "PLMCORE_ISA names an instruction set that this processor or build does not have: v9"),
+        ("PLMCORE_VNNI", "yes", "PLMCORE_VNNI must be 0 or 1, got 'yes'"),
+    ],
+)
+def test_a_wrong_variable_is_told_before_any_work(tmp_path, variable, value, message):
+    if variable == "PLMCORE_VNNI" and plm._core.isa() != "v4":
+        pytest.skip("only the kernels of v4 multiply bytes")
+    run = [
+        "-m",
+        "plmcore",
+        "pretrain",
+        "gpt2",
+        "--text",
+        os.fspath(tmp_path / "none.txt"),
+        "--out",
+        os.fspath(tmp_path / "run"),
+    ]
+    env = os.environ | {variable: value}
+    done = subprocess.run([sys.executable, *run], capture_output=True, text=True, timeout=300, env=env)
+    assert done.returncode == 2 and done.stderr == f"plmcore: {message}\n" and not (tmp_path / "run").exists()
+    imported = subprocess.run([sys.executable, "-c", "import plmcore"], capture_output=True, text=True, env=env)
+    assert imported.returncode == 0  # who only reads files needs neither

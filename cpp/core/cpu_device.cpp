@@ -88,6 +88,7 @@ bool cpu_multiplies_bytes() {
 #ifdef PLM_HAS_v4
   static const bool does = [] {
     const char* wish = std::getenv("PLMCORE_VNNI");
+    check<ValueError>(!wish || std::strcmp(wish, "0") == 0 || std::strcmp(wish, "1") == 0, "PLMCORE_VNNI must be 0 or 1, got '", wish, "'");
     return isa().kernels == isa_v4::kernels && __builtin_cpu_supports("avx512vnni") && !(wish && std::strcmp(wish, "0") == 0);
   }();
   return does;

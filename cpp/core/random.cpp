@@ -1,26 +1,23 @@
 #include "plmcore/random.h"
 
-#include <mutex>
-
 #include "core/device.h"
-#include "core/fork.h"
 #include "ops/op.h"
 #include "program/trace.h"
 
 namespace plmcore {
 
 namespace {
-std::mutex g_mutex;
-RandomState g_state;
-[[maybe_unused]] const bool g_survives_fork = (hold_over_fork(g_mutex), true);
+struct Place {
+  int64_t seed = 0, offset = 0;
+};
+thread_local Place t_place;  // what other threads draw moves nobody else's stream
 }  // namespace
 
 void manual_seed(int64_t seed) { set_random_state({seed, 0, {}}); }
 
 RandomState random_state() {
   if (Tracer* tracer = Tracer::current()) return {0, 0, tracer->random()};
-  std::lock_guard lock(g_mutex);
-  return g_state;
+  return {t_place.seed, t_place.offset, {}};
 }
 void set_random_state(const RandomState& state) {
   if (Tracer* tracer = Tracer::current()) {
@@ -28,8 +25,7 @@ void set_random_state(const RandomState& state) {
     tracer->random() = state.traced;
     return;
   }
-  std::lock_guard lock(g_mutex);
-  g_state = state;
+  t_place = {state.seed, state.offset};
 }
 
 Tensor next_random(Dim count, Device& device) {
@@ -38,13 +34,8 @@ Tensor next_random(Dim count, Device& device) {
     tracer->random() = rng_advance(now, count);
     return now;
   }
-  int64_t pair[2];
-  {
-    std::lock_guard lock(g_mutex);
-    pair[0] = g_state.seed;
-    pair[1] = g_state.offset;
-    g_state.offset += count.value();
-  }
+  const int64_t pair[2] = {t_place.seed, t_place.offset};
+  t_place.offset += count.value();
   Tensor t = Tensor::empty({2}, DType::int64, device);
   device.copy_in(t.data(), pair, sizeof pair);
   return t;

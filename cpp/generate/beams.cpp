@@ -9,6 +9,7 @@
 namespace plmcore {
 
 constexpr float kNever = -std::numeric_limits<float>::infinity();
+constexpr double kLeastPenalty = 1e-30;  // a log-probability divided by it, or by its inverse, is an ordinary float32
 
 Beam::Beam(const SearchOptions& options, int64_t prompt, std::vector<int64_t> ids)
     : options_(&options), prompt_(prompt), k_(options.beams / options.groups), prompt_length_(ids.size()) {
@@ -17,9 +18,15 @@ Beam::Beam(const SearchOptions& options, int64_t prompt, std::vector<int64_t> id
 
 int64_t Beam::wanted(const SearchOptions& o) { return std::max<int64_t>(2, 1 + static_cast<int64_t>(o.eos.size())) * (o.beams / o.groups); }
 
-double Beam::penalty(int64_t length) const {
+double Beam::penalty(const SearchOptions& o, int64_t length) {
   const auto n = static_cast<double>(length);
-  return std::pow(options_->gnmt ? (5 + n) / 6 : n, options_->length_penalty);
+  return std::pow(o.gnmt ? (5 + n) / 6 : n, o.length_penalty);
+}
+
+void Beam::check_penalty(const SearchOptions& o, int64_t length) {
+  const double by = penalty(o, length);
+  check<ValueError>(by >= kLeastPenalty && by <= 1 / kLeastPenalty, "length_penalty = ", o.length_penalty, " divides the score of ", length,
+                    " tokens by ", by, ", which leaves the range of float32");
 }
 
 bool Beam::ends(const std::vector<int64_t>& ids, int64_t length) const {
@@ -29,7 +36,7 @@ bool Beam::ends(const std::vector<int64_t>& ids, int64_t length) const {
 
 // -> its score
 double Beam::finish(Hypothesis&& h, int64_t length) {
-  const double score = static_cast<float>(h.score / penalty(length));
+  const double score = static_cast<float>(h.score / penalty(*options_, length));
   const auto at = std::ranges::find_if(finished_, [&](const Completion& s) { return s.score < score; });
   if (at - finished_.begin() >= k_) return score;
   const auto first = h.ids.begin() + static_cast<int64_t>(prompt_length_);
@@ -66,7 +73,7 @@ void Beam::advance(const Continuations& best, int64_t length, int64_t group, std
   over_ = alive_.empty();
   if (over_ || static_cast<int64_t>(finished_.size()) < k_) return;
   const bool far = options_->early_stopping == EarlyStopping::never && options_->length_penalty > 0;
-  const double possible = static_cast<float>(alive_[0].score / penalty(far ? options_->max_new_tokens : length));
+  const double possible = static_cast<float>(alive_[0].score / penalty(*options_, far ? options_->max_new_tokens : length));
   over_ = options_->early_stopping == EarlyStopping::yes || !(possible > finished_.back().score);
 }
 

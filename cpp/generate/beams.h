@@ -30,6 +30,8 @@ class Beam {
 
   // How many of the best continuations a step needs: as many as can end, and k that go on.
   static int64_t wanted(const SearchOptions& options);
+  // Whether scores of so many new tokens can be compared.
+  static void check_penalty(const SearchOptions& options, int64_t length);
   // The best continuations in descending order; `length` counts their new tokens. What becomes of each is added to `trace`, unless null.
   void advance(const Continuations& best, int64_t length, int64_t group, std::vector<Considered>* trace);
   bool over() const { return over_; }
@@ -37,7 +39,7 @@ class Beam {
   const std::vector<Completion>& finished() const { return finished_; }
 
  private:
-  double penalty(int64_t length) const;
+  static double penalty(const SearchOptions& options, int64_t length);
   bool ends(const std::vector<int64_t>& ids, int64_t length) const;
   double finish(Hypothesis&& h, int64_t length);
 

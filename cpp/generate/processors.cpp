@@ -1,6 +1,7 @@
 #include "generate/processors.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 namespace plmcore {
@@ -26,7 +27,10 @@ static void penalise_repetition(double penalty, std::span<const int64_t> ids, st
   for (int64_t token : seen)
     if (token < static_cast<int64_t>(scores.size())) {
       float& s = scores[static_cast<size_t>(token)];
+      const float before = s;
       s = s < 0 ? s * p : s / p;
+      check<ValueError>(std::isfinite(s) || !std::isfinite(before), "repetition_penalty = ", penalty, " takes the score ", before,
+                        " of token ", token, " out of the range of float32");
     }
 }
 

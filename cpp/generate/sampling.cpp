@@ -69,14 +69,17 @@ Drawn draw_token(const SearchOptions& o, std::span<const float> scores, double u
   Candidates c;
   c.reserve(scores.size());
   const auto by = static_cast<float>(o.temperature);
-  float top = -std::numeric_limits<float>::infinity();
-  for (size_t i = 0; i < scores.size(); ++i) {
-    if (scores[i] != scores[i]) return {-1, 0};
-    if (scores[i] == -std::numeric_limits<float>::infinity()) continue;
-    c.push_back({scores[i] / by, static_cast<int64_t>(i)});
-    top = std::max(top, c.back().score);
+  constexpr float kNever = -std::numeric_limits<float>::infinity();
+  float highest = kNever;
+  for (const float score : scores) {
+    if (score != score || score == -kNever) return {-1, 0};
+    highest = std::max(highest, score);
   }
-  if (c.empty()) return {-1, 0};
+  if (highest == kNever) return {-1, 0};
+  const float shift = std::isfinite(highest / by) ? 0 : highest;  // so low a temperature leaves the best alone
+  const float top = (highest - shift) / by;
+  for (size_t i = 0; i < scores.size(); ++i)
+    if (const float score = (scores[i] - shift) / by; score > kNever) c.push_back({score, static_cast<int64_t>(i)});
   if (o.top_k > 0) keep_best(c, static_cast<size_t>(o.top_k));
   if (o.top_p < 1) keep_mass(c, o.top_p, top, before);
   if (o.typical_p < 1) keep_typical(c, o.typical_p, top);

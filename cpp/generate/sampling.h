@@ -8,7 +8,7 @@
 namespace plmcore {
 
 struct Drawn {
-  int64_t token;    // -1: none has a probability, or one is NaN
+  int64_t token;    // -1: none has a probability, or one is NaN or infinite
   float log_probability;  // among the tokens that were left
 };
 // `uniform` in [0, 1). The `shown` likeliest tokens of those that were left are added to `best`, unless null, in descending order.

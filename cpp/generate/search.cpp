@@ -137,6 +137,7 @@ const std::vector<std::vector<Considered>>& Search::trace(int64_t prompt) const 
 
 [[noreturn]] static void refuse(int64_t prompt, float value) {
   check<ValueError>(value == value, "the model's logits for prompt ", prompt, " hold NaN");
+  check<ValueError>(value != std::numeric_limits<float>::infinity(), "the model's logits for prompt ", prompt, " hold inf");
   fail<ValueError>("no token may follow prompt ", prompt, ": the constraints exclude them all, or all logits are -inf");
 }
 
@@ -150,6 +151,7 @@ void Search::State::accept(const Tensor& given) {
   Tensor logits = reshape(given, {Dim(rows), Dim(V)});
   if (logits.dtype() != DType::float32) logits = cast(logits, DType::float32);
   if (beams()) {
+    Beam::check_penalty(options, steps + 1);
     const auto best = best_continuations(logits);
     ++steps;
     for (size_t e = 0; e < entries.size(); ++e) {
@@ -258,7 +260,7 @@ void Search::State::choose(const Tensor& given) {
   for (size_t i = 0; i < rows.size(); ++i)
     if (alive(i) && drawn[i].token < 0) {
       const float* row = data + rows[i] * V;
-      const float* bad = std::find_if(row, row + V, [](float x) { return x != x; });
+      const float* bad = std::find_if(row, row + V, [](float x) { return x != x || x == std::numeric_limits<float>::infinity(); });
       refuse(entries[i / static_cast<size_t>(each)].prompt, bad == row + V ? 0 : *bad);
     }
   ++steps;

@@ -1,11 +1,13 @@
 #include "program/header.h"
 
 #include <cmath>
+#include <mutex>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <unordered_set>
 
 #include "core/device.h"
+#include "core/fork.h"
 
 namespace plmcore {
 
@@ -20,10 +22,17 @@ constexpr int64_t kMaxTensorBytes = int64_t{1} << 46;
 // Attribute keys are compared by address first and may be held by copies of an instruction, so each is kept once for the
 // life of the process.
 const char* keep_key(const std::string& key) {
-  static std::mutex mutex;
-  static auto* keys = new std::unordered_set<std::string>;
-  std::lock_guard lock(mutex);
-  return keys->insert(key).first->c_str();
+  struct Keys {
+    std::mutex mutex;
+    std::unordered_set<std::string> kept;
+  };
+  static Keys* keys = [] {
+    auto* fresh = new Keys;
+    hold_over_fork(fresh->mutex);
+    return fresh;
+  }();
+  std::lock_guard lock(keys->mutex);
+  return keys->kept.insert(key).first->c_str();
 }
 
 // ---- reading: every step names the place it looks at ----

@@ -116,6 +116,10 @@ def test_samples_have_the_frequencies_of_the_distribution():
         (dict(typical_p=0.5), [1, 3]),
         (dict(typical_p=0.8), [1, 3, 0]),
         (dict(temperature=0.01), [3]),
+        (dict(temperature=1e-37), [3]),
+        (dict(temperature=1e-37, typical_p=0.5), [3]),
+        (dict(top_p=1e-300), [3]),
+        (dict(typical_p=1e-300), [1]),
     ],
 )
 def test_what_sampling_draws_from(rules, kept):
@@ -127,6 +131,26 @@ def test_what_sampling_draws_from(rules, kept):
 
     (found,) = search(Fixed(), [[0]], options(sample=True, returns=400, max_new_tokens=1, seeds=[1], **rules))
     assert {f.tokens[0] for f in found} == set(kept)
+
+
+def test_a_very_low_temperature_takes_the_best_and_not_the_last():
+    for logits in ([1, 300, 2, -50], [-90, -60, -np.inf, -80], [5, 5, -np.inf, 4]):
+        scores = Tensor(np.array([logits], np.float32))
+        s = Search([[0]], options(sample=True, returns=1, max_new_tokens=1, seeds=[1], temperature=2e-38))
+        s.accept(scores)
+        assert logits[s.result(0)[0].tokens[0]] == max(logits)
+
+
+def test_penalties_that_leave_float32_are_named():
+    model = Table(5, 0)
+    with pytest.raises(ValueError, match="repetition_penalty = 1e-37 takes the score .* of token .* out of the range"):
+        search(Table(5, 0, scale=300), [[0, 1, 2, 3, 4]], options(max_new_tokens=3, repetition_penalty=1e-37))
+    for penalty in (1e4, -1e4):
+        with pytest.raises(ValueError, match=r"length_penalty = -?10000 divides the score of 2 tokens by (inf|0),"):
+            search(model, [[1]], options(beams=2, max_new_tokens=5, length_penalty=penalty))
+    s = Search([[1]], options(max_new_tokens=1, sample=True, seeds=[0]))
+    with pytest.raises(ValueError, match="logits for prompt 0 hold inf"):
+        s.accept(Tensor(np.array([[1, np.inf, 2, 3, 4]], np.float32)))
 
 
 def test_groups_differ():
@@ -195,6 +219,16 @@ def test_the_example_of_the_notes():
         (dict(beams=2, sample=True, seeds=[0]), "sampling has no beams"),
         (dict(returns=2), "num_return_sequences must be at most num_beams = 1"),
         (dict(temperature=0.0), "temperature must be more than 0"),
+        (dict(temperature=1e-46), "temperature = 1e-46 is out of the range of float32"),
+        (dict(temperature=1e-39), "temperature = 1e-39 is out of the range of float32"),
+        (dict(temperature=1e39), r"temperature = 1e\+39 is out of the range of float32"),
+        (dict(temperature=float("inf")), "temperature = inf is out of the range"),
+        (dict(temperature=float("nan")), "temperature must be more than 0"),
+        (dict(repetition_penalty=1e-50), "repetition_penalty = 1e-50 is out of the range of float32"),
+        (dict(repetition_penalty=1e50), r"repetition_penalty = 1e\+50 is out of the range of float32"),
+        (dict(beams=2, groups=2, diversity=1e-60), "diversity_penalty = 1e-60 is out of the range of float32"),
+        (dict(beams=2, groups=2, diversity=1e60), r"diversity_penalty = 1e\+60 is out of the range of float32"),
+        (dict(beams=2, length_penalty=float("nan")), "length_penalty must be finite, got nan"),
         (dict(top_p=0.0), r"top_p must be in \(0, 1\], got 0"),
         (dict(typical_p=1.5), "typical_p"),
         (dict(top_k=-1), "top_k must be at least 0"),

@@ -1,6 +1,7 @@
 // Counter-based random numbers (Philox 4x32-10). A random op takes its (seed, offset) as an int64 [2] tensor; the offset
 // advances by the number of elements drawn, so a seed gives the same bits for any number of threads, and recomputation
-// replays them.
+// replays them. Each thread has a generator of its own, which begins at (0, 0); the functions here speak of the calling
+// thread's.
 #pragma once
 
 #include <cstdint>

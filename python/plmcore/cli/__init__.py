@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 
 import plmcore
+from plmcore import _core
 from plmcore.cli import (
     classify,
     convert,
@@ -90,6 +91,8 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
+    if not environment_is_right():
+        return 2
     arguments = parser()
     args = arguments.parse_args(argv)
     if args.cmake_dir:
@@ -98,6 +101,17 @@ def main(argv: Sequence[str] | None = None) -> int:
         arguments.print_help()
         return 2
     return COMMANDS[args.command].run(args)
+
+
+def environment_is_right() -> bool:
+    """Whether the variables that choose threads and instruction set can be read. What is wrong is said before any work, not in its middle."""
+    try:
+        for read in (plmcore.num_threads, _core.isa, _core.multiplies_bytes):
+            read()
+    except (plmcore.ArgumentError, plmcore.DeviceError) as e:
+        print(f"plmcore: {e}", file=sys.stderr)
+        return False
+    return True
 
 
 def print_cmake_folder() -> int:
