@@ -6,41 +6,59 @@ import subprocess
 import sys
 import tempfile
 
-# Names that the bindings' type casters write into signatures.
+from stub_types import PRELUDE, STUB_ONLY, retyped
+
+# Names that stand in signatures.
 IMPORTS = {
+    "enum": "import enum",
     "Callable": "from collections.abc import Callable",
+    "Iterator": "from collections.abc import Iterator",
     "Sequence": "from collections.abc import Sequence",
-    "DTypeLike": "from numpy.typing import DTypeLike",
-    "ArrayLike": "from numpy.typing import ArrayLike",
-    "TensorLike": "from numpy.typing import ArrayLike as TensorLike",  # a Tensor has __array__ too
+    "EllipsisType": "from types import EllipsisType",
+    **{
+        name: f"from typing import {name}"
+        for name in ("Any", "Literal", "Protocol", "Self", "SupportsIndex", "TypeAlias", "overload")
+    },
+    "CapsuleType": "from typing_extensions import CapsuleType",
+    "numpy": "import numpy",
+    **{name: f"from numpy.typing import {name}" for name in ("ArrayLike", "DTypeLike", "NDArray")},
 }
 
 
-def finished(text: str, own: tuple[str, ...]) -> str:
-    """Short names for the classes of the extension, and an import for every name that is used."""
+def finished(text: str, module: str, parts: list[str]) -> str:
+    """Short names for the classes of the extension, the types of stub_types.py, and an import for every name that is used."""
+    text = re.sub(r"^(from|import) .*?(\([^)]*\))?\n", "", text, flags=re.M).replace("plmcore._core.", "")
+    text = retyped(text, module)
     doc = re.match(r'\s*""".*?"""\n', text, re.S)
     head, body = (doc[0], text[doc.end() :]) if doc else ("", text)
-    body = re.sub(r"^import plmcore\._core\n", "", body, flags=re.M).replace("plmcore._core.", "")
-    body = re.sub(r"^from (collections\.abc|numpy\.typing) import .*\n", "", body, flags=re.M)
-    body = re.sub(r'^def negate_backward\(.*?"""\n.*?"""\n\n', "", body, flags=re.M | re.S)  # in test builds only
-    lines = [line for name, line in IMPORTS.items() if re.search(rf"\b{name}\b", body)]
-    lines += [f"from plmcore._core import {name}" for name in own if re.search(rf"\b{name}\b", body)]
-    return head + "\n".join(lines) + "\n\n" + body
+    if not module:
+        body = "".join(f"from . import {part} as {part}\n" for part in parts) + PRELUDE + body
+    code = re.sub(r'""".*?"""', "", body, flags=re.S)
+    lines = [line for name, line in IMPORTS.items() if re.search(rf"\b{name}\b", code)]
+    if module:
+        lines += [f"from plmcore._core import {name}" for name in STUB_ONLY if re.search(rf"\b{name}\b", code)]
+    return head + "\n".join(lines) + "\n" + body
 
 
 folder = pathlib.Path(sys.argv[1])
 with tempfile.TemporaryDirectory() as raw:
-    # In a process of its own, away from the checkout, so that the installed package is what is described.
+    # In a process of its own, away from the checkout, so that the installed package is what is described. -P: names that end in _ too.
     subprocess.run(
-        [sys.executable, "-m", "nanobind.stubgen", "-q", "-r", "-m", "plmcore._core", "-O", raw], check=True, cwd=raw
+        [sys.executable, "-m", "nanobind.stubgen", "-q", "-P", "-r", "-m", "plmcore._core", "-O", raw],
+        check=True,
+        cwd=raw,
     )
     made = pathlib.Path(raw) / "_core"
+    parts = sorted(stub.stem for stub in made.glob("[!_]*.pyi"))
     for stub in sorted(made.glob("*.pyi")):
-        text, own = stub.read_text(), ("Dim", "Tensor")
-        if stub.stem == "__init__":
-            parts = "".join(f"from . import {s.stem} as {s.stem}\n" for s in sorted(made.glob("[!_]*.pyi")))
-            text = re.sub(r"^from plmcore\._core import (\([^)]*\)|.*)\n", "", text, flags=re.M)
-            text, own = re.sub(r"^(?=class |def )", parts + "\n", text, count=1, flags=re.M), ()
-        (folder / stub.name).write_text(finished(text, own))
+        module = "" if stub.stem == "__init__" else stub.stem
+        (folder / stub.name).write_text(finished(stub.read_text(), module, parts))
 subprocess.run(["ruff", "check", "-q", "--fix", "--select", "I", *folder.iterdir()], check=True)
 subprocess.run(["ruff", "format", "-q", "--config", "pyproject.toml", *folder.iterdir()], check=True)
+# Other classes compare to a bool with any object; a list says that it multiplies and compares with what a Tensor can be.
+COMMENTS = {r"(?:eq|ne)__\(": "override", r"(?:rmul|lt|le|gt|ge)__\(self, other: Operand": "misc"}
+for stub in folder.iterdir():
+    text = stub.read_text()
+    for which, code in COMMENTS.items():
+        text = re.sub(rf"(def __{which}.*: \.\.\.)$", rf"\1  # type: ignore[{code}]", text, flags=re.M)
+    stub.write_text(text)

@@ -1,6 +1,7 @@
 """plmcore: pre-trained language models from word2vec to T5 and GLM on a small native runtime."""
 
 from importlib import import_module as _import_module
+from typing import TYPE_CHECKING
 
 from plmcore._core import (
     ArgumentError,
@@ -35,31 +36,29 @@ from plmcore.export import export, load_program, load_programs
 from plmcore.making import arange, full, ones, rand, randn, zeros
 from plmcore.program import Program, spec, trace
 
-_ON_FIRST_USE = (
-    "compress",
-    "cuda",
-    "data",
-    "evaluate",
-    "losses",
-    "models",
-    "nn",
-    "objectives",
-    "optim",
-    "safetensors",
-    "tasks",
-    "tokenizers",
-    "train",
-)
-_FUNCTIONS_ON_FIRST_USE = {
-    "LanguageModel": "language_model",
-    "finetune": "tasks.finetuning",
-    "from_config": "language_model",
-    "load": "language_model",
-    "load_tokenizer": "tokenizers",
-    "pretrain": "train.pretraining",
-    "quantize": "compress.quantizing",
-    "train_tokenizer": "tokenizers",
-}
+if TYPE_CHECKING:  # what is imported on first use, as editors and type checkers see it
+    from plmcore import (
+        compress,
+        cuda,
+        data,
+        losses,
+        models,
+        nn,
+        objectives,
+        optim,
+        safetensors,
+        tasks,
+        tokenizers,
+        train,
+    )
+    from plmcore.compress.quantizing import quantize
+    from plmcore.evaluate import Evaluate as _Evaluate
+    from plmcore.language_model import LanguageModel, from_config, load
+    from plmcore.tasks.finetuning import finetune
+    from plmcore.tokenizers import load_tokenizer, train_tokenizer
+    from plmcore.train.pretraining import pretrain
+
+    evaluate: _Evaluate  # a module that can be called
 
 __all__ = [
     "ArgumentError",
@@ -70,6 +69,7 @@ __all__ = [
     "GraphError",
     "IndexRangeError",
     "KindError",
+    "LanguageModel",
     "OutOfMemoryError",
     "Program",
     "ShapeError",
@@ -77,25 +77,41 @@ __all__ = [
     "TraceError",
     "__version__",
     "arange",
+    "compress",
+    "cuda",
+    "data",
     "enable_grad",
+    "evaluate",
     "export",
+    "finetune",
+    "from_config",
     "from_dlpack",
     "from_numpy",
     "full",
     "grad",
     "grad_enabled",
+    "load",
     "load_program",
     "load_programs",
+    "load_tokenizer",
+    "losses",
     "memory_stats",
+    "models",
+    "nn",
     "no_grad",
     "num_threads",
+    "objectives",
     "ones",
     "ops",
+    "optim",
+    "pretrain",
+    "quantize",
     "rand",
     "randn",
     "random_state",
     "recompute",
     "reset_peak_memory",
+    "safetensors",
     "seed",
     "set_memory_cap",
     "set_num_threads",
@@ -103,21 +119,35 @@ __all__ = [
     "spec",
     "stop_gradient",
     "stored_activations",
+    "tasks",
+    "tokenizers",
     "trace",
+    "train",
+    "train_tokenizer",
     "trim_memory",
     "zeros",
-    *_ON_FIRST_USE,
-    *_FUNCTIONS_ON_FIRST_USE,
 ]
 
+_HOMES = {  # of what is no module and imported on first use
+    "LanguageModel": "language_model",
+    "finetune": "tasks.finetuning",
+    "from_config": "language_model",
+    "load": "language_model",
+    "load_tokenizer": "tokenizers",
+    "pretrain": "train.pretraining",
+    "quantize": "compress.quantizing",
+    "train_tokenizer": "tokenizers",
+}
 
-def __getattr__(name: str):
-    if name in _ON_FIRST_USE:  # found in globals() from now on
-        return _import_module(f"plmcore.{name}")
-    if name in _FUNCTIONS_ON_FIRST_USE:
-        value = globals()[name] = getattr(_import_module(f"plmcore.{_FUNCTIONS_ON_FIRST_USE[name]}"), name)
-        return value
-    raise AttributeError(f"module 'plmcore' has no attribute {name!r}")
+if not TYPE_CHECKING:  # a checker would take every name for one of these
+
+    def __getattr__(name: str) -> object:
+        if name in _HOMES:
+            value = globals()[name] = getattr(_import_module(f"plmcore.{_HOMES[name]}"), name)
+            return value
+        if name in __all__:  # found in globals() from now on
+            return _import_module(f"plmcore.{name}")
+        raise AttributeError(f"module 'plmcore' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

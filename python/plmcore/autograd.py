@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import ContextDecorator
-from typing import Any
+from typing import Any, overload
 
 from plmcore import _core
 from plmcore._core import Tensor
@@ -58,12 +58,26 @@ class stored_activations(threading.local, ContextDecorator):  # noqa: N801: used
         _core.set_rounds_activations(self._before.pop())
 
 
+@overload
+def grad(
+    outputs: Tensor | Sequence[Tensor],
+    inputs: Tensor,
+    seeds: Tensor | Sequence[Tensor | None] | None = None,
+    retain_graph: bool = False,
+) -> Tensor | None: ...
+@overload
+def grad(
+    outputs: Tensor | Sequence[Tensor],
+    inputs: Sequence[Tensor],
+    seeds: Tensor | Sequence[Tensor | None] | None = None,
+    retain_graph: bool = False,
+) -> tuple[Tensor | None, ...]: ...
 def grad(
     outputs: Tensor | Sequence[Tensor],
     inputs: Tensor | Sequence[Tensor],
     seeds: Tensor | Sequence[Tensor | None] | None = None,
     retain_graph: bool = False,
-) -> Any:
+) -> Tensor | None | tuple[Tensor | None, ...]:
     """Gradients of `outputs` with respect to `inputs`, leaves or not; no .grad is touched. None for what is not reached.
 
     `seeds` are the gradients to start from, 1 for an output with one element. A tensor for a tensor, a tuple for a list.
@@ -73,7 +87,7 @@ def grad(
     return found[0] if single else found
 
 
-def recompute(fn: Callable, *inputs: Any, params: Sequence[Tensor] | None = None) -> Any:
+def recompute(fn: Callable[..., Any], *inputs: Any, params: Sequence[Tensor] | None = None) -> Any:
     """fn(*inputs), keeping only the inputs: the backward pass computes the inside again, with the same random numbers.
 
     `params` are the trainable tensors that fn uses beside its inputs; of a Module they are its parameters.
@@ -104,5 +118,5 @@ def stop_gradient(x: Tensor) -> Tensor:
     return x.detach()
 
 
-def _listed(x: Any) -> Sequence:
+def _listed(x: Any) -> Sequence[Any]:
     return [x] if isinstance(x, Tensor) else x

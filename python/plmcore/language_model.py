@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import pathlib
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, cast, overload
 
 import numpy as np
 
@@ -20,7 +20,14 @@ from plmcore.tokenizers import Tokenizer, load_tokenizer
 
 if TYPE_CHECKING:
     from plmcore.evaluate.likelihood import Perplexity
+    from plmcore.generate import Generated
+    from plmcore.models import Model
     from plmcore.viz.attention import Attention
+
+Vector: TypeAlias = np.ndarray[tuple[int], np.dtype[np.float32]]
+Vectors: TypeAlias = np.ndarray[tuple[int, int], np.dtype[np.float32]]
+Ids: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
+IdsLike: TypeAlias = Tensor | np.ndarray | Sequence[int] | Sequence[Sequence[int]] | Sequence[np.ndarray]
 
 FEATURES = "features"  # the head that reads the layers of a body: plmcore.tasks.features
 
@@ -34,8 +41,9 @@ class LanguageModel:
         tokenizer: Tokenizer | None = None,
         source: pathlib.Path | None = None,
         report: Report | None = None,
-    ):
-        self.model, self.tokenizer, self.source, self.report = model, tokenizer, source, report
+    ) -> None:
+        self.model = cast("Model", model)
+        self.tokenizer, self.source, self.report = tokenizer, source, report
 
     @property
     def config(self) -> Config:
@@ -48,9 +56,14 @@ class LanguageModel:
     def __call__(self, *args: Any, **inputs: Any) -> Output:
         """The model's output for tensors, arrays or nested lists."""
         inputs = {name: as_tensor(name, value) for name, value in inputs.items()}
-        return self.model(*(as_tensor("input_ids", a) for a in args), **inputs)
+        out: Output = self.model(*(as_tensor("input_ids", a) for a in args), **inputs)
+        return out
 
-    def encode(self, texts: str | Sequence[str], batch_size: int = 32) -> np.ndarray:
+    @overload
+    def encode(self, texts: str, batch_size: int = 32) -> Vector: ...  # type: ignore[overload-overlap]  # a str is a Sequence[str] too
+    @overload
+    def encode(self, texts: Sequence[str], batch_size: int = 32) -> Vectors: ...
+    def encode(self, texts: str | Sequence[str], batch_size: int = 32) -> Vector | Vectors:
         """One float32 vector per text, pooled and normalised as the directory says (mean over tokens where it says nothing).  [n, C], or [C]"""
         if self.tokenizer is None:
             raise ArgumentError("encode: this model has no tokenizer; load it from a directory with tokenizer files")
@@ -82,6 +95,48 @@ class LanguageModel:
 
         return perplexity(self, texts, sources, **options)
 
+    @overload  # the more there is to tell: with scores or a trace, in any form of the prompt
+    def generate(
+        self,
+        inputs: str | Sequence[str] | IdsLike,
+        attention_mask: Any = None,
+        decoder_input_ids: Any = None,
+        *,
+        output_scores: Literal[True],
+        **options: Any,
+    ) -> Generated: ...
+    @overload
+    def generate(
+        self,
+        inputs: str | Sequence[str] | IdsLike,
+        attention_mask: Any = None,
+        decoder_input_ids: Any = None,
+        *,
+        trace: Literal[True],
+        **options: Any,
+    ) -> Generated: ...
+    @overload  # a text, or several where so many are asked for
+    def generate(
+        self,
+        inputs: str,
+        attention_mask: Any = None,
+        decoder_input_ids: Any = None,
+        *,
+        num_return_sequences: int,
+        **options: Any,
+    ) -> str | list[str]: ...
+    @overload
+    def generate(
+        self, inputs: str, attention_mask: Any = None, decoder_input_ids: Any = None, **options: Any
+    ) -> str: ...
+    @overload
+    def generate(
+        self, inputs: Sequence[str], attention_mask: Any = None, decoder_input_ids: Any = None, **options: Any
+    ) -> list[str]: ...
+    @overload
+    def generate(
+        self, inputs: IdsLike, attention_mask: Any = None, decoder_input_ids: Any = None, **options: Any
+    ) -> Ids: ...
     def generate(self, inputs: Any, attention_mask: Any = None, decoder_input_ids: Any = None, **options: Any) -> Any:
         """What follows a prompt, or with an encoder what answers it: a text for a text, ids [B, L] for ids [B, T], as transformers' generate.
 
@@ -104,6 +159,12 @@ class LanguageModel:
 
         return generate.score(self, texts, targets)
 
+    @overload
+    def classify(self, texts: str, pairs: str | None = None, batch_size: int = 32) -> dict[str, Any]: ...  # type: ignore[overload-overlap]
+    @overload
+    def classify(
+        self, texts: Sequence[str], pairs: Sequence[str] | None = None, batch_size: int = 32
+    ) -> list[dict[str, Any]]: ...
     def classify(
         self, texts: str | Sequence[str], pairs: str | Sequence[str] | None = None, batch_size: int = 32
     ) -> dict[str, Any] | list[dict[str, Any]]:
@@ -115,7 +176,7 @@ class LanguageModel:
 
         return inference.classify(self, texts, pairs, batch_size)
 
-    def fill_mask(self, text: str, k: int = 5) -> list[dict[str, Any]] | list[list[dict[str, Any]]]:
+    def fill_mask(self, text: str, k: int = 5) -> list[dict[str, Any]] | Any:  # the number of masks decides
         """The k likeliest tokens for the mask of a text, [{"token", "probability", "text"}]; for several masks a list for each.
 
         lm.fill_mask("Paris is the [MASK] of France.")
@@ -152,7 +213,7 @@ class LanguageModel:
     def parameters(self) -> list[nn.Parameter]:
         return self.model.parameters()
 
-    def named_parameters(self):
+    def named_parameters(self) -> Iterator[tuple[str, nn.Parameter]]:
         return self.model.named_parameters()
 
     def train(self, mode: bool = True) -> Self:

@@ -30,7 +30,7 @@ def spec(dtype: str, *shape: int | str | Dim) -> Spec:
     )
 
 
-def trace(fn: Callable, /, weights: Mapping[str, Tensor] | None = None, **inputs: Spec) -> Program:
+def trace(fn: Callable[..., Any], /, weights: Mapping[str, Tensor] | None = None, **inputs: Spec) -> Program:
     """The ops that fn(**inputs) calls, as a Program. Nothing is computed.
 
     fn returns a tensor, a tuple of them, or a dict (a model's Output) of them by name. The other tensors it uses become constants of the

@@ -1,181 +1,182 @@
 """Every op as a function; shapes and maths are in each docstring."""
 
 from collections.abc import Sequence
+from typing import Literal, overload
 
 from numpy.typing import DTypeLike
-from plmcore._core import Dim, Tensor
+from plmcore._core import Dim, Tensor, TensorLike
 
 def full(
-    shape: Sequence[int | Dim], value: float, dtype: DTypeLike = "float32", device: object | None = None
+    shape: int | Dim | Sequence[int | Dim], value: float, dtype: DTypeLike = "float32", device: str | None = None
 ) -> Tensor:
     """Every element is `value`."""
 
-def arange(start: int | Dim, stop: int | Dim, dtype: DTypeLike = "int64", device: object | None = None) -> Tensor:
+def arange(start: int | Dim, stop: int | Dim, dtype: DTypeLike = "int64", device: str | None = None) -> Tensor:
     """start, start + 1, ..., stop - 1."""
 
-def one_hot(ids: Tensor, size: int | Dim, dtype: DTypeLike = "float32") -> Tensor:
+def one_hot(ids: TensorLike, size: int | Dim, dtype: DTypeLike = "float32") -> Tensor:
     """1 at ids[...] of a new last axis of `size`, 0 elsewhere."""
 
-def cast(x: Tensor, dtype: DTypeLike) -> Tensor:
+def cast(x: TensorLike, dtype: DTypeLike) -> Tensor:
     """
     x in another dtype. Float to integer truncates; anything to bool is x != 0.
     """
 
-def rng_advance(state: Tensor, by: int | Dim) -> Tensor:
+def rng_advance(state: TensorLike, by: int | Dim) -> Tensor:
     """(seed, offset) -> (seed, offset + by). state int64 [2]."""
 
-def copy(x: Tensor) -> Tensor:
+def copy(x: TensorLike) -> Tensor:
     """x in new memory."""
 
-def add(a: Tensor, b: Tensor) -> Tensor:
+def add(a: TensorLike, b: TensorLike) -> Tensor:
     """a + b, broadcasting."""
 
-def sub(a: Tensor, b: Tensor) -> Tensor:
+def sub(a: TensorLike, b: TensorLike) -> Tensor:
     """a - b, broadcasting."""
 
-def mul(a: Tensor, b: Tensor) -> Tensor:
+def mul(a: TensorLike, b: TensorLike) -> Tensor:
     """a * b, broadcasting."""
 
-def div(a: Tensor, b: Tensor) -> Tensor:
+def div(a: TensorLike, b: TensorLike) -> Tensor:
     """a / b, broadcasting; floats."""
 
-def pow(a: Tensor, b: Tensor) -> Tensor:
+def pow(a: TensorLike, b: TensorLike) -> Tensor:
     """a to the power b, broadcasting; floats."""
 
-def maximum(a: Tensor, b: Tensor) -> Tensor:
+def maximum(a: TensorLike, b: TensorLike) -> Tensor:
     """The larger of a and b, broadcasting; NaN where either is NaN."""
 
-def minimum(a: Tensor, b: Tensor) -> Tensor:
+def minimum(a: TensorLike, b: TensorLike) -> Tensor:
     """The smaller of a and b, broadcasting; NaN where either is NaN."""
 
-def affine(x: Tensor, scale: float = 1.0, shift: float = 0.0) -> Tensor:
+def affine(x: TensorLike, scale: float = 1.0, shift: float = 0.0) -> Tensor:
     """x * scale + shift with two numbers."""
 
-def equal(a: Tensor, b: Tensor) -> Tensor:
+def equal(a: TensorLike, b: TensorLike) -> Tensor:
     """a == b as bool, broadcasting."""
 
-def not_equal(a: Tensor, b: Tensor) -> Tensor:
+def not_equal(a: TensorLike, b: TensorLike) -> Tensor:
     """a != b as bool, broadcasting."""
 
-def less(a: Tensor, b: Tensor) -> Tensor:
+def less(a: TensorLike, b: TensorLike) -> Tensor:
     """a < b as bool, broadcasting."""
 
-def less_equal(a: Tensor, b: Tensor) -> Tensor:
+def less_equal(a: TensorLike, b: TensorLike) -> Tensor:
     """a <= b as bool, broadcasting."""
 
-def greater(a: Tensor, b: Tensor) -> Tensor:
+def greater(a: TensorLike, b: TensorLike) -> Tensor:
     """a > b as bool, broadcasting."""
 
-def greater_equal(a: Tensor, b: Tensor) -> Tensor:
+def greater_equal(a: TensorLike, b: TensorLike) -> Tensor:
     """a >= b as bool, broadcasting."""
 
-def logical_and(a: Tensor, b: Tensor) -> Tensor:
+def logical_and(a: TensorLike, b: TensorLike) -> Tensor:
     """a and b, bool, broadcasting."""
 
-def logical_or(a: Tensor, b: Tensor) -> Tensor:
+def logical_or(a: TensorLike, b: TensorLike) -> Tensor:
     """a or b, bool, broadcasting."""
 
-def logical_not(a: Tensor) -> Tensor:
+def logical_not(a: TensorLike) -> Tensor:
     """not a, bool."""
 
-def where(condition: Tensor, a: Tensor, b: Tensor) -> Tensor:
+def where(condition: TensorLike, a: TensorLike, b: TensorLike) -> Tensor:
     """a where the bool condition holds, else b; the three broadcast."""
 
-def masked_fill(x: Tensor, mask: Tensor, value: float) -> Tensor:
+def masked_fill(x: TensorLike, mask: TensorLike, value: float) -> Tensor:
     """value where the bool mask holds, else x; the mask broadcasts to x."""
 
-def sum_to(x: Tensor, shape: Sequence[int | Dim]) -> Tensor:
+def sum_to(x: TensorLike, shape: int | Dim | Sequence[int | Dim]) -> Tensor:
     """x summed over the axes along which `shape` would broadcast to it."""
 
-def broadcast_to(x: Tensor, shape: Sequence[int | Dim]) -> Tensor:
+def broadcast_to(x: TensorLike, shape: int | Dim | Sequence[int | Dim]) -> Tensor:
     """x repeated along axes of size 1 and new leading axes."""
 
-def exp(x: Tensor) -> Tensor:
+def exp(x: TensorLike) -> Tensor:
     """e^x."""
 
-def log(x: Tensor) -> Tensor:
+def log(x: TensorLike) -> Tensor:
     """ln x; -inf at 0, NaN below."""
 
-def sqrt(x: Tensor) -> Tensor:
+def sqrt(x: TensorLike) -> Tensor:
     """The square root of x."""
 
-def rsqrt(x: Tensor) -> Tensor:
+def rsqrt(x: TensorLike) -> Tensor:
     """1 / sqrt(x)."""
 
-def abs(x: Tensor) -> Tensor:
+def abs(x: TensorLike) -> Tensor:
     """|x|."""
 
-def tanh(x: Tensor) -> Tensor:
+def tanh(x: TensorLike) -> Tensor:
     """tanh x."""
 
-def sigmoid(x: Tensor) -> Tensor:
+def sigmoid(x: TensorLike) -> Tensor:
     """1 / (1 + e^-x)."""
 
-def relu(x: Tensor) -> Tensor:
+def relu(x: TensorLike) -> Tensor:
     """max(x, 0)."""
 
-def gelu(x: Tensor, tanh_form: bool = False) -> Tensor:
+def gelu(x: TensorLike, tanh_form: bool = False) -> Tensor:
     """x P(x) with the normal distribution function P, or its tanh form."""
 
-def silu(x: Tensor) -> Tensor:
+def silu(x: TensorLike) -> Tensor:
     """x sigmoid(x)."""
 
-def sum(x: Tensor, axes: int | Sequence[int] | None | None = None, keepdims: bool = False) -> Tensor:
+def sum(x: TensorLike, axes: int | Sequence[int] | None = None, keepdims: bool = False) -> Tensor:
     """The sum over some axes, or all; integers and bool add up in int64."""
 
-def mean(x: Tensor, axes: int | Sequence[int] | None | None = None, keepdims: bool = False) -> Tensor:
+def mean(x: TensorLike, axes: int | Sequence[int] | None = None, keepdims: bool = False) -> Tensor:
     """The mean over some axes, or all."""
 
-def max(x: Tensor, axis: int = -1, keepdims: bool = False) -> Tensor:
+def max(x: TensorLike, axis: int = -1, keepdims: bool = False) -> Tensor:
     """The largest element along an axis; NaN where there is one."""
 
-def min(x: Tensor, axis: int = -1, keepdims: bool = False) -> Tensor:
+def min(x: TensorLike, axis: int = -1, keepdims: bool = False) -> Tensor:
     """The smallest element along an axis; NaN where there is one."""
 
-def argmax(x: Tensor, axis: int = -1, keepdims: bool = False) -> Tensor:
+def argmax(x: TensorLike, axis: int = -1, keepdims: bool = False) -> Tensor:
     """
     The position of the largest element along an axis, int64; the first of equals.
     """
 
-def cumsum(x: Tensor, axis: int = -1) -> Tensor:
+def cumsum(x: TensorLike, axis: int = -1) -> Tensor:
     """Running sums along an axis."""
 
-def topk(x: Tensor, k: int | Dim) -> Sequence[Tensor | None]:
+def topk(x: TensorLike, k: int | Dim) -> tuple[Tensor, Tensor]:
     """
     The k largest elements of the last axis, descending, and their positions: [..., n] -> [..., k] and int64 [..., k].
     """
 
-def softmax(x: Tensor) -> Tensor:
+def softmax(x: TensorLike) -> Tensor:
     """e^x / sum e^x over the last axis."""
 
-def log_softmax(x: Tensor) -> Tensor:
+def log_softmax(x: TensorLike) -> Tensor:
     """x - ln sum e^x over the last axis."""
 
-def matmul(a: Tensor, b: Tensor, transpose_a: bool = False, transpose_b: bool = False) -> Tensor:
+def matmul(a: TensorLike, b: TensorLike, transpose_a: bool = False, transpose_b: bool = False) -> Tensor:
     """
     op(a) op(b) over the last two axes, leading axes broadcast. a [..., M, K], b [..., K, N].
     """
 
-def linear(x: Tensor, weight: Tensor, bias: Tensor | None | None = None, activation: str = "none") -> Tensor:
+def linear(x: TensorLike, weight: TensorLike, bias: TensorLike | None = None, activation: str = "none") -> Tensor:
     """activation(x W^T + bias). x [..., K]; weight [N, K]; bias [N]."""
 
-def pack_weight(weight: Tensor) -> Tensor:
+def pack_weight(weight: TensorLike) -> Tensor:
     """
     A weight [N, K] in the layout of this processor's inner loop, for linear_packed.
     """
 
 def linear_packed(
-    x: Tensor, packed: Tensor, bias: Tensor | None | None = None, *, N: int | Dim, activation: str = "none"
+    x: TensorLike, packed: TensorLike, bias: TensorLike | None = None, *, N: int | Dim, activation: str = "none"
 ) -> Tensor:
     """
     linear with a weight [N, K] that pack_weight has laid out. x [..., K] -> [..., N]; no gradient.
     """
 
 def linear_quantized(
-    x: Tensor,
-    weight: Tensor,
-    scale: Tensor | None | None = None,
-    bias: Tensor | None | None = None,
+    x: TensorLike,
+    weight: TensorLike,
+    scale: TensorLike | None = None,
+    bias: TensorLike | None = None,
     activation: str = "none",
     bits: int = 13,
 ) -> Tensor:
@@ -183,112 +184,117 @@ def linear_quantized(
     linear with a weight int8 [N, K] and a scale [N], or bfloat16 [N, K]; the rest float32. x [..., K] -> [..., N]; no gradient. bits: of x's rounded values beside int8, 13 or 8.
     """
 
-def reshape(x: Tensor, shape: Sequence[int | Dim]) -> Tensor:
+def reshape(x: TensorLike, shape: int | Dim | Sequence[int | Dim]) -> Tensor:
     """
     The same elements in the same order under another shape; shares memory.
     """
 
-def narrow(x: Tensor, start: int | Dim, length: int | Dim) -> Tensor:
+def narrow(x: TensorLike, start: int | Dim, length: int | Dim) -> Tensor:
     """x[start : start + length] along the first axis; shares memory."""
 
-def transpose(x: Tensor, order: int | Sequence[int] | None) -> Tensor:
+def transpose(x: TensorLike, order: int | Sequence[int] | None) -> Tensor:
     """The axes of x in another order."""
 
-def concat(tensors: Sequence[Tensor | None], axis: int = 0) -> Tensor:
+def concat(tensors: Sequence[TensorLike | None], axis: int = 0) -> Tensor:
     """The tensors one after the other along an axis."""
 
-def split(x: Tensor, sizes: Sequence[int | Dim], axis: int = 0) -> Sequence[Tensor | None]:
+def split(x: TensorLike, sizes: Sequence[int | Dim], axis: int = 0) -> tuple[Tensor, ...]:
     """
     Pieces of the given sizes along an axis; along the first they share memory.
     """
 
-def slice(x: Tensor, axis: int, start: int | Dim, stop: int | Dim, step: int = 1) -> Tensor:
+def slice(x: TensorLike, axis: int, start: int | Dim, stop: int | Dim, step: int = 1) -> Tensor:
     """
     Every step-th element of [start, stop) along an axis; a negative step begins at the end of the range.
     """
 
-def pad(x: Tensor, before: Sequence[int | Dim], after: Sequence[int | Dim], value: float = 0.0) -> Tensor:
+def pad(x: TensorLike, before: Sequence[int | Dim], after: Sequence[int | Dim], value: float = 0.0) -> Tensor:
     """
     x with before[a] and after[a] elements of `value` around it along each axis a.
     """
 
-def gather(x: Tensor, index: Tensor, axis: int) -> Tensor:
+def gather(x: TensorLike, index: TensorLike, axis: int) -> Tensor:
     """
     x at the index along an axis, like numpy.take_along_axis; index has x's sizes but there.
     """
 
-def index_select(x: Tensor, index: Tensor, axis: int = 0) -> Tensor:
+def index_select(x: TensorLike, index: TensorLike, axis: int = 0) -> Tensor:
     """
     Slices of x by number along an axis: [..., n, ...] and an index of shape S give [..., S, ...].
     """
 
-def scatter_add(x: Tensor, index: Tensor, updates: Tensor) -> Tensor:
+def scatter_add(x: TensorLike, index: TensorLike, updates: TensorLike) -> Tensor:
     """x [n, ...] with updates[j] added to its row index[j]; repeats add up."""
 
-def embedding(weight: Tensor, ids: Tensor, sparse: bool = False) -> Tensor:
+def embedding(weight: TensorLike, ids: TensorLike, sparse: bool = False) -> Tensor:
     """
     weight[ids]. weight [V, C]; ids int [...] -> [..., C]. sparse: the gradient holds only the rows that occur.
     """
 
-def embedding_quantized(weight: Tensor, ids: Tensor, scale: Tensor | None | None = None) -> Tensor:
+def embedding_quantized(weight: TensorLike, ids: TensorLike, scale: TensorLike | None = None) -> Tensor:
     """
     weight[ids] as float32, of a weight int8 [V, C] with a scale [V], or bfloat16 [V, C]; no gradient.
     """
 
-def merge_rows(a: Tensor, b: Tensor) -> Tensor:
+def merge_rows(a: TensorLike, b: TensorLike) -> Tensor:
     """The sum of two row-sparse tensors."""
 
-def add_rows(dense: Tensor, sparse: Tensor) -> Tensor:
+def add_rows(dense: TensorLike, sparse: TensorLike) -> Tensor:
     """dense + a row-sparse tensor."""
 
-def to_dense(sparse: Tensor) -> Tensor:
+def to_dense(sparse: TensorLike) -> Tensor:
     """The dense form of a row-sparse tensor."""
 
-def layer_norm(x: Tensor, gamma: Tensor, beta: Tensor, eps: float = 1e-05) -> Tensor:
+def layer_norm(x: TensorLike, gamma: TensorLike, beta: TensorLike, eps: float = 1e-05) -> Tensor:
     """
     (x - mean) / sqrt(var + eps) * gamma + beta over the last axis. x [..., C]; gamma, beta [C].
     """
 
-def rms_norm(x: Tensor, gamma: Tensor, eps: float = 1e-06) -> Tensor:
+def rms_norm(x: TensorLike, gamma: TensorLike, eps: float = 1e-06) -> Tensor:
     """
     x / sqrt(mean(x^2) + eps) * gamma over the last axis. x [..., C]; gamma [C].
     """
 
 def residual_layer_norm(
-    x: Tensor, residual: Tensor, gamma: Tensor, beta: Tensor, eps: float = 1e-05
-) -> Sequence[Tensor | None]:
+    x: TensorLike, residual: TensorLike, gamma: TensorLike, beta: TensorLike, eps: float = 1e-05
+) -> tuple[Tensor, Tensor]:
     """
     s = x + residual, y = layer_norm(s, gamma, beta). Returns (y, s). x, residual [..., C]; gamma, beta [C].
     """
 
-def dropout(x: Tensor, p: float, locked: bool = False) -> Tensor:
+def dropout(x: TensorLike, p: float, locked: bool = False) -> Tensor:
     """
     x / (1 - p) where kept, 0 with probability p. locked: one mask over all positions of axis 1 of x [B, T, C].
     """
 
-def uniform(shape: Sequence[int | Dim], low: float = 0.0, high: float = 1.0, dtype: DTypeLike = "float32") -> Tensor:
+def uniform(
+    shape: int | Dim | Sequence[int | Dim], low: float = 0.0, high: float = 1.0, dtype: DTypeLike = "float32"
+) -> Tensor:
     """Uniform random numbers in [low, high)."""
 
-def normal(shape: Sequence[int | Dim], mean: float = 0.0, std: float = 1.0, dtype: DTypeLike = "float32") -> Tensor:
+def normal(
+    shape: int | Dim | Sequence[int | Dim], mean: float = 0.0, std: float = 1.0, dtype: DTypeLike = "float32"
+) -> Tensor:
     """Normal random numbers."""
 
+@overload
 def attention(
-    q: Tensor,
-    k: Tensor | None | None = None,
-    v: Tensor | None | None = None,
-    lengths: Tensor | None | None = None,
-    mask: Tensor | None | None = None,
-    bias: Tensor | None | None = None,
-    offsets: Tensor | None | None = None,
+    q: TensorLike,
+    k: TensorLike | None = None,
+    v: TensorLike | None = None,
+    lengths: TensorLike | None = None,
+    mask: TensorLike | None = None,
+    bias: TensorLike | None = None,
+    offsets: TensorLike | None = None,
     causal: bool = False,
     band: int = 0,
     stride: int = 0,
-    prefix: Tensor | None | None = None,
-    start: Tensor | None | None = None,
+    prefix: TensorLike | None = None,
+    start: TensorLike | None = None,
     scale: float | None = None,
     dropout: float = 0.0,
-    weights: bool = False,
-) -> object:
+    weights: Literal[False] = False,
+) -> Tensor:
     """
     softmax(scale q k^T + bias) v over the keys a query may see. q [B, T, H, D]; k, v [B, S, H, D] -> [B, T, H, D].
     Packed: q = qkv [B, T, 3, H, D] alone, or k = kv [B, S, 2, H, D] without v. With offsets [B + 1]: rows [N, ...] of B sequences.
@@ -297,29 +303,67 @@ def attention(
     `band`, each `stride`-th back, and the first prefix[b]. scale None: 1 / sqrt(D). weights: also returns them, [B, H, T, S].
     """
 
-def rel_shift(x: Tensor, S: int | Dim) -> Tensor:
+@overload
+def attention(
+    q: TensorLike,
+    k: TensorLike | None = None,
+    v: TensorLike | None = None,
+    lengths: TensorLike | None = None,
+    mask: TensorLike | None = None,
+    bias: TensorLike | None = None,
+    offsets: TensorLike | None = None,
+    causal: bool = False,
+    band: int = 0,
+    stride: int = 0,
+    prefix: TensorLike | None = None,
+    start: TensorLike | None = None,
+    scale: float | None = None,
+    dropout: float = 0.0,
+    *,
+    weights: Literal[True],
+) -> tuple[Tensor, Tensor]: ...
+@overload
+def attention(
+    q: TensorLike,
+    k: TensorLike | None = None,
+    v: TensorLike | None = None,
+    lengths: TensorLike | None = None,
+    mask: TensorLike | None = None,
+    bias: TensorLike | None = None,
+    offsets: TensorLike | None = None,
+    causal: bool = False,
+    band: int = 0,
+    stride: int = 0,
+    prefix: TensorLike | None = None,
+    start: TensorLike | None = None,
+    scale: float | None = None,
+    dropout: float = 0.0,
+    *,
+    weights: bool,
+) -> Tensor | tuple[Tensor, Tensor]: ...
+def rel_shift(x: TensorLike, S: int | Dim) -> Tensor:
     """
     y[..., i, j] = x[..., i, j + T - 1 - i], 0 beyond the last column. x [..., T, L] -> [..., T, S].
     """
 
-def pack_rows(x: Tensor, mask: Tensor) -> Sequence[Tensor | None]:
+def pack_rows(x: TensorLike, mask: TensorLike) -> tuple[Tensor, Tensor]:
     """
     (rows [N, ...], index int64 [N]): the rows of x [B, T, ...] where mask bool [B, T] is true, and their numbers b * T + t.
     """
 
-def unpack_rows(rows: Tensor, index: Tensor, B: int | Dim, T: int | Dim) -> Tensor:
+def unpack_rows(rows: TensorLike, index: TensorLike, B: int | Dim, T: int | Dim) -> Tensor:
     """
     The reverse of pack_rows: rows [N, ...] in their places in [B, T, ...], zeros elsewhere.
     """
 
-def select_labelled(x: Tensor, labels: Tensor, ignore_index: int = -100) -> Sequence[Tensor | None]:
+def select_labelled(x: TensorLike, labels: TensorLike, ignore_index: int = -100) -> tuple[Tensor, Tensor, Tensor]:
     """
     (x [N, ...], labels [N], index int64 [N]): the rows of x [B, T, ...] and labels [B, T] whose label is not ignore_index.
     """
 
 def cross_entropy(
-    logits: Tensor,
-    labels: Tensor,
+    logits: TensorLike,
+    labels: TensorLike,
     ignore_index: int = -100,
     label_smoothing: float = 0.0,
     smoothing: str = "pytorch",
@@ -329,12 +373,12 @@ def cross_entropy(
     -log softmax(logits)[labels], mean over the labels that are not ignore_index. logits [..., V]; labels int [...] or soft targets float [..., V].
     """
 
-def beam_step(logits: Tensor, scores: Tensor, n: int | Dim) -> Sequence[Tensor | None]:
+def beam_step(logits: Tensor, scores: Tensor, n: int | Dim) -> tuple[Tensor, Tensor, Tensor]:
     """
     (scores [B, n], beams int64 [B, n], tokens int64 [B, n]): the n best of scores [B, K] + log_softmax(logits [B * K, V]), per batch row.
     """
 
-def gather_beams(x: Tensor, beams: Tensor) -> Tensor:
+def gather_beams(x: TensorLike, beams: TensorLike) -> Tensor:
     """y[b, j] = x[b, beams[b, j]]. x [B, K, ...]; beams int [B, n]."""
 
 def cache_append(cache: Tensor, rows: Tensor, position: int | Dim) -> None:
@@ -346,9 +390,9 @@ def attend_cached(
     qkv: Tensor,
     cache: Tensor,
     position: int | Dim,
-    lengths: Tensor | None | None = None,
-    mask: Tensor | None | None = None,
-    bias: Tensor | None | None = None,
+    lengths: Tensor | None = None,
+    mask: Tensor | None = None,
+    bias: Tensor | None = None,
     scale: float | None = None,
 ) -> Tensor:
     """
@@ -359,14 +403,14 @@ def attend_cached(
 def sgd_step(
     param: Tensor,
     grad: Tensor,
-    velocity: Tensor | None | None = None,
+    velocity: Tensor | None = None,
     *,
     lr: float,
     momentum: float = 0.0,
     nesterov: bool = False,
     weight_decay: float = 0.0,
     lazy: bool = False,
-    scale: Tensor | None | None = None,
+    scale: Tensor | None = None,
 ) -> None:
     """
     In place: g = scale * grad + weight_decay * param; velocity = momentum * velocity + g; param -= lr * velocity (lr * g without velocity).
@@ -384,7 +428,7 @@ def adam_step(
     weight_decay: float = 0.0,
     step: int = 1,
     lazy: bool = False,
-    scale: Tensor | None | None = None,
+    scale: Tensor | None = None,
 ) -> None:
     """
     In place: Adam with weight decay inside the gradient; m, v [shape of param], float32.
@@ -402,7 +446,7 @@ def adamw_step(
     weight_decay: float = 0.01,
     step: int = 1,
     lazy: bool = False,
-    scale: Tensor | None | None = None,
+    scale: Tensor | None = None,
 ) -> None:
     """
     In place: Adam with decoupled weight decay; m, v [shape of param], float32.
@@ -420,7 +464,7 @@ def bert_adam_step(
     weight_decay: float = 0.01,
     step: int = 1,
     lazy: bool = False,
-    scale: Tensor | None | None = None,
+    scale: Tensor | None = None,
 ) -> None:
     """
     In place: AdamW without bias correction, as BERT was trained; m, v [shape of param], float32.
@@ -438,7 +482,7 @@ def lamb_step(
     weight_decay: float = 0.01,
     step: int = 1,
     lazy: bool = False,
-    scale: Tensor | None | None = None,
+    scale: Tensor | None = None,
 ) -> None:
     """
     In place: LAMB, AdamW with steps as long as the tensor; without weight decay plain Adam; m, v [shape of param], float32.
@@ -448,7 +492,7 @@ def adafactor_step(
     param: Tensor,
     grad: Tensor,
     v: Tensor,
-    m: Tensor | None | None = None,
+    m: Tensor | None = None,
     *,
     lr: float,
     eps: float = 1e-30,
@@ -458,7 +502,7 @@ def adafactor_step(
     threshold: float = 1.0,
     relative: bool = True,
     step: int = 1,
-    scale: Tensor | None | None = None,
+    scale: Tensor | None = None,
 ) -> None:
     """
     In place: Adafactor; of a matrix [..., C] the means m [...] and v [C], of a vector v alone, float32.
@@ -473,7 +517,7 @@ def adagrad_step(
     eps: float = 1e-10,
     weight_decay: float = 0.0,
     lazy: bool = False,
-    scale: Tensor | None | None = None,
+    scale: Tensor | None = None,
 ) -> None:
     """
     In place: Adagrad with weight decay inside the gradient; v, the sum of squares [shape of param], float32.
@@ -490,7 +534,7 @@ def adadelta_step(
     eps: float = 1e-06,
     weight_decay: float = 0.0,
     lazy: bool = False,
-    scale: Tensor | None | None = None,
+    scale: Tensor | None = None,
 ) -> None:
     """
     In place: Adadelta with weight decay inside the gradient; m, v, the means of squared updates and gradients [shape of param], float32.
@@ -499,10 +543,10 @@ def adadelta_step(
 def ema_step(average: Tensor, param: Tensor, decay: float) -> None:
     """In place: average += (1 - decay) * (param - average)."""
 
-def global_norm(list: Sequence[Tensor | None]) -> Tensor:
+def global_norm(list: Sequence[TensorLike | None]) -> Tensor:
     """
     sqrt of the sum of squares over all tensors, float32 []; None is left out.
     """
 
-def clip_scale(norm: Tensor, max_norm: float) -> Tensor:
+def clip_scale(norm: TensorLike, max_norm: float) -> Tensor:
     """min(1, max_norm / norm), float32 []."""

@@ -3,9 +3,34 @@
 import sys
 from importlib import import_module
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-_ON_FIRST_USE = {
+if TYPE_CHECKING:
+    from plmcore.evaluate import benchmarks, choices, likelihood, metrics, ngrams, prompting, running
+    from plmcore.evaluate.benchmarks import decascore, glue, glue_table
+    from plmcore.evaluate.choices import choose, continuations, last_words
+    from plmcore.evaluate.likelihood import Perplexity, perplexity
+    from plmcore.evaluate.metrics import compute, metric, metrics_of
+    from plmcore.evaluate.ngrams import contamination
+    from plmcore.evaluate.prompting import few_shot
+
+__all__ = [
+    "Perplexity",
+    "choose",
+    "compute",
+    "contamination",
+    "continuations",
+    "decascore",
+    "few_shot",
+    "glue",
+    "glue_table",
+    "last_words",
+    "metric",
+    "metrics_of",
+    "perplexity",
+]
+
+_HOMES = {
     "Perplexity": "likelihood",
     "choose": "choices",
     "compute": "metrics",
@@ -21,19 +46,44 @@ _ON_FIRST_USE = {
     "perplexity": "likelihood",
 }
 
-__all__ = list(_ON_FIRST_USE)
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        if name in _HOMES:
+            value = globals()[name] = getattr(import_module(f"plmcore.evaluate.{_HOMES[name]}"), name)
+            return value
+        raise AttributeError(f"module 'plmcore.evaluate' has no attribute {name!r}")
 
 
-def __getattr__(name: str) -> Any:
-    if name in _ON_FIRST_USE:
-        value = globals()[name] = getattr(import_module(f"plmcore.evaluate.{_ON_FIRST_USE[name]}"), name)
-        return value
-    raise AttributeError(f"module 'plmcore.evaluate' has no attribute {name!r}")
+if TYPE_CHECKING:
+    _Module = object  # to a checker, ModuleType has every name
+else:
+    _Module = ModuleType
 
 
-class _Evaluate(ModuleType):
-    def __call__(self, *args: Any, **options: Any) -> dict[str, Any]:
-        return import_module("plmcore.evaluate.running").evaluate(*args, **options)
+class Evaluate(_Module):
+    """This module's class, so that plm.evaluate(...) can be called."""
+
+    if TYPE_CHECKING:
+        __call__ = staticmethod(running.evaluate)
+        Perplexity = likelihood.Perplexity
+        choose = staticmethod(choices.choose)
+        compute = staticmethod(metrics.compute)
+        contamination = staticmethod(ngrams.contamination)
+        continuations = staticmethod(choices.continuations)
+        decascore = staticmethod(benchmarks.decascore)
+        few_shot = staticmethod(prompting.few_shot)
+        glue = staticmethod(benchmarks.glue)
+        glue_table = staticmethod(benchmarks.glue_table)
+        last_words = staticmethod(choices.last_words)
+        metric = staticmethod(metrics.metric)
+        metrics_of = staticmethod(metrics.metrics_of)
+        perplexity = staticmethod(likelihood.perplexity)
+    else:
+
+        def __call__(self, *args: Any, **options: Any) -> dict[str, Any]:
+            return import_module("plmcore.evaluate.running").evaluate(*args, **options)
 
 
-sys.modules[__name__].__class__ = _Evaluate
+if not TYPE_CHECKING:
+    sys.modules[__name__].__class__ = Evaluate

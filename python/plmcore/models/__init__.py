@@ -10,11 +10,60 @@ from __future__ import annotations
 from collections.abc import Mapping
 from importlib import import_module
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from plmcore import nn
 from plmcore._core import ArgumentError
 from plmcore.models.config import Config
+
+if TYPE_CHECKING:  # imported on first use
+    from plmcore.models import (
+        albert,
+        bart,
+        bert,
+        distilbert,
+        gpt1,
+        gpt2,
+        gpt3,
+        mbart,
+        roberta,
+        t5,
+        transformer,
+        xlnet,
+    )
+
+    class Model(nn.Module):
+        """A model of some family, for those who do not know which: its parts have the family's names."""
+
+        config: Config
+
+        def __getattr__(self, name: str) -> Any: ...
+
+
+__all__ = [
+    "Config",
+    "FAMILIES",
+    "albert",
+    "architecture_of",
+    "bart",
+    "bert",
+    "build",
+    "config_from_dict",
+    "count_parameters",
+    "distilbert",
+    "family",
+    "gpt1",
+    "gpt2",
+    "gpt3",
+    "head_name",
+    "head_of",
+    "mbart",
+    "roberta",
+    "t5",
+    "transformer",
+    "xlnet",
+]
+
 
 # model_type -> module of this package
 FAMILIES = {
@@ -35,10 +84,12 @@ FAMILIES = {
 }
 
 
-def __getattr__(name: str) -> ModuleType:
-    if name in FAMILIES.values():  # found in globals() from now on
-        return import_module(f"plmcore.models.{name}")
-    raise AttributeError(f"module 'plmcore.models' has no attribute {name!r}")
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> ModuleType:
+        if name in FAMILIES.values():  # found in globals() from now on
+            return import_module(f"plmcore.models.{name}")
+        raise AttributeError(f"module 'plmcore.models' has no attribute {name!r}")
 
 
 def family(model_type: str | Config) -> ModuleType:
@@ -82,15 +133,16 @@ def architecture_of(config: Config, head: str) -> str:
     return (same or names)[0]
 
 
-def build(config: Config, head: str = "base") -> nn.Module:
+def build(config: Config, head: str = "base") -> Model:
     """A model with fresh weights, drawn as published; inside nn.init.skipped() without weights."""
     heads = family(config).HEADS
     if head not in heads:
         raise ArgumentError(f"{config.model_type} has no head {head!r}; one of {', '.join(heads)}")
-    return heads[head](config)
+    model: Model = heads[head](config)
+    return model
 
 
-def head_name(model: nn.Module) -> str:
+def head_name(model: Model) -> str:
     """The head that a model is: one of its family's, or one that goes with every family and names itself."""
     heads = family(model.config).HEADS
     found = next((head for head, kind in heads.items() if kind is type(model)), getattr(model, "HEAD", None))

@@ -1,54 +1,60 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-FIELDS = (
-    "loss",
-    "logits",
-    "last_hidden_state",
-    "pooler_output",
-    "hidden_states",
-    "attentions",
-    "prediction_logits",
-    "seq_relationship_logits",
-    "sop_logits",
-    "start_logits",
-    "end_logits",
-    "start_top_log_probs",
-    "start_top_index",
-    "end_top_log_probs",
-    "end_top_index",
-    "cls_logits",
-    "mc_loss",
-    "mc_logits",
-    "mems",
-    "past_key_values",
-    "decoder_hidden_states",
-    "decoder_attentions",
-    "cross_attentions",
-    "encoder_last_hidden_state",
-    "encoder_hidden_states",
-    "encoder_attentions",
-)
+from plmcore._core import Tensor
+
+# None where it was not computed, which the caller knows by what it asked for.
+Field: TypeAlias = Tensor | Any
+Layers: TypeAlias = tuple[Tensor, ...] | Any
 
 
-class Output(Mapping):
+class Output(Mapping[str, Any]):
     """What a model returns: tensors, or tuples of them over layers, by the names that transformers gives them.
 
     A field that was not computed is None and is not among the keys. A field given as a function is computed when it is first
     read: with labels the loss needs the logits of few positions, and most callers need no others.
     """
 
+    loss: Field
+    logits: Field
+    last_hidden_state: Field
+    pooler_output: Field
+    hidden_states: Layers
+    attentions: Layers
+    prediction_logits: Field
+    seq_relationship_logits: Field
+    sop_logits: Field
+    start_logits: Field
+    end_logits: Field
+    start_top_log_probs: Field
+    start_top_index: Field
+    end_top_log_probs: Field
+    end_top_index: Field
+    cls_logits: Field
+    mc_loss: Field
+    mc_logits: Field
+    mems: Layers
+    past_key_values: Any
+    decoder_hidden_states: Layers
+    decoder_attentions: Layers
+    cross_attentions: Layers
+    encoder_last_hidden_state: Field
+    encoder_hidden_states: Layers
+    encoder_attentions: Layers
+
     def __init__(self, **fields: Any | Callable[[], Any]):
         if unknown := [name for name in fields if name not in FIELDS]:
-            raise TypeError(f"Output has no field {unknown[0]!r}; add it to outputs.FIELDS")
+            raise TypeError(f"Output has no field {unknown[0]!r}; add it to outputs.Output")
         self._fields = {name: fields[name] for name in FIELDS if fields.get(name) is not None}
 
-    def __getattr__(self, name: str) -> Any:
-        if name in FIELDS:
-            return self.get(name)
-        raise AttributeError(f"Output has no field {name!r}; this one has {', '.join(self)}")
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            if name in FIELDS:
+                return self.get(name)
+            raise AttributeError(f"Output has no field {name!r}; this one has {', '.join(self)}")
 
     def __getitem__(self, name: str) -> Any:
         value = self._fields[name]
@@ -69,3 +75,6 @@ class Output(Mapping):
             return f"{len(value)} x {shown(value[0])}" if isinstance(value, tuple) and value else str(list(value.shape))
 
         return f"Output({', '.join(f'{name}: {shown(value)}' for name, value in self._fields.items())})"
+
+
+FIELDS = tuple(Output.__annotations__)

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from plmcore._core import ArgumentError, Tensor, assign
 from plmcore.nn.parameter import Buffer, Parameter, QuantizedWeight
@@ -15,6 +15,10 @@ class Module:
 
     training = True
     fixed: str | None = None  # what keeps a layer's weights from being trained or converted: "int8 weights"
+
+    if TYPE_CHECKING:  # each subclass has its own
+
+        def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
 
     def members(self) -> Iterator[tuple[str, Any]]:
         """Attributes in the order they were set; a container lists its items by number."""

@@ -2,15 +2,28 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from plmcore._core import Tensor, keep_packed
 from plmcore.nn import init
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+
+    from plmcore._core import TensorLike
 
 
 class Parameter(Tensor):
     """A trainable tensor; as an attribute of a Module it belongs to the module's parameters."""
 
-    def __init__(self, data, dtype=None, requires_grad: bool = True):
+    if TYPE_CHECKING:  # its sizes are numbers, also while tracing
+
+        @property
+        def shape(self) -> tuple[int, ...]: ...
+        @property
+        def size(self) -> int: ...
+
+    def __init__(self, data: TensorLike | float, dtype: DTypeLike | None = None, requires_grad: bool = True) -> None:
         super().__init__(data, dtype=dtype, requires_grad=requires_grad)
         keep_packed(self)
 
@@ -22,6 +35,13 @@ class Parameter(Tensor):
 
 class Buffer(Tensor):
     """A tensor of a Module that is saved with it but not trained, and no parameter: a table of sinusoids, a fixed bias."""
+
+    if TYPE_CHECKING:  # its sizes are numbers, also while tracing
+
+        @property
+        def shape(self) -> tuple[int, ...]: ...
+        @property
+        def size(self) -> int: ...
 
     @staticmethod
     def new(draw: init.Init, shape: Sequence[int]) -> Buffer:

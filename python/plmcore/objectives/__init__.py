@@ -9,6 +9,45 @@ or by name: objectives.make("masked-lm", corpus, tokenizer, length=128).
 from __future__ import annotations
 
 from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:  # imported on first use
+    from plmcore.objectives.blanks import BlankInfilling
+    from plmcore.objectives.causal import BidirectionalLM, CausalLM
+    from plmcore.objectives.denoising import Denoising
+    from plmcore.objectives.fragment import Fragment
+    from plmcore.objectives.masked import MaskedLM
+    from plmcore.objectives.masked_seq2seq import MaskedSeq2Seq
+    from plmcore.objectives.mixture import Mixture
+    from plmcore.objectives.objective import Objective
+    from plmcore.objectives.parallel import ContrastivePairs, Translation, info_nce, pairwise_loss
+    from plmcore.objectives.permutation import PermutationLM
+    from plmcore.objectives.segment_pairs import NextSentence, SentenceOrder
+    from plmcore.objectives.span_corruption import SpanCorruption
+    from plmcore.objectives.text_to_text import TextToText
+
+__all__ = [
+    "BidirectionalLM",
+    "BlankInfilling",
+    "CausalLM",
+    "ContrastivePairs",
+    "Denoising",
+    "Fragment",
+    "MaskedLM",
+    "MaskedSeq2Seq",
+    "Mixture",
+    "NAMES",
+    "NextSentence",
+    "Objective",
+    "PermutationLM",
+    "SentenceOrder",
+    "SpanCorruption",
+    "TextToText",
+    "Translation",
+    "info_nce",
+    "make",
+    "pairwise_loss",
+]
 
 _CLASSES = {  # name -> module, class
     "causal-lm": ("causal", "CausalLM"),
@@ -34,17 +73,24 @@ _MODULES = {name: module for module, name in _CLASSES.values()} | {
 }
 NAMES = tuple(_CLASSES)
 
-__all__ = ["NAMES", "make", *_MODULES]
 
-
-def make(name: str, *data, **settings):
+def make(name: str, *data: Any, **settings: Any) -> Objective:
     """The objective of this name, over a corpus and a tokenizer (see its class for data and settings)."""
     if name not in _CLASSES:
         raise ValueError(f"there is no objective {name!r}; there are {', '.join(NAMES)}")
-    return __getattr__(_CLASSES[name][1])(*data, **settings)
+    objective: Objective = kind_of(name)(*data, **settings)
+    return objective
 
 
-def __getattr__(name: str):
-    if name in _MODULES:
-        return getattr(import_module(f"plmcore.objectives.{_MODULES[name]}"), name)
-    raise AttributeError(f"module 'plmcore.objectives' has no attribute {name!r}")
+def kind_of(name: str) -> Any:
+    """The class of an objective."""
+    module, kind = _CLASSES[name]
+    return getattr(import_module(f"plmcore.objectives.{module}"), kind)
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        if name in _MODULES:
+            return getattr(import_module(f"plmcore.objectives.{_MODULES[name]}"), name)
+        raise AttributeError(f"module 'plmcore.objectives' has no attribute {name!r}")

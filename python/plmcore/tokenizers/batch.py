@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,13 +16,17 @@ from plmcore.tokenizers.format import Format
 TRUNCATIONS = ("longest_first", "only_first", "only_second")
 
 
-class Batch(Mapping):
+class Batch(Mapping[str, np.ndarray]):
     """Arrays by name, [B, T] for texts and [T] for one text: input_ids, attention_mask, token_type_ids.
 
     Apart from these, found when first asked for, of the same shape: `offsets` [..., 2], from which to which character of its text
     a token goes; `word_ids`, the number of its word; `sequence_ids`, 0 and 1 for the first and second text, -1 for special tokens
     and padding (so are the word ids). `sample` [B] is the text that a row comes from, for overflow rows.
     """
+
+    input_ids: np.ndarray
+    attention_mask: np.ndarray
+    token_type_ids: np.ndarray
 
     def __init__(
         self, arrays: Mapping[str, np.ndarray], sample: np.ndarray, detail: Callable[[], Mapping[str, np.ndarray]]
@@ -47,10 +52,12 @@ class Batch(Mapping):
     def __getitem__(self, name: str) -> np.ndarray:
         return self._arrays[name]
 
-    def __getattr__(self, name: str) -> np.ndarray:
-        if name.startswith("_") or name not in self._arrays:
-            raise AttributeError(f"Batch has no {name!r}")
-        return self._arrays[name]
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> np.ndarray:
+            if name.startswith("_") or name not in self._arrays:
+                raise AttributeError(f"Batch has no {name!r}")
+            return self._arrays[name]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._arrays)

@@ -65,7 +65,7 @@ class Tokenizer:
             setattr(self, f"{role}_token", token)
             setattr(self, f"{role}_token_id", None if token is None else self.id_of(token))
         ids = self.backend.vocabulary.values()
-        self.vocab_size = max(ids, default=-1) + 1
+        self.vocab_size: int = max(ids, default=-1) + 1
         if self.vocab_size > 16 * len(ids) + 65536:
             raise FormatError(f"the vocabulary has {len(ids)} tokens, and one of them the id {self.vocab_size - 1}")
         self.format = self._format or formats.of_family(self.family, self._id_in_format)

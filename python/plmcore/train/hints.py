@@ -10,7 +10,8 @@ from typing import ParamSpec, TypeVar
 
 from plmcore._core import ArgumentError
 
-P, R = ParamSpec("P"), TypeVar("R")
+P = ParamSpec("P")
+R = TypeVar("R")
 
 # What other programs call a setting -> its names here, of which a run may not have all; with a value where the setting has others than there.
 OF_SETTINGS = {

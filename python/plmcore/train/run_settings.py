@@ -50,7 +50,7 @@ def objective_settings(name: str) -> dict[str, str]:
     """The names and kinds of an objective's settings, those that it hands on to its masks included."""
     from plmcore.objectives.masked import Masking
 
-    kind = objectives.__getattr__(objectives._CLASSES[name][1])
+    kind = objectives.kind_of(name)
     found: dict[str, str] = {}
     makers = [cls.__init__ for cls in kind.__mro__ if "__init__" in vars(cls)]
     while makers:
