@@ -259,3 +259,33 @@ def test_going_on_with_pre_training(directory, prose, tmp_path, family):
     assert len(losses) >= 2 and losses[-1] < losses[0]
     assert scores(out)["loss"] == losses[-1]
     assert plm.load(out / "final").head == plm.load(directory(family)).head
+
+
+@pytest.mark.parametrize("first, then", [
+    (dict(epochs=1), dict(epochs=2)), (dict(epochs=1), dict(steps=6)), (dict(steps=3), dict(epochs=2)), (dict(steps=3), dict(steps=6)),
+])  # fmt: skip
+def test_a_run_is_made_longer(directory, table, tmp_path, first, then):
+    """By epochs or steps; up to the old end it has the bits of the shorter one, and its config repeats it."""
+
+    def checkpoint_of(out, step):
+        return (out / "checkpoints" / f"step-{step:08}" / "weights.safetensors").read_bytes()
+
+    files = dict(train=table("train.tsv", samples.reviews(48)), dev=table("dev.tsv", samples.reviews(16, 48)))
+    options = dict(
+        quiet=True, changes=["data.length=32", "data.batch=16"], **files
+    )  # 3 steps an epoch, a linear schedule
+    out, again = tmp_path / "run", tmp_path / "again"
+    plm.finetune(directory("bert"), "classification", out=out, **first, **options)
+    short = checkpoint_of(out, 3)
+    plm.finetune(out=out, resume=True, quiet=True, **then)
+    assert checkpoint_of(out, 3) == short and scores(out)["accuracy"] >= 0
+    plm.finetune(config=out / "config.toml", out=again, quiet=True)
+    assert checkpoint_of(again, 3) == short and checkpoint_of(again, 6) == checkpoint_of(out, 6)
+    rates = {
+        m["step"]: m["lr"] for m in map(json.loads, (again / "metrics.jsonl").read_text().splitlines()) if "lr" in m
+    }
+    assert rates[3] == pytest.approx(3e-4 / 3) and rates[6] == pytest.approx(
+        3e-4 / 6
+    )  # the last of 3, and of 6, without warm-up
+    with pytest.raises(ValueError, match="more each time|only be made longer"):
+        plm.finetune(out=out, resume=True, quiet=True, steps=5)

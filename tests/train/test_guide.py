@@ -60,8 +60,9 @@ def test_pre_training(folder, block):
 
 def test_resuming(folder):
     run("plmcore pretrain gpt2 --size tiny --text book.txt --out run")
-    [[command]] = commands("resuming.md")
-    assert run(command) == pathlib.Path("run")
+    [[command], [longer]] = commands("resuming.md")
+    assert run(command) == run(longer.replace("--steps 4000", "--steps 4")) == pathlib.Path("run")
+    assert "extended = [{steps = 2}]" in pathlib.Path("run/config.toml").read_text()
 
 
 def test_python(folder):

@@ -18,6 +18,7 @@ examples:
   plmcore finetune bert-dir --task tagging --train eng.train --dev eng.testa --set task.metrics='["entities"]' --out run
   plmcore finetune bert-dir --task qa --train train-v1.1.json --dev dev-v1.1.json --out run
   plmcore finetune bert-dir --task pair --train pairs.tsv --lr 5e-5 --batch 16 --epochs 4 --lora 8 --out run
+  plmcore finetune --out run --resume --epochs 5                           make a run longer, ended or not
   plmcore finetune --out run --resume                                      go on with a run that was stopped
 """
 
@@ -64,7 +65,11 @@ def add_parser(commands: Any) -> None:
     add("--config", type=pathlib.Path, metavar="FILE", help="the config.toml of another run")
     add("--set", action="append", default=[], metavar="A.B=C", help="one setting of config.toml; may be repeated")
     add("--out", type=pathlib.Path, required=True, metavar="OUT", help="the run's directory")
-    add("--resume", action="store_true", help="go on from the last checkpoint in OUT, or begin if there is none")
+    add(
+        "--resume",
+        action="store_true",
+        help="go on from the last checkpoint in OUT, or begin if there is none; more steps than before make the run longer",
+    )
 
 
 def run(args: argparse.Namespace) -> int:

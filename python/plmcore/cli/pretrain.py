@@ -16,6 +16,7 @@ examples:
   plmcore pretrain transformer --size mini --text news.en --target news.de --out run
   plmcore pretrain t5 --size mini --text wiki/ --supervised sst2=train.tsv --set mixture.text_rate=0.7 --out run
   plmcore pretrain gpt2 --text book.txt --lr 5e-4 --batch 24 --out run
+  plmcore pretrain --out run --resume --steps 4000                            make a run longer, ended or not
   plmcore pretrain --out run --resume                                         go on with a run that was stopped
   plmcore pretrain --config run/config.toml --set optim.lr=3e-4 --out other   the same again, with one change
 """
@@ -77,7 +78,7 @@ def add_parser(commands) -> None:
         "--set", action="append", default=[], metavar="A.B=C", help="one setting of config.toml; may be repeated"
     )
     command.add_argument("--out", type=pathlib.Path, required=True, metavar="DIR", help="the run's directory")
-    command.add_argument("--resume", action="store_true", help="go on from the last checkpoint in DIR, or begin if there is none")  # fmt: skip
+    command.add_argument("--resume", action="store_true", help="go on from the last checkpoint in DIR, or begin if there is none; more steps than before make the run longer")  # fmt: skip
 
 
 def run(args: argparse.Namespace) -> int:

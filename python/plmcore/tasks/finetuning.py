@@ -16,7 +16,7 @@ from plmcore.tasks import adapting, language_modelling, task_model, task_setting
 from plmcore.tasks.language_modelling import TextExamples
 from plmcore.tasks.scoring import Scoring
 from plmcore.tasks.task_data import SPLITS, TaskData
-from plmcore.train import batching, hints, making, run_directory, settings
+from plmcore.train import batching, extending, hints, making, run_directory, settings
 from plmcore.train.loop import Trainer
 from plmcore.train.run_directory import RunDirectory
 from plmcore.train.settings import Settings
@@ -152,15 +152,16 @@ class _Finetuning:
         steps = options["steps"] or options["epochs"] * per_epoch
         evaluate = self.scoring("dev") if "dev" in self._examples else None
         schedule = dict(self.settings["schedule"])
+        ends = extending.ends(options, steps, per_epoch)
         if schedule["warmup"] is None:
-            schedule["warmup"] = round(options["warmup_share"] * steps)
+            schedule["warmup"] = round(options["warmup_share"] * [*ends, steps][0])
         every = {key: options[key] or per_epoch for key in ("save_every", "evaluate_every")}
         chosen = self.settings | {"schedule": schedule, "train": options | every | {"steps": steps}}
         unfreezing = adapting.unfreezing(lm.model, self.settings["adapt"], per_epoch)
         callbacks = [*([unfreezing] if unfreezing else []), *self.callbacks]
         loss = self.examples("train").loss(lm.model)
         trainer = making.trainer(
-            self.run, chosen, lm.model, batches, loss=loss, evaluate=evaluate, callbacks=callbacks, data=self.data.fingerprint
+            self.run, chosen, lm.model, batches, loss=loss, evaluate=evaluate, callbacks=callbacks, data=self.data.fingerprint, ends=ends
         )  # fmt: skip
         if unfreezing:
             unfreezing(trainer, {})

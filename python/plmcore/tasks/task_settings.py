@@ -12,7 +12,7 @@ from plmcore._core import ArgumentError
 from plmcore.evaluate import metrics
 from plmcore.models.config import Config
 from plmcore.tasks.records import KINDS
-from plmcore.train import hints, making, settings
+from plmcore.train import extending, hints, making, settings
 from plmcore.train.settings import SettingError, Settings
 
 EXAMPLE = "plmcore finetune DIR --task classification --train FILE --out RUN"
@@ -110,7 +110,7 @@ def usual(task: str, config: Config, model: str) -> Settings:
             **dict.fromkeys(making.CURVE),
         },
         "train": {
-            "epochs": 3, "steps": None, "warmup_share": 0.0 if t5 else 0.002 if decoder else 0.1, "log_every": 10, "save_every": None, "keep": 2,
+            "epochs": 3, "steps": None, "extended": [], "warmup_share": 0.0 if t5 else 0.002 if decoder else 0.1, "log_every": 10, "save_every": None, "keep": 2,
             "evaluate_every": None, "patience": None, "average": None, "trigger": 5, "result": "last", "nonfinite": "stop", "recompute": False,
             "activations": "float32", "tensorboard": False,
         },
@@ -205,11 +205,11 @@ def of_use(task: str, config: Config, given: Settings, changes: Sequence[str] = 
 def resumed(
     begun: pathlib.Path, given: Settings, config: str | os.PathLike[str] | None, changes: Sequence[str]
 ) -> Settings:
-    """Those of the run, with what settings.resumed lets change."""
+    """Those of the run, with what settings.resumed lets change; more steps or epochs make it longer."""
 
     def of_run(stored: Settings) -> Settings:
         return defaults(stored["run"]["task"], stored["run"]["model"])
 
-    return settings.resumed(
-        begun, ("task", "model"), of_run, settings.layers(given, config, changes), HARMLESS, making.KINDS
-    )
+    layers, allowed = settings.layers(given, config, changes), (*HARMLESS, *extending.KEYS)
+    known, wanted = settings.resumed(begun, ("task", "model"), of_run, layers, allowed, making.KINDS)
+    return extending.lengthened(begun.parent, known, wanted)

@@ -40,6 +40,7 @@ class Trainer:
     directory       where metrics, checkpoints and the report go; without one nothing is written
     save_every      steps between checkpoints; `keep` of them stay, and the best
     evaluate        model -> {"loss": ...}, every `evaluate_every` steps; `patience` evaluations without a lower loss end the run
+    ends            steps after which everything is due that is due after the last one: where the run was to end before it was made longer
     callbacks       called as callback(trainer, metrics) after every step; `trainer.stop(reason)` ends the run
     data            a text that changes when the data does: a checkpoint of other data is refused
     """
@@ -68,6 +69,7 @@ class Trainer:
         patience: int | None = None,
         callbacks: Sequence[Callable[[Trainer, Mapping[str, float]], None]] = (),
         data: str = "",
+        ends: Sequence[int] = (),
     ):
         if nonfinite not in ("stop", "skip"):
             raise ArgumentError(f"Trainer: nonfinite must be stop or skip, got {nonfinite!r}")
@@ -84,7 +86,7 @@ class Trainer:
         self.activations = activations
         self.directory, self.save_every, self.keep, self.log_every = directory, save_every, keep, log_every
         self.evaluate, self.evaluate_every, self.patience = evaluate, evaluate_every, patience
-        self.callbacks, self.data = callbacks, data
+        self.callbacks, self.data, self.ends = callbacks, data, ends
         # What a checkpoint remembers beside tensors
         self.step = self.tokens = self.skips = self.stale = 0
         self.seconds = 0.0
@@ -127,7 +129,7 @@ class Trainer:
         for callback in self.callbacks:
             callback(self, metrics)
         improved = self.score is not None and self.score == self.best
-        if self.save_every is not None and (self.step % self.save_every == 0 or improved):
+        if self.save_every is not None and (self.step % self.save_every == 0 or improved or self.step in self.ends):
             self.save()
         if self.directory is not None:
             self.directory.show(self.step, self.steps, metrics)
@@ -221,7 +223,7 @@ class Trainer:
             )  # fmt: skip
 
     def _due(self, every: int | None) -> bool:
-        return self.step == self.steps or (every is not None and self.step % every == 0)
+        return self.step == self.steps or self.step in self.ends or (every is not None and self.step % every == 0)
 
     def _say(self, text: str) -> None:
         if self.directory is not None:

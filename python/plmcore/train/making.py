@@ -8,7 +8,7 @@ from typing import Any
 
 from plmcore import nn, optim
 from plmcore._core import Tensor
-from plmcore.train import batching, checkpoint, groups, schedules, tensorboard
+from plmcore.train import batching, checkpoint, extending, groups, schedules, tensorboard
 from plmcore.train.loop import Trainer
 from plmcore.train.recomputing import recompute_blocks
 from plmcore.train.run_directory import RunDirectory
@@ -41,8 +41,9 @@ def trainer(
     evaluate: Callable[[nn.Module], Mapping[str, float]] | None,
     callbacks: Sequence[Callable[[Trainer, Mapping[str, float]], None]],
     data: str,
+    ends: Sequence[int] = (),
 ) -> Trainer:
-    """At the run's last checkpoint, where there is one."""
+    """At the run's last checkpoint, where there is one. `ends` are those that a longer run had before."""
     seed, options = chosen["run"]["seed"], chosen["train"]
     if options["recompute"]:
         recompute_blocks(model)
@@ -50,7 +51,7 @@ def trainer(
         run.tensorboard = tensorboard.writer(run.path)
     made = Trainer(
         model, batching.Ahead(batches), optimizer(model, chosen["optim"]), steps=options["steps"],
-        schedule=schedule(chosen["schedule"], options["steps"]), seed=seed, loss=loss, clip_norm=chosen["optim"]["clip_norm"],
+        schedule=extending.schedule(lambda n: schedule(chosen["schedule"], n), ends, options["steps"]), ends=ends, seed=seed, loss=loss, clip_norm=chosen["optim"]["clip_norm"],
         nonfinite=options["nonfinite"], activations=options["activations"],
         average=average(model.parameters(), options, evaluate is not None),
         directory=run, save_every=options["save_every"], keep=options["keep"], log_every=options["log_every"],

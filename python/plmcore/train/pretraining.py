@@ -14,6 +14,7 @@ from plmcore import language_model, models, tokenizers
 from plmcore.files import atomic_directory, atomic_write
 from plmcore.train import (
     batching,
+    extending,
     hints,
     making,
     recipes,
@@ -123,7 +124,8 @@ class _Pretraining:
         callbacks = [*([] if evaluate is None else [Samples(self.run, self.data)]), *self.callbacks]
         loss = batching.MeanLoss(model, options["label_smoothing"])
         return making.trainer(
-            self.run, self.settings, model, batches, loss=loss, evaluate=evaluate, callbacks=callbacks, data=self.data.fingerprint
+            self.run, self.settings, model, batches, loss=loss, evaluate=evaluate, callbacks=callbacks, data=self.data.fingerprint,
+            ends=extending.ends(options, options["steps"]),
         )  # fmt: skip
 
     def model_config(self, tokenizer: tokenizers.Tokenizer) -> models.config.Config:

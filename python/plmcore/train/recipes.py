@@ -200,7 +200,7 @@ def defaults(family: str, size: str = "tiny", steps: int | None = None) -> Setti
         },
         "schedule": schedule,
         "train": {
-            "steps": steps, "log_every": 10, "save_every": max(1, steps // 10), "keep": 2, "evaluate_every": max(1, steps // 10), "evaluate_batches": 20,
+            "steps": steps, "extended": [], "log_every": 10, "save_every": max(1, steps // 10), "keep": 2, "evaluate_every": max(1, steps // 10), "evaluate_batches": 20,
             "patience": None, "average": None, "trigger": 5, "result": "last", "label_smoothing": 0.0, "nonfinite": "stop", "recompute": False,
             "activations": "float32", "tensorboard": False, **known.train,
         },

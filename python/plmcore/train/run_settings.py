@@ -12,7 +12,7 @@ from typing import Any
 from plmcore import models, objectives
 from plmcore._core import ArgumentError
 from plmcore.text_files import check_errors
-from plmcore.train import making, recipes, settings, supervised
+from plmcore.train import extending, making, recipes, settings, supervised
 from plmcore.train.settings import SettingError, Settings
 
 HARMLESS = (
@@ -128,7 +128,7 @@ def new(given: Settings, config: str | os.PathLike[str] | None, changes: Sequenc
 def resumed(
     begun: pathlib.Path, given: Settings, config: str | os.PathLike[str] | None, changes: Sequence[str]
 ) -> Settings:
-    """Those of the run, with what settings.resumed lets change."""
+    """Those of the run, with what settings.resumed lets change; more steps make it longer."""
     layers = settings.layers(given, config, changes)
     for table in (layer["run"] for layer in layers if "family" in layer.get("run", {})):
         table["family"] = recipes.ALIASES.get(table["family"], table["family"])
@@ -138,4 +138,6 @@ def resumed(
         steps, objective = stored.get("train", {}).get("steps"), stored.get("objective", {}).get("name")
         return defaults_of(run["family"], run["size"], steps, objective)
 
-    return settings.resumed(begun, ("family", "size"), defaults, layers, HARMLESS, making.KINDS)
+    allowed = (*HARMLESS, *extending.KEYS)
+    known, wanted = settings.resumed(begun, ("family", "size"), defaults, layers, allowed, making.KINDS)
+    return extending.lengthened(begun.parent, known, wanted)

@@ -164,8 +164,8 @@ def resumed(
     changes: Sequence[Settings],
     harmless: Sequence[str],
     kinds: Mapping[str, str],
-) -> Settings:
-    """Those of the run that the config.toml `begun` is of, changed. What is given again must be the same, but for what changes no bit of the result.
+) -> tuple[Settings, Settings]:
+    """Those of the run that the config.toml `begun` is of, as they are and changed. What is given again must be the same, but for what changes no bit of the result.
 
     `needed` are the keys of [run] that the defaults depend on; `kinds` are those of merged.
     """
@@ -183,7 +183,7 @@ def resumed(
                 "start another one in an empty directory"
             )
     wanted["data"]["digests"] = digests
-    return wanted
+    return known, wanted
 
 
 def _value(value: Any) -> str:
