@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import pathlib
-import shutil
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ from typing import Any
 
 from plmcore import models, nn, safetensors
 from plmcore._core import FormatError, Tensor
-from plmcore.files import atomic_write, read_json
+from plmcore.files import atomic_write, check_inside, copy_inside, read_json
 from plmcore.models import names, quantized
 from plmcore.models.config import Config
 
@@ -63,12 +62,16 @@ class Opened:
 
 
 def open_model(
-    folder: str | os.PathLike[str], head: str | None = None, dtype: str | None = None, **changes: Any
+    folder: str | os.PathLike[str],
+    head: str | None = None,
+    dtype: str | None = None,
+    mapped: bool = True,
+    **changes: Any,
 ) -> Opened:
     """Without `head` config.json decides. With a `dtype` quantised weights become ordinary ones. `changes` replace keys of the config."""
     folder = pathlib.Path(folder)
     config = read_config(folder, **changes)
-    tensors, _ = safetensors.read(folder)
+    tensors, _ = safetensors.read(folder, mapped=mapped)
     family, weights = models.family(config), quantized.weights_of(config)
     if weights is not None:
         quantized.check(folder, tensors)
@@ -94,6 +97,7 @@ def read_model(
     head: str | None = None,
     dtype: str | None = None,
     strict: bool = True,
+    mapped: bool = True,
     **changes: Any,
 ) -> tuple[nn.Module, names.Report]:
     """The model of a directory and what loading found. Without `head` config.json decides. `changes` replace keys of the config.
@@ -101,7 +105,7 @@ def read_model(
     A head that the directory was not saved with is drawn fresh, with a warning; tensors of other heads are left aside. Anything
     else that is missing, unexpected or of a wrong shape is an error, or with strict=False an entry of the report.
     """
-    opened = open_model(folder, head, dtype, **changes)
+    opened = open_model(folder, head, dtype, mapped, **changes)
     model = opened.model
     report = names.load(opened.family, model, opened.tensors, "float32" if opened.weights else dtype)
     if fresh := opened.settle(report, strict):
@@ -140,10 +144,16 @@ def copy_companions(source: pathlib.Path, folder: pathlib.Path) -> None:
     """Tokenizer and pooling files from one model directory to another."""
     if source.resolve() == folder.resolve():
         return
-    for name in COMPANIONS:
-        if (source / name).is_file():
-            (folder / name).parent.mkdir(exist_ok=True)
-            shutil.copyfile(source / name, folder / name)
+    for name in companions(source):
+        copy_inside(source, name, folder)
+
+
+def companions(source: pathlib.Path) -> list[str]:
+    """The tokenizer and pooling files that a directory has. FormatError for one that lies outside of it."""
+    found = [name for name in COMPANIONS if (source / name).is_file()]
+    for name in found:
+        check_inside(source, name)
+    return found
 
 
 def _separate_heads(opened: Opened, report: names.Report) -> list[str]:

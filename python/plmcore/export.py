@@ -57,18 +57,19 @@ def _program(name: str, what: LanguageModel | nn.Module | _core.Program) -> _cor
         model.train(was_training)
 
 
-def load_programs(path: str | os.PathLike[str]) -> dict[str, _core.Program]:
-    """The programs of a file by name. The file is mapped, not copied; it runs no code of its own beside plmcore's ops."""
-    model = _core.Model.load(os.fspath(path))
+def load_programs(path: str | os.PathLike[str], *, mapped: bool = True) -> dict[str, _core.Program]:
+    """The programs of a file by name. The file is mapped, not copied, and must not be cut short while it is in use; with mapped=False it is read into
+    memory. It runs no code of its own beside plmcore's ops."""
+    model = _core.Model.load(os.fspath(path), mapped)
     return {name: model.program(name) for name in model.names}
 
 
-def load_program(path: str | os.PathLike[str], name: str | None = None) -> _core.Program:
-    """One program of a file; `name` may be left out where there is only one."""
-    model = _core.Model.load(os.fspath(path))
+def load_program(path: str | os.PathLike[str], name: str | None = None, *, mapped: bool = True) -> _core.Program:
+    """One program of a file; `name` may be left out where there is only one. `mapped`: as load_programs."""
+    model = _core.Model.load(os.fspath(path), mapped)
     if name is None:
         if len(model.names) != 1:
-            raise ValueError(
+            raise _core.ArgumentError(
                 f"{os.fspath(path)!r} has the programs {', '.join(map(repr, model.names))}; name the one to load"
             )
         name = model.names[0]

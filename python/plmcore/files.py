@@ -1,4 +1,7 @@
-"""Files and directories that are either whole or absent, and JSON in them."""
+"""Files and directories that are either whole or absent, and JSON in them.
+
+What is written, replaced, copied or read whole is a regular file: a device would be replaced, a pipe would wait, and a link may lead anywhere. To
+read, links are followed; to write or to copy from a model directory they are not."""
 
 from __future__ import annotations
 
@@ -11,11 +14,15 @@ import json
 import os
 import pathlib
 import shutil
+import stat
 import threading
 from collections.abc import Iterator
-from typing import Any, BinaryIO
+from typing import IO, Any, BinaryIO
 
-from plmcore._core import FormatError
+from plmcore._core import ArgumentError, FormatError
+
+MAX_JSON_BYTES = 100_000_000  # of a file that is read whole into Python's objects
+MAX_FILE_BYTES = 1 << 30  # of one that is read whole: a vocabulary
 
 
 @contextlib.contextmanager
@@ -52,6 +59,7 @@ def atomic_write(path: str | os.PathLike) -> Iterator[BinaryIO]:
     """A file that takes its name only when it is complete and on disk; after an error the old one, if any, is still there."""
     path = pathlib.Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
+    check_replaceable(path)
     with named(path):
         temporary, file = _new_file(path)
     try:
@@ -59,6 +67,7 @@ def atomic_write(path: str | os.PathLike) -> Iterator[BinaryIO]:
             yield f
             f.flush()
             os.fsync(f.fileno())
+        check_replaceable(path)
         os.replace(temporary, path)
     except BaseException:
         temporary.unlink(missing_ok=True)
@@ -81,6 +90,7 @@ def atomic_directory(path: str | os.PathLike) -> Iterator[pathlib.Path]:
     """
     path = pathlib.Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
+    check_replaceable(path, directory=True)
     _remove_left(path)
     temporary, lock = _new_directory(path)
     try:
@@ -93,7 +103,7 @@ def atomic_directory(path: str | os.PathLike) -> Iterator[pathlib.Path]:
         _unlock(lock)
     sync_folder(path.parent)
     for old in replaced:
-        _remove(old)
+        remove(old)
 
 
 def _new_directory(path: pathlib.Path) -> tuple[pathlib.Path, int]:
@@ -134,12 +144,13 @@ def _remove_left(path: pathlib.Path) -> None:
             lock = os.open(left, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
             try:
                 if _lock(lock, wait=False):
-                    _remove(left)
+                    remove(left)
             finally:
                 _unlock(lock)
 
 
-def _remove(path: pathlib.Path) -> None:
+def remove(path: pathlib.Path) -> None:
+    """A file, a directory with what is in it, or a link, whose target stays."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path, ignore_errors=True)
     else:
@@ -185,6 +196,87 @@ def _place(folder: int) -> tuple[int, int]:
     return found.st_dev, found.st_ino
 
 
+def check_replaceable(path: pathlib.Path, directory: bool = False) -> None:
+    """ArgumentError where something has the name that a new file, or directory, must not take the place of."""
+    try:
+        mode = os.lstat(path).st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    if stat.S_ISDIR(mode) if directory else stat.S_ISREG(mode):
+        return
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, "a file cannot take the place of a directory", os.fspath(path))
+    wanted = "directories" if directory else "regular files"
+    raise ArgumentError(f"'{path}' is {_kind(mode)}; only {wanted} are written: choose another name")
+
+
+def _kind(mode: int) -> str:
+    kinds = {stat.S_IFLNK: "a link", stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket", stat.S_IFREG: "a file"}
+    return kinds.get(stat.S_IFMT(mode), "a device")
+
+
+def open_own(path: pathlib.Path, mode: str, **options: Any) -> IO[Any]:
+    """A file of ours that grows or is locked, opened in place. ArgumentError where it is a link, a device or a pipe."""
+    check_replaceable(path)
+
+    def opener(name: str, flags: int) -> int:
+        return os.open(name, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o666)
+
+    file = open(path, mode, opener=opener, **options)
+    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        file.close()
+        raise ArgumentError(f"'{path}' is not a regular file; only regular files are written: choose another name")
+    return file
+
+
+def open_regular(path: str | os.PathLike) -> BinaryIO:
+    """A file to read; FormatError for a pipe, which would wait for its writer, or a device, which may have no end."""
+
+    def opener(name: str, flags: int) -> int:
+        return os.open(name, flags | os.O_NONBLOCK | os.O_CLOEXEC)
+
+    file = open(path, "rb", opener=opener)
+    mode = os.fstat(file.fileno()).st_mode
+    if not stat.S_ISREG(mode):
+        file.close()
+        raise FormatError(f"'{os.fspath(path)}' cannot be read: it is {_kind(mode)}, not a regular file")
+    return file
+
+
+def read_bytes(path: str | os.PathLike, most: int = MAX_FILE_BYTES) -> bytes:
+    """A whole file of at most `most` bytes."""
+    with open_regular(path) as f:
+        if (size := os.fstat(f.fileno()).st_size) > most:
+            raise FormatError(f"'{os.fspath(path)}' cannot be read: it has {size} bytes, at most {most} are allowed")
+        return f.read(most)
+
+
+def copy_inside(source: pathlib.Path, name: str, target: pathlib.Path) -> pathlib.Path:
+    """Copies a file of the directory `source` into the directory `target`, complete or not at all.
+
+    FormatError for a link that leads out of the directory: what it stands for is not a part of it, and a copy might be passed on. In the
+    cache of a model hub, where snapshots/<revision>/<file> leads to blobs/<hash>, that is where files lie.
+    """
+    check_inside(source, name)
+    folder = (target / name).parent
+    folder.mkdir(parents=True, exist_ok=True)
+    if not folder.resolve().is_relative_to(target.resolve()):
+        raise ArgumentError(f"'{folder}' is a link out of '{target}'; files are written inside the directory only")
+    with open_regular(source / name) as f, atomic_write(target / name) as out:
+        shutil.copyfileobj(f, out)
+    return target / name
+
+
+def check_inside(folder: pathlib.Path, name: str) -> None:
+    """FormatError where a file of a directory is a link that leads out of it."""
+    root, found = folder.resolve(), (folder / name).resolve()
+    hub = root.parent.parent / "blobs" if root.parent.name == "snapshots" else None
+    if not found.is_relative_to(root) and found.parent != hub:
+        raise FormatError(
+            f"'{folder / name}' is a link to '{found}', outside the directory; put the file itself there to have it copied"
+        )
+
+
 def sync_file(path: str | os.PathLike) -> None:
     """Brings a file that was written to disk."""
     with open(path, "rb") as f:
@@ -202,12 +294,19 @@ def sync_folder(path: str | os.PathLike) -> None:
 
 def read_json(path: pathlib.Path, absent: str = "") -> dict[str, Any]:
     """A JSON object from a file. FormatError says what is wrong with it; `absent` ends the sentence that it is not there."""
+    values = read_json_value(path, absent)
+    if not isinstance(values, dict):
+        raise FormatError(f"'{path}' cannot be read: it must hold one object, got a {type(values).__name__}")
+    return values
+
+
+def read_json_value(path: pathlib.Path, absent: str = "") -> Any:
+    """What a JSON file holds."""
     try:
-        values = json.loads(path.read_bytes())
+        return json.loads(read_bytes(path, MAX_JSON_BYTES))
+    except FormatError:
+        raise
     except FileNotFoundError:
         raise FileNotFoundError(f"'{path.parent}' has no {path.name}{absent}") from None
     except (ValueError, RecursionError) as e:
         raise FormatError(f"'{path}' cannot be read: not valid JSON: {e}") from None
-    if not isinstance(values, dict):
-        raise FormatError(f"'{path}' cannot be read: it must hold one object, got a {type(values).__name__}")
-    return values

@@ -198,6 +198,8 @@ class LanguageModel:
 
     def save(self, folder: str | os.PathLike[str], max_shard_bytes: int | None = None) -> None:
         """A directory that plm.load and transformers open: config, weights, tokenizer, and the other files this model came with."""
+        if self.source is not None:
+            directory.companions(self.source)  # what is wrong with them is said before anything is written
         with only_writer(folder := pathlib.Path(folder)):
             if self.head == FEATURES:
                 from plmcore.tasks import features
@@ -255,20 +257,22 @@ def load(
     *,
     dtype: str | None = None,
     strict: bool = True,
+    mapped: bool = True,
     **changes: Any,
 ) -> LanguageModel:
     """The model of a directory, in eval mode. plm.load("dir", head="sequence-classification", num_labels=3)
 
     Without `head` the architecture in config.json decides, and features.json where a fine-tuned model reads the features of its body; without
     `dtype` that of the file; with one, weights that plm.quantize made become ordinary ones. Other keywords replace keys of the config.
-    strict=False loads what fits; `report` of the result tells the rest.
+    strict=False loads what fits; `report` of the result tells the rest. The weights are mapped from their file where they lie in it, and who cuts
+    the file short while the model is in use ends the process (SIGBUS): with mapped=False they are read into memory.
     """
     folder = pathlib.Path(folder)
     if head is None and (folder / f"{FEATURES}.json").is_file():
         from plmcore.tasks import features
 
-        return features.load(folder, dtype=dtype, strict=strict, **changes)
-    model, report = directory.read_model(folder, head, dtype, strict, **changes)
+        return features.load(folder, dtype=dtype, strict=strict, mapped=mapped, **changes)
+    model, report = directory.read_model(folder, head, dtype, strict, mapped, **changes)
     try:
         tokenizer = load_tokenizer(folder)
     except FileNotFoundError:

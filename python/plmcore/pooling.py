@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import pathlib
 from dataclasses import dataclass
 
 import numpy as np
 
-from plmcore._core import ArgumentError
+from plmcore._core import ArgumentError, FormatError
+from plmcore.files import read_json, read_json_value
 
 
 def _mean(x: np.ndarray, mask: np.ndarray) -> np.ndarray:
@@ -62,13 +62,16 @@ def read(folder: pathlib.Path | None) -> Pooling:
     if folder is None or not (folder / "modules.json").exists():
         return Pooling()
     modes, normalise, max_length = ("mean",), False, None
-    for module in _json(folder / "modules.json"):
+    listed = read_json_value(folder / "modules.json")
+    if not isinstance(listed, list) or not all(isinstance(module, dict) for module in listed):
+        raise FormatError(f"'{folder / 'modules.json'}' must be a list of objects")
+    for module in listed:
         kind = str(module.get("type", "")).rpartition(".")[2]
         if kind == "Transformer":
             limits = folder / "sentence_bert_config.json"
-            max_length = _json(limits).get("max_seq_length") if limits.exists() else None
+            max_length = _whole(limits, read_json(limits).get("max_seq_length")) if limits.exists() else None
         elif kind == "Pooling":
-            modes = _modes(_json(folder / module["path"] / "config.json"))
+            modes = _modes(read_json(folder / _inner(folder, module.get("path")) / "config.json"))
         elif kind == "Normalize":
             normalise = True
         else:
@@ -90,5 +93,13 @@ def _modes(values: dict) -> tuple[str, ...]:
     return found
 
 
-def _json(path: pathlib.Path):
-    return json.loads(path.read_text(encoding="utf-8"))
+def _inner(folder: pathlib.Path, name: object) -> str:
+    if not isinstance(name, str) or pathlib.PurePath(name).name != name and name != "":
+        raise FormatError(f"'{folder / 'modules.json'}': the path of a module must be a folder beside it, got {name!r}")
+    return name
+
+
+def _whole(path: pathlib.Path, value: object) -> int | None:
+    if value is not None and (type(value) is not int or value < 1):
+        raise FormatError(f"'{path}': max_seq_length must be a whole number from 1, got {value!r}")
+    return value

@@ -27,20 +27,22 @@ _BYTES = {
 }  # fmt: skip
 
 
-def read(path: str | os.PathLike[str]) -> tuple[dict[str, Tensor], dict[str, str]]:
+def read(path: str | os.PathLike[str], *, mapped: bool = True) -> tuple[dict[str, Tensor], dict[str, str]]:
     """Tensors by name, and the metadata, of a file, of the shards of an index, or of a model directory.
 
-    Files are mapped, not copied: tensors share their memory until something writes to them, which never reaches the file.
+    Files are mapped, not copied: tensors share their memory until something writes to them, which never reaches the file. Who cuts a mapped
+    file short (a download that starts again, a network disk that goes away) ends the process with SIGBUS: with mapped=False files are read
+    into memory, and nothing that happens to them later matters.
     """
     path = pathlib.Path(path)
     if path.is_dir():
         path = weights_in(path)
     if path.suffix != ".json":
-        return _core.safetensors.read(os.fspath(path))
+        return _core.safetensors.read(os.fspath(path), mapped)
     metadata: dict[str, str] = {}
 
     def read_shard(shard: pathlib.Path) -> dict[str, Tensor]:
-        tensors, found = _core.safetensors.read(os.fspath(shard))
+        tensors, found = _core.safetensors.read(os.fspath(shard), mapped)
         metadata.update({key: text for key, text in found.items() if key not in metadata})
         return tensors
 

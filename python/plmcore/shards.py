@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 from plmcore._core import FormatError
-from plmcore.files import atomic_write
+from plmcore.files import atomic_write, read_bytes
 
 T = TypeVar("T")
 
@@ -85,10 +85,7 @@ def split(sizes: dict[str, int], most: int) -> list[list[str]]:
 
 
 def _read_json(path: pathlib.Path) -> object:
-    with open(path, "rb") as f:
-        data = f.read(MAX_INDEX_BYTES + 1)
-    if len(data) > MAX_INDEX_BYTES:
-        raise FormatError(f"'{path}' cannot be read: an index has at most {MAX_INDEX_BYTES} bytes")
+    data = read_bytes(path, MAX_INDEX_BYTES)
     try:
         return json.loads(data.decode(), object_pairs_hook=_members_once)
     except FormatError as e:

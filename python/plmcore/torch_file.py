@@ -19,6 +19,7 @@ import numpy as np
 
 from plmcore import torch_pickle
 from plmcore._core import FormatError
+from plmcore.files import open_regular
 from plmcore.torch_pickle import Storage, TensorRecord
 
 LEGACY_MAGIC = 0x1950A86A20F9469CFC6C
@@ -33,7 +34,7 @@ MAX_TIMES, MAX_MORE = 8, 64 << 20
 def read(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
     """The tensors of a file by name. FormatError where it holds anything else, or is damaged."""
     path = pathlib.Path(path)
-    with open(path, "rb") as f:
+    with open_regular(path) as f:
         start = f.read(len(LEGACY_START))
         if start[:4] != b"PK\x03\x04" and start != LEGACY_START:
             raise FormatError(

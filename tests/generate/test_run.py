@@ -289,7 +289,7 @@ def test_stored_options(folder):
     assert lm.generate([[5, 6]], max_new_tokens=7, eos_token_id=None).shape[1] == 9
     np.testing.assert_array_equal(lm.generate([[5, 6]]), lm.generate([[5, 6]], num_beams=2, max_new_tokens=3))
     (folder / "generation_config.json").write_text("[1")
-    with pytest.raises(plm.FormatError, match="no JSON"):
+    with pytest.raises(plm.FormatError, match="not valid JSON"):
         lm.generate([[5, 6]])
 
 

@@ -59,8 +59,11 @@ def test_no_space_left(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("name", ["log.txt", "metrics.jsonl"])
-def test_a_full_disk_is_told_with_the_file(tmp_path, name):
-    (tmp_path / name).symlink_to("/dev/full")
+def test_a_full_disk_is_told_with_the_file(tmp_path, name, monkeypatch):
+    def full(path, mode, **options):
+        return open("/dev/full" if path.name == name else path, mode, **options)
+
+    monkeypatch.setattr(train.run_directory, "open_own", full)
     with (
         train.RunDirectory(tmp_path, quiet=True) as d,
         pytest.raises(OSError, match=rf"No space left on device: '.*{name}'"),

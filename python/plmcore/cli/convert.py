@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import argparse
 import pathlib
-import shutil
 import sys
 
 import numpy as np
 
 from plmcore import FormatError, safetensors, shards, torch_file
 from plmcore.cli.arguments import positive
+from plmcore.files import copy_inside
 
 FILE = "pytorch_model.bin"
 BESIDE = (
@@ -94,7 +94,5 @@ def copy_beside(source: pathlib.Path, out: pathlib.Path) -> list[pathlib.Path]:
     copied = []
     for file in sorted([*source.iterdir(), *source.glob("[0-9]*_*/config.json")]):
         if file.suffix in BESIDE and file.is_file() and not file.name.endswith(safetensors.INDEX):
-            target = out / file.relative_to(source)
-            target.parent.mkdir(exist_ok=True)
-            copied.append(pathlib.Path(shutil.copyfile(file, target)))
+            copied.append(copy_inside(source, str(file.relative_to(source)), out))
     return copied

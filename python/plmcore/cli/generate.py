@@ -16,7 +16,7 @@ from plmcore import generate
 from plmcore.cli import texts
 from plmcore.cli.arguments import add_errors
 from plmcore.cli.progress import Progress
-from plmcore.files import sync_folder
+from plmcore.files import check_replaceable, open_own, sync_folder
 from plmcore.text_files import lines_of
 
 
@@ -143,10 +143,12 @@ def many(lm, args: argparse.Namespace, options: dict[str, Any]) -> None:
 def growing(path: pathlib.Path) -> Iterator[TextIO]:
     """A file that can be read while it grows and takes its name when it is complete: hours of work are not lost to an error in the last line."""
     partial = path.with_name(path.name + ".partial")
-    with open(partial, "w", encoding="utf-8") as out:
+    check_replaceable(path)
+    with open_own(partial, "w", encoding="utf-8") as out:
         yield out
         out.flush()
         os.fsync(out.fileno())
+    check_replaceable(path)
     os.replace(partial, path)
     sync_folder(path.parent)
 

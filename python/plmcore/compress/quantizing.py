@@ -36,6 +36,7 @@ def quantize(
         raise ArgumentError(f"quantize: the weights must be one of {', '.join(quantized.WEIGHTS)}, got {weights!r}")
     quantized.refuse(folder, directory.read_config(folder), "quantize")
     check_new(out)
+    directory.companions(folder)
     source = Source(directory.open_model(folder, head), weights)
     config = source.opened.model.config
     config = config.replace(architectures=(models.architecture_of(config, source.opened.head),), dtype="float32")

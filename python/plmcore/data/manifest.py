@@ -14,7 +14,7 @@ import numpy as np
 
 from plmcore._core import FormatError
 from plmcore.data import mapped
-from plmcore.files import read_json
+from plmcore.files import open_regular, read_json
 
 FILE = "corpus.json"
 VERSION = 1
@@ -141,7 +141,7 @@ def _verify_documents(folder: pathlib.Path) -> None:
 
 
 def _blocks(path: pathlib.Path, sums: list[int]) -> Iterator[tuple[int, bytes]]:
-    with open(path, "rb") as f:
+    with open_regular(path) as f:
         for k, expected in enumerate(sums):
             block = f.read(BLOCK)
             if zlib.crc32(block) != expected:

@@ -13,6 +13,8 @@ import weakref
 
 import numpy as np
 
+from plmcore.files import open_regular
+
 RESIDENT = 64 << 20  # bytes of mapped files that may stay before trim drops them
 
 _open: weakref.WeakSet[mmap.mmap] = weakref.WeakSet()
@@ -21,7 +23,7 @@ _floor = 0  # what else is mapped: libraries
 
 def array(path: str | os.PathLike[str], dtype: np.dtype) -> np.ndarray:
     """All of a file as an array. It must not be changed while the array lives; replacing it is fine."""
-    with open(path, "rb") as f:
+    with open_regular(path) as f:
         if os.fstat(f.fileno()).st_size == 0:  # cannot be mapped
             return np.empty(0, dtype)
         pages = mmap.mmap(f.fileno(), 0, access=mmap.ACCESS_READ)

@@ -20,7 +20,7 @@ from plmcore.data import manifest, workers
 from plmcore.data.blocks import SIZE, Block, blocks
 from plmcore.data.corpus import Corpus
 from plmcore.data.encoding import Encoded, Encoder
-from plmcore.files import named, sync_folder
+from plmcore.files import check_replaceable, named, open_own, remove, sync_folder
 from plmcore.text_files import Path, check_errors, files_in
 
 JOURNAL = "journal.jsonl"
@@ -101,6 +101,7 @@ def _worthwhile(files: list[pathlib.Path]) -> int:
 
 
 def _check_free(out: pathlib.Path, overwrite: bool) -> None:
+    check_replaceable(out, directory=True)
     if not out.exists() or (out.is_dir() and not any(out.iterdir())):
         return
     if not (out / manifest.FILE).exists():
@@ -153,13 +154,14 @@ class _Partial:
 
     def __enter__(self) -> _Partial:
         self.folder.mkdir(parents=True, exist_ok=True)
+        check_replaceable(self.folder, directory=True)
         with contextlib.ExitStack() as stack:
-            self.journal = stack.enter_context(open(self.folder / JOURNAL, "a+b"))
+            self.journal = stack.enter_context(open_own(self.folder / JOURNAL, "a+b"))
             try:
                 fcntl.flock(self.journal, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 raise BlockingIOError(f"another process is writing '{self.folder}'") from None
-            self.files = {name: stack.enter_context(open(self.folder / name, "a+b")) for name in NAMES}
+            self.files = {name: stack.enter_context(open_own(self.folder / name, "a+b")) for name in NAMES}
             self.sums = {name: manifest.Checksums() for name in NAMES}
             self._resume()
             self._stack = stack.pop_all()
@@ -170,13 +172,24 @@ class _Partial:
         if not self.committed:  # nothing to go on from
             shutil.rmtree(self.folder, ignore_errors=True)
 
+    def _entries(self, noted: bytes) -> list[dict[str, Any]]:
+        try:
+            entries = [json.loads(line) for line in noted.splitlines()]
+            for entry in entries[1:]:
+                sizes = [entry["blocks"], entry["closed"], *(entry["bytes"][name] for name in NAMES)]
+                if not all(type(n) is int and n >= 0 for n in sizes):
+                    raise ValueError("a size is no whole number")
+        except (ValueError, KeyError, TypeError, RecursionError):
+            raise FormatError(f"'{self.folder / JOURNAL}' is damaged; delete the folder") from None
+        return entries
+
     def _resume(self) -> None:
         """Goes back to the last entry of the journal. A new journal begins with the job."""
         self.journal.seek(0)
         noted = self.journal.read()
         noted = noted[: noted.rfind(b"\n") + 1]  # the last entry may be cut short
         self.journal.truncate(len(noted))
-        entries = [json.loads(line) for line in noted.splitlines()]
+        entries = self._entries(noted)
         if entries and entries[0] != {"job": self.job}:
             if len(entries) > 1 and not self.overwrite:
                 raise FileExistsError(
@@ -276,14 +289,15 @@ class _Partial:
         self._close(self.sentences)
         entries = {name: sums.entry() for name, sums in self.sums.items()}
         content = manifest.describe(self.vocab_size, self.tokenizer, self.source, entries)
-        with open(self.folder / manifest.FILE, "wb") as f:
+        with open_own(self.folder / manifest.FILE, "wb") as f:
             f.write(json.dumps(content).encode())
             _sync([*self.files.values(), f])
         sync_folder(self.folder)
         old = self.folder.with_suffix(".old")
+        remove(old)
         if (out / manifest.FILE).exists():
             os.rename(out, old)
         os.rename(self.folder, out)
         sync_folder(out.absolute().parent)
         (out / JOURNAL).unlink()
-        shutil.rmtree(old, ignore_errors=True)
+        remove(old)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import pathlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Self
 
-from plmcore._core import ArgumentError, EarlyStopping, FormatError, SearchOptions
+from plmcore._core import ArgumentError, EarlyStopping, SearchOptions
+from plmcore.files import read_json
 from plmcore.models.config import Config
 
 # What published code forces as the last token when a directory has no generation_config.json.
@@ -145,11 +145,5 @@ def stored_settings(config: Config, folder: pathlib.Path | None) -> dict[str, An
     """What comes with a model."""
     path = None if folder is None else folder / "generation_config.json"
     if path is not None and path.exists():
-        try:
-            found = json.loads(path.read_text(encoding="utf-8"))
-        except ValueError as e:
-            raise FormatError(f"'{path}' is no JSON: {e}") from None
-        if not isinstance(found, dict):
-            raise FormatError(f"'{path}' must hold an object, got {type(found).__name__}")
-        return found
+        return read_json(path)
     return {"forced_eos_token_id": FORCED_LAST.get(config.model_type), **config.to_dict()}

@@ -127,12 +127,16 @@ def load(folder: str | os.PathLike[str], **options: Any) -> Any:
     """A LanguageModel over the features of a directory that `save` wrote, as plm.load opens it with these options; lm.classify works."""
     folder = pathlib.Path(folder)
     keys = read_json(folder / CONFIG)
+    if absent := [
+        k for k in ("layers", "pooling", "num_labels", "dropout", "id2label", "problem_type") if k not in keys
+    ]:
+        raise FormatError(f"'{folder / CONFIG}' has no {absent[0]}")
     lm = language_model.load(folder, "base", **options)
     config = lm.config.replace(num_labels=keys["num_labels"], problem_type=keys["problem_type"])
     if keys["id2label"]:
         config = config.replace(extra={**config.extra, "id2label": keys["id2label"]})
     model = Features(config, lm.model, keys["layers"], keys["pooling"], keys["dropout"])
-    tensors, _ = safetensors.read(folder / WEIGHTS)
+    tensors, _ = safetensors.read(folder / WEIGHTS, mapped=options.get("mapped", True))
     missing, unexpected = model.load_state_dict(tensors, strict=False)
     wanted = [name for name in missing if not name.startswith("body.")]
     if wanted or unexpected:

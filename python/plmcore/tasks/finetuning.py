@@ -10,7 +10,7 @@ import pathlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from plmcore import data, language_model
+from plmcore import data, directory, language_model
 from plmcore.files import atomic_directory, atomic_write
 from plmcore.tasks import adapting, language_modelling, task_model, task_settings
 from plmcore.tasks.language_modelling import TextExamples
@@ -87,6 +87,8 @@ class _Finetuning:
     def __call__(self) -> language_model.LanguageModel:
         run = self.settings["run"]
         lm = task_model.load(pathlib.Path(run["model"]), self.data, self.run.say)
+        if lm.source is not None:
+            directory.companions(lm.source)  # which the result gets, hours from now
         adapting.prepare(lm.model, self.settings["adapt"], run["seed"])
         trainer = self.trainer(lm)
         self.record_settings()

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from plmcore._core import ArgumentError, FormatError
-from plmcore.files import read_json
+from plmcore.files import read_bytes, read_json
 from plmcore.tokenizers import characters, families, format, guard, library, pieces
 from plmcore.tokenizers.families import FAMILIES, ROLES, Family
 from plmcore.tokenizers.tokenizer import Tokenizer
@@ -71,7 +71,7 @@ def _backend(
             vocabulary = library.checked_ids(vocabulary)
             if "<unk>" not in vocabulary:
                 raise ValueError("it has no '<unk>'")
-        models = {name: files[name].read_bytes() for name in ("source.spm", "target.spm") if name in files}
+        models = {name: read_bytes(files[name]) for name in ("source.spm", "target.spm") if name in files}
         side = f"{settings.get('side', 'source')}.spm"
         if side not in models:
             raise FileNotFoundError(f"'{folder}' has no {side}")
@@ -80,19 +80,19 @@ def _backend(
     if file is not None and ("tokenizer.json" not in files or (known is not None and known.name in PIECE_FAMILIES)):
         known = known or _family_of_pieces(file)
         return pieces.read(
-            file.read_bytes(), file, known, settings.get("do_lower_case"), settings.get("extra_ids", 100)
+            read_bytes(file), file, known, settings.get("do_lower_case"), settings.get("extra_ids", 100)
         ), known
     if file := files.get("tokenizer.json"):
         if known is FAMILIES["characters"]:
             unknown = library.token_text(settings.get("unk_token")) or known.roles["unk"]
-            return characters.read(file.read_bytes(), file, unknown), known
-        backend = library.read_json(file.read_bytes(), file)
+            return characters.read(read_bytes(file), file, unknown), known
+        backend = library.read_json(read_bytes(file), file)
         return backend, known or families.of_vocabulary(backend.vocabulary, backend.kind)
     if file := files.get("vocab.txt"):
         known = known or FAMILIES["bert"]
-        return library.read_wordpiece(file.read_bytes(), file, settings, known), known
+        return library.read_wordpiece(read_bytes(file), file, settings, known), known
     if "vocab.json" in files and "merges.txt" in files:
-        merges = files["merges.txt"].read_bytes()
+        merges = read_bytes(files["merges.txt"])
         vocabulary = read_json(files["vocab.json"])
         if known is None:
             byte_level = "roberta" if "<mask>" in vocabulary else "gpt2"
@@ -106,7 +106,7 @@ def _backend(
 def _family_of_pieces(file: pathlib.Path) -> Family:
     if file.name == "sentencepiece.bpe.model":
         return FAMILIES["xlm-roberta"]
-    processor = pieces.open_model(file.read_bytes(), file)
+    processor = pieces.open_model(read_bytes(file), file)
     known = families.of_vocabulary(processor.id_to_piece(list(range(len(processor)))), "unigram")
     if not known.name:
         raise ArgumentError(f"'{file}' alone does not tell its family, nor does a config.json beside it: pass family=")

@@ -13,7 +13,6 @@ import json
 import os
 import pathlib
 import re
-import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -22,7 +21,7 @@ import numpy as np
 
 from plmcore import safetensors
 from plmcore._core import FormatError, Tensor
-from plmcore.files import atomic_directory, atomic_write, read_json, temporary_name
+from plmcore.files import atomic_directory, atomic_write, open_regular, read_json, remove, temporary_name
 
 MANIFEST, STATE = "manifest.json", "state.json"
 NAME = re.compile(r"step-(\d{8,})")
@@ -127,7 +126,7 @@ def prune(folder: pathlib.Path, keep: int) -> None:
             # Under a name that is no checkpoint's, so that a half-removed one is never taken for a damaged one.
             doomed = temporary_name(path)
             os.rename(path, doomed)
-            shutil.rmtree(doomed)
+            remove(doomed)
     remove_unfinished(folder)
 
 
@@ -135,7 +134,7 @@ def remove_unfinished(folder: pathlib.Path) -> None:
     if folder.is_dir():
         for path in folder.iterdir():
             if UNFINISHED.fullmatch(path.name):
-                shutil.rmtree(path, ignore_errors=True)
+                remove(path)
 
 
 def average(paths: list[pathlib.Path]) -> dict[str, np.ndarray]:
@@ -162,7 +161,7 @@ def _score(path: pathlib.Path) -> float | None:
 
 
 def digest(path: pathlib.Path) -> str:
-    with open(path, "rb") as f:
+    with open_regular(path) as f:
         return hashlib.file_digest(f, "sha256").hexdigest()
 
 

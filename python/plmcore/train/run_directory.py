@@ -15,7 +15,6 @@ import json
 import math
 import os
 import pathlib
-import shutil
 import sys
 import time
 from collections.abc import Mapping
@@ -23,7 +22,7 @@ from typing import Any, Self
 
 from plmcore._core import FormatError
 from plmcore.cli.progress import Progress
-from plmcore.files import atomic_write, named
+from plmcore.files import atomic_write, named, open_own, read_bytes, remove
 from plmcore.train import checkpoint, report
 from plmcore.train.background import Background
 
@@ -42,7 +41,7 @@ class RunDirectory:
     def __init__(self, path: str | os.PathLike[str], *, quiet: bool = False, new: bool = False):
         self.path, self.quiet = pathlib.Path(path), quiet
         self.path.mkdir(parents=True, exist_ok=True)
-        self._lock = open(self.path / LOCK, "w")
+        self._lock = open_own(self.path / LOCK, "a")
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
@@ -50,8 +49,7 @@ class RunDirectory:
             raise BlockingIOError(f"another process is working in '{self.path}'") from None
         if new and took_no_step(self.path):
             for name in PREPARED & {p.name for p in self.path.iterdir()}:
-                left = self.path / name
-                shutil.rmtree(left) if left.is_dir() else left.unlink()
+                remove(self.path / name)
         self.tensorboard: Any = None  # a writer with add_scalar(tag, value, step)
         self._background = Background()
         self._progress: Progress | None = None
@@ -82,7 +80,7 @@ class RunDirectory:
 
     def say(self, text: str) -> None:
         """A line of the log, and on the terminal."""
-        with named(self.path / LOG), open(self.path / LOG, "a", encoding="utf-8") as f:
+        with named(self.path / LOG), open_own(self.path / LOG, "a", encoding="utf-8") as f:
             f.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {text}\n")
         if not self.quiet:
             if self._progress is not None:
@@ -92,7 +90,7 @@ class RunDirectory:
     def record(self, values: Mapping[str, Any]) -> None:
         """A line of metrics.jsonl. JSON has no NaN: what is not finite is null."""
         line = {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in values.items()}
-        with named(self.path / METRICS), open(self.path / METRICS, "a", encoding="utf-8") as f:
+        with named(self.path / METRICS), open_own(self.path / METRICS, "a", encoding="utf-8") as f:
             f.write(json.dumps(line) + "\n")
         if self.tensorboard is not None:
             for name, value in line.items():
@@ -171,14 +169,17 @@ def read_metrics(file: pathlib.Path, cut_off: bool = False) -> list[dict[str, An
     """The lines of a metrics.jsonl. `cut_off`: a last line without its end, of a killed run, is left out."""
     if not file.exists():
         return []
-    lines = file.read_text(encoding="utf-8").split("\n")
+    try:
+        lines = read_bytes(file).decode().split("\n")
+    except UnicodeDecodeError as e:
+        raise FormatError(f"'{file}' is not valid UTF-8 at byte {e.start}") from None
     if lines[-1] and not cut_off:
         raise FormatError(f"'{file}' line {len(lines)}: it is cut off")
     found = []
     for number, line in enumerate(lines[:-1], 1):
         try:
             values = json.loads(line)
-        except ValueError as e:
+        except (ValueError, RecursionError) as e:
             raise FormatError(f"'{file}' line {number}: not valid JSON: {e}") from None
         if not isinstance(values, dict) or not isinstance(values.get("step"), int):
             raise FormatError(f"'{file}' line {number}: it must be an object with a step")

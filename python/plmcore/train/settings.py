@@ -17,6 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from plmcore._core import FormatError
+from plmcore.files import MAX_JSON_BYTES, read_bytes
 from plmcore.train import hints
 
 Settings = dict[str, dict[str, Any]]
@@ -101,15 +102,15 @@ def parse(assignment: str) -> tuple[str, str, Any]:
         return section, key, None
     try:
         return section, key, tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
+    except (tomllib.TOMLDecodeError, RecursionError):
         return section, key, text
 
 
 def read(path: pathlib.Path) -> Settings:
     """The tables of a config.toml."""
     try:
-        values = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as e:
+        values = tomllib.loads(read_bytes(path, MAX_JSON_BYTES).decode())
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as e:
         raise FormatError(f"'{path}' cannot be read: {e}") from None
     for section, table in values.items():
         if not isinstance(table, dict):
