@@ -13,6 +13,7 @@ import os
 import pathlib
 import struct
 import zipfile
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -60,7 +61,7 @@ class Block:
 # ---- the two containers: records by name, blocks by the key of their storage ----
 
 
-def _read_zip(f, data: mmap.mmap) -> tuple[dict[str, TensorRecord], dict[str, Block]]:
+def _read_zip(f: Any, data: mmap.mmap) -> tuple[dict[str, TensorRecord], dict[str, Block]]:
     try:
         with zipfile.ZipFile(f) as archive:
             infos = archive.infolist()

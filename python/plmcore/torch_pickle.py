@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import struct
 from collections.abc import Callable
+from typing import Any
 
 from plmcore._core import FormatError
 
@@ -41,7 +42,15 @@ class TensorRecord:
     stride: tuple[int, ...]
 
 
-def rebuild_tensor(storage, offset, size, stride, requires_grad=False, hooks=None, metadata=None) -> TensorRecord:
+def rebuild_tensor(
+    storage: Any,
+    offset: Any,
+    size: Any,
+    stride: Any,
+    requires_grad: bool = False,
+    hooks: Any = None,
+    metadata: Any = None,
+) -> TensorRecord:
     if not isinstance(storage, Storage):
         raise FormatError(f"a tensor needs a storage, got a {type(storage).__name__}")
     sizes = isinstance(size, tuple) and isinstance(stride, tuple) and len(size) == len(stride)
@@ -50,13 +59,13 @@ def rebuild_tensor(storage, offset, size, stride, requires_grad=False, hooks=Non
     return TensorRecord(storage, offset, size, stride)
 
 
-def rebuild_parameter(tensor, requires_grad=False, hooks=None) -> TensorRecord:
+def rebuild_parameter(tensor: Any, requires_grad: bool = False, hooks: Any = None) -> TensorRecord:
     if not isinstance(tensor, TensorRecord):
         raise FormatError(f"a parameter needs a tensor, got a {type(tensor).__name__}")
     return tensor
 
 
-def ordered_dict(pairs=()) -> dict:
+def ordered_dict(pairs: Any = ()) -> dict:
     """Python 2 wrote the members as a list of [key, value]."""
     if not isinstance(pairs, (list, tuple)) or not all(isinstance(p, (list, tuple)) and len(p) == 2 for p in pairs):
         raise FormatError("an OrderedDict is made of pairs")
@@ -93,7 +102,7 @@ def _key(key: object) -> str | int:
     return key
 
 
-def load(data, start: int = 0) -> tuple[object, int]:
+def load(data: Any, start: int = 0) -> tuple[object, int]:
     """The value of the pickle that begins at `start` of a bytes-like object, and where it ends. FormatError otherwise."""
     machine = _Machine(data, start)
     try:
@@ -103,7 +112,7 @@ def load(data, start: int = 0) -> tuple[object, int]:
 
 
 class _Machine:
-    def __init__(self, data, start: int):
+    def __init__(self, data: Any, start: int):
         self.data, self.at, self.last = data, start, start
         self.end = min(len(data), start + MAX_BYTES)
         self.stack: list = []

@@ -22,7 +22,7 @@ BESIDE = (
 )  # configuration, vocabularies, templates: what makes a model directory
 
 
-def add_parser(commands) -> None:
+def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     command = commands.add_parser(
         "convert",
         help="turn pytorch_model.bin into safetensors",

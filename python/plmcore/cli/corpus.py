@@ -28,7 +28,7 @@ examples:
 """
 
 
-def add_parser(commands) -> None:
+def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser(
         "corpus",
         help="tokenise text files and folders into a binary corpus",

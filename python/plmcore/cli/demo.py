@@ -21,7 +21,7 @@ SETTINGS = (
 )  # fmt: skip
 
 
-def add_parser(commands) -> None:
+def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     command = commands.add_parser(
         "demo",
         help="train a tokenizer and a small GPT-2 on the manual inside Python",

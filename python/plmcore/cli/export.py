@@ -10,7 +10,7 @@ from plmcore import language_model
 from plmcore.export import export, load_program
 
 
-def add_parser(commands) -> None:
+def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     command = commands.add_parser(
         "export",
         help="write a model as a program that C++ runs without Python",

@@ -20,7 +20,7 @@ from plmcore.files import check_replaceable, open_own, sync_folder
 from plmcore.text_files import lines_of
 
 
-def add_parser(commands) -> None:
+def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser(
         "generate",
         help="write the text that follows a prompt",
@@ -102,7 +102,7 @@ def options_of(args: argparse.Namespace) -> dict[str, Any]:
     return {name: value for name, value in options.items() if value is not None}
 
 
-def one(lm, args: argparse.Namespace, options: dict[str, Any], out: TextIO) -> None:
+def one(lm: Any, args: argparse.Namespace, options: dict[str, Any], out: TextIO) -> None:
     begun = generate.begin(lm, args.prompt, **options | {"trace": args.trace is not None})
     if args.trace is not None or begun.settings.num_beams > 1 or begun.settings.num_return_sequences > 1:
         found = begun.finish()
@@ -118,7 +118,7 @@ def one(lm, args: argparse.Namespace, options: dict[str, Any], out: TextIO) -> N
     out.write("\n")
 
 
-def many(lm, args: argparse.Namespace, options: dict[str, Any]) -> None:
+def many(lm: Any, args: argparse.Namespace, options: dict[str, Any]) -> None:
     with contextlib.ExitStack() as stack:
         f = stack.enter_context(texts.source(args.prompts))
         total = None
@@ -153,7 +153,7 @@ def growing(path: pathlib.Path) -> Iterator[TextIO]:
     sync_folder(path.parent)
 
 
-def records(lm, prompts: list[str], first: int, options: dict[str, Any]) -> Iterator[dict[str, Any]]:
+def records(lm: Any, prompts: list[str], first: int, options: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """One for each text of each prompt; the answer to a blank line is empty."""
     asked = [i for i, prompt in enumerate(prompts) if prompt.strip()]
     seeds = [options["seed"] + first + i for i in asked]

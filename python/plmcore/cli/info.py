@@ -21,7 +21,7 @@ TOKENIZERS = (
 )
 
 
-def add_parser(commands) -> None:
+def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     command = commands.add_parser(
         "info",
         help="say what a model directory holds",

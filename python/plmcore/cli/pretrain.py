@@ -22,7 +22,7 @@ examples:
 """
 
 
-def add_parser(commands) -> None:
+def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     command = commands.add_parser(
         "pretrain",
         help="train a model from text files",

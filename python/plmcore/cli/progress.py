@@ -2,13 +2,14 @@ from __future__ import annotations
 
 import sys
 import time
+from typing import Any
 
 
 class Progress:
     """One line that is rewritten: position, rate, time left. Silent when the output is not a terminal. `first`: what was done before. Without a total
     there is no time left."""
 
-    def __init__(self, total: int | None, unit: str = "step", out=None, first: int = 0):
+    def __init__(self, total: int | None, unit: str = "step", out: Any = None, first: int = 0):
         self.out = sys.stderr if out is None else out
         self.total, self.unit, self.first = total, unit, first
         self.start = self.shown = time.monotonic()

@@ -24,7 +24,7 @@ examples:
 """
 
 
-def add_parser(commands) -> None:
+def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     command = commands.add_parser(
         "quantize",
         help="write a model directory with int8 or bfloat16 weights",

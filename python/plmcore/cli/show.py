@@ -8,6 +8,7 @@ import pathlib
 import re
 import sys
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -43,7 +44,7 @@ examples:
 DIM, CHANGED, PREDICTED = "2", "31", "1;32"
 
 
-def add_parser(commands) -> None:
+def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     show = commands.add_parser(
         "show",
         help="print an example of a pre-training objective, before and after",
@@ -147,7 +148,7 @@ def documents(text: str) -> list[list[str]]:
     return [sentences.split(" ".join(part.split())) for part in re.split(r"\n\s*\n", text.strip())]
 
 
-def corpus(documents: Sequence[Sequence[str]], tokenizer):
+def corpus(documents: Sequence[Sequence[str]], tokenizer: Any):
     from plmcore.data import Corpus
 
     parts = [[ids for ids in tokenizer.encode_ids(list(sentences)) if len(ids)] for sentences in documents]
@@ -196,7 +197,7 @@ def words(objective: str, texts: Sequence[str], task: str):
 class Page:
     """One example as lines: a name, then tokens. Special tokens are dim, changed ones red, predicted ones green."""
 
-    def __init__(self, tokenizer, row: dict[str, np.ndarray], colour: bool):
+    def __init__(self, tokenizer: Any, row: dict[str, np.ndarray], colour: bool):
         self.tokenizer, self.row, self.colour = tokenizer, row, colour
         self.special = set(np.asarray(tokenizer.special_ids).tolist())
 

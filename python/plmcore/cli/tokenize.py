@@ -21,7 +21,7 @@ examples:
 """
 
 
-def add_parser(commands) -> None:
+def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     group = commands.add_parser(
         "tokenize",
         help="train a tokenizer, or turn text into ids",

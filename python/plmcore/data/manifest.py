@@ -26,7 +26,7 @@ OFFSETS = np.dtype("<i8")
 class Checksums:
     """CRC-32 of each BLOCK bytes of a file that is written piece by piece."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.bytes = 0
         self._whole: list[int] = []
         self._part = 0

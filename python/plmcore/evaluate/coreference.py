@@ -7,6 +7,7 @@ over documents before precision and recall are taken. Clusters of one mention co
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -42,7 +43,9 @@ def ceaf(predictions: Sequence[Clusters], references: Sequence[Clusters]) -> dic
 METRICS = {"muc": muc, "b_cubed": b_cubed, "ceaf": ceaf}
 
 
-def _scored(metric: str, predictions: Sequence[Clusters], references: Sequence[Clusters], count) -> dict[str, float]:
+def _scored(
+    metric: str, predictions: Sequence[Clusters], references: Sequence[Clusters], count: Any
+) -> dict[str, float]:
     predictions, references = paired(metric, predictions, references)
     found = np.zeros((2, 2))  # [precision or recall, found or of how much]
     for i, (response, key) in enumerate(zip(predictions, references)):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -23,7 +24,7 @@ def spearman(predictions: Sequence[float], references: Sequence[float]) -> float
     return _correlation(needed("scipy.stats", "spearman").spearmanr, x, y)
 
 
-def _correlation(of, x: np.ndarray, y: np.ndarray) -> float:
+def _correlation(of: Any, x: np.ndarray, y: np.ndarray) -> float:
     """A constant side correlates with nothing: 0, as a model that predicts one number for all deserves."""
     if np.ptp(x) == 0 or np.ptp(y) == 0:
         return 0.0

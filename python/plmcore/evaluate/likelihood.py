@@ -136,7 +136,9 @@ def perplexity(
 # ---- rows of each kind of model ----
 
 
-def _causal_rows(lm, count: _Count, texts: Any, kind: str, window: int | None, stride: int | None, start: int | None):
+def _causal_rows(
+    lm: Any, count: _Count, texts: Any, kind: str, window: int | None, stride: int | None, start: int | None
+):
     longest = lm.config.longest
     window = (longest or WINDOW) if window is None else window
     if window < 1:
@@ -174,7 +176,7 @@ def windows(
         yield have, first
 
 
-def _masked_rows(lm, count: _Count, texts: Any, window: int | None, stride: int | None):
+def _masked_rows(lm: Any, count: _Count, texts: Any, window: int | None, stride: int | None):
     tokenizer = count.tokenizer("perplexity")
     mask = tokenizer.mask_token_id
     if mask is None:

@@ -32,7 +32,7 @@ class Prompts:
 
 
 def prompts_of(
-    inputs: Any, attention_mask: Any, tokenizer, vocabulary: int, pad: int | None, eos: list[int]
+    inputs: Any, attention_mask: Any, tokenizer: Any, vocabulary: int, pad: int | None, eos: list[int]
 ) -> Prompts:
     """pad: ids that are padding where no mask says so, unless it also ends sequences."""
     texts = [inputs] if isinstance(inputs, str) else inputs

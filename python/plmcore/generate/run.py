@@ -94,7 +94,7 @@ class Run:
         return decode(self.lm.tokenizer, [*before, *new])
 
 
-def decode(tokenizer, ids: list[int]) -> str:
+def decode(tokenizer: Any, ids: list[int]) -> str:
     """Vocabularies of models are often rounded up: ids that the tokenizer does not have say nothing."""
     return tokenizer.decode([t for t in ids if t < tokenizer.vocab_size])
 
@@ -109,12 +109,12 @@ class evaluating:
         if self.training:
             self.model.eval()
 
-    def __exit__(self, *_) -> None:
+    def __exit__(self, *_: object) -> None:
         if self.training:
             self.model.train()
 
 
-def begin(lm, inputs: Any, attention_mask: Any = None, decoder_input_ids: Any = None, **options: Any) -> Run:
+def begin(lm: Any, inputs: Any, attention_mask: Any = None, decoder_input_ids: Any = None, **options: Any) -> Run:
     settings = Settings.of(lm.config, lm.source, options)
     model, V = lm.model, lm.config.vocab_size
     given = prompts_of(inputs, attention_mask, lm.tokenizer, V, settings.pad_token_id, settings.eos)
@@ -155,7 +155,7 @@ def decoder_prompts(B: int, ids: Any, settings: Settings) -> list[np.ndarray]:
     return list(ids)
 
 
-def generate(lm, inputs: Any, attention_mask: Any = None, decoder_input_ids: Any = None, **options: Any) -> Any:
+def generate(lm: Any, inputs: Any, attention_mask: Any = None, decoder_input_ids: Any = None, **options: Any) -> Any:
     run = begin(lm, inputs, attention_mask, decoder_input_ids, **options)
     result = run.finish()
     if run.settings.detailed:
@@ -166,7 +166,7 @@ def generate(lm, inputs: Any, attention_mask: Any = None, decoder_input_ids: Any
     return result.sequences[0] if alone else result.sequences
 
 
-def stream(lm, text: str, **options: Any) -> Iterator[str]:
+def stream(lm: Any, text: str, **options: Any) -> Iterator[str]:
     """Pieces of the text that follows, as they come; an unfinished character waits for the rest of it."""
     run = begin(lm, text, **options)
     if len(run.prompts) > 1 or run.settings.num_beams > 1 or run.settings.num_return_sequences > 1:

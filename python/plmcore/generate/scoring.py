@@ -14,7 +14,7 @@ from plmcore.generate.inputs import prompts_of
 from plmcore.generate.steps import has_encoder
 
 
-def score(lm, texts: str | Sequence[Any], targets: str | Sequence[Any] | None = None) -> list[np.ndarray]:
+def score(lm: Any, texts: str | Sequence[Any], targets: str | Sequence[Any] | None = None) -> list[np.ndarray]:
     """The log-probability of each token of each text given those before it; the first has nothing before it and is left out.
 
     With an encoder: of each token of `targets`, given the text.

@@ -6,6 +6,7 @@ Shapes: B prompts, L of them alive, n sequences of each, C width, V vocabulary.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -24,7 +25,7 @@ class unpacked:
     def __enter__(self) -> None:
         self.before = _core.set_packing(Packing.found)
 
-    def __exit__(self, *_) -> None:
+    def __exit__(self, *_: object) -> None:
         _core.set_packing(self.before)
 
 
@@ -46,7 +47,7 @@ class Steps:
         self.lengths = np.array([len(p) for p in prompts])
         self.cache = Cache(self.lengths, limit)
 
-    def __call__(self, search) -> Tensor:
+    def __call__(self, search: Any) -> Tensor:
         with unpacked():
             if search.tokens is None:
                 logits = self.start()
@@ -66,7 +67,7 @@ class Steps:
 
 
 class CausalSteps(Steps):
-    def run(self, ids, mask=None, reads=()):
+    def run(self, ids: Any, mask: Any = None, reads: Any = ()):
         return self.model.body.encode(ids, mask, reads=reads, cache=self.cache)
 
     def logits(self, rows: Tensor) -> Tensor:
@@ -74,7 +75,7 @@ class CausalSteps(Steps):
 
 
 class StacksCausalSteps(Steps):
-    def run(self, ids, mask=None, reads=()):
+    def run(self, ids: Any, mask: Any = None, reads: Any = ()):
         return self.model.body.decoder(ids, None, mask, reads=reads, cache=self.cache)
 
     def logits(self, rows: Tensor) -> Tensor:
@@ -90,7 +91,7 @@ class Seq2SeqSteps(Steps):
         with unpacked():
             self.encoded = model.body.encode(Tensor(ids), None if mask.all() else Tensor(mask))
 
-    def run(self, ids, mask=None, reads=()):
+    def run(self, ids: Any, mask: Any = None, reads: Any = ()):
         return self.model.body.decode(ids, self.encoded, mask, reads=reads, cache=self.cache)
 
     def logits(self, rows: Tensor) -> Tensor:
@@ -108,7 +109,7 @@ class XLNetSteps(Steps):
             [np.flatnonzero(self.lengths == T), None, None] for T in np.unique(self.lengths)
         ]
 
-    def __call__(self, search) -> Tensor:
+    def __call__(self, search: Any) -> Tensor:
         if search.tokens is None:
             for group in self.groups:
                 group[1] = np.stack([self.prompts[i] for i in group[0]])

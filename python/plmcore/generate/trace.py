@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from plmcore._core import Completion, Considered, Fate, Search
 
@@ -53,7 +54,9 @@ class Trace:
     prompts: list[PromptTrace]
 
 
-def traced(search: Search, number: int, prompt: Sequence[int], tokenizer, decode: Callable[..., str]) -> PromptTrace:
+def traced(
+    search: Search, number: int, prompt: Sequence[int], tokenizer: Any, decode: Callable[..., str]
+) -> PromptTrace:
     """The trace of one prompt of a search that is done. decode(tokenizer, ids) -> text; without a tokenizer ids are their own text."""
     reader = Reader(tokenizer, decode)
     steps: list[list[Node]] = []
@@ -92,7 +95,7 @@ def ends_of(results: Sequence[Completion], finished: list[Node]) -> list[Node]:
 class Reader:
     """Ids as text."""
 
-    def __init__(self, tokenizer, decode: Callable[..., str]):
+    def __init__(self, tokenizer: Any, decode: Callable[..., str]):
         self.tokenizer, self.decode = tokenizer, decode
         self.special = frozenset() if tokenizer is None else frozenset(tokenizer.special_ids.tolist())
 

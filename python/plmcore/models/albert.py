@@ -12,7 +12,7 @@ blocks one after the other, applied again and again. The paper's modes of sharin
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
 from plmcore import nn
 from plmcore._core import Tensor, ops
@@ -115,7 +115,7 @@ class AlbertMaskedLM(nn.Module):
         self.body = Albert(config, pooler=False)
         self.predictions = bert.Predictions(config, self.body.embeddings.tokens)
 
-    def __call__(self, input_ids: Tensor, *, labels: Tensor | None = None, **inputs) -> Output:
+    def __call__(self, input_ids: Tensor, *, labels: Tensor | None = None, **inputs: Any) -> Output:
         encoded = self.body.encode(input_ids, **inputs, reads=(labels,))
         return heads.language_model_output(encoded, labels, self.predictions)
 
@@ -131,7 +131,12 @@ class AlbertPretraining(nn.Module):
         self.order = nn.Linear(config.hidden_size, 2, weight_init=config.weight_init)
 
     def __call__(
-        self, input_ids: Tensor, *, labels: Tensor | None = None, sentence_order_label: Tensor | None = None, **inputs
+        self,
+        input_ids: Tensor,
+        *,
+        labels: Tensor | None = None,
+        sentence_order_label: Tensor | None = None,
+        **inputs: Any,
     ) -> Output:
         encoded = self.body.encode(input_ids, **inputs, reads=(FIRST, labels))
         order = self.order(self.dropout(self.body.pool(encoded)))  # [B, 2]

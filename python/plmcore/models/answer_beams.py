@@ -5,6 +5,8 @@ Shapes: B batch, T length, C width, K starts, E ends of each.
 
 from __future__ import annotations
 
+from typing import Any
+
 from plmcore import losses, nn
 from plmcore._core import Tensor, ops
 from plmcore.models.config import Config
@@ -50,7 +52,7 @@ class AnswerBeams(nn.Module):
         is_impossible: Tensor | None = None,
         cls_index: Tensor | None = None,
         p_mask: Tensor | None = None,
-        **inputs,
+        **inputs: Any,
     ) -> Output:
         encoded = self.body.encode(input_ids, **inputs, reads=(EVERYWHERE,))
         x = encoded.rows  # [B, T, C]

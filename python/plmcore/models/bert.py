@@ -6,6 +6,7 @@ Shapes: B batch, T length, N rows that are no padding, C width, V vocabulary. Ro
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from plmcore import nn
 from plmcore._core import Tensor, ops
@@ -145,7 +146,7 @@ class Bert(nn.Module):
     def pool(self, encoded: Encoded) -> Tensor:
         return self.pooler(encoded.first())  # [B, C]
 
-    def __call__(self, input_ids: Tensor, attention_mask: Tensor | None = None, *args, **inputs) -> Output:
+    def __call__(self, input_ids: Tensor, attention_mask: Tensor | None = None, *args: Any, **inputs: Any) -> Output:
         pools = self.pooler is not None
         encoded = self.encode(input_ids, attention_mask, *args, **inputs, reads=(FIRST,) if pools else ())
         return encoded.output(
@@ -172,7 +173,7 @@ class BertMaskedLM(nn.Module):
         self.body = Bert(config, pooler=False)
         self.predictions = Predictions(config, self.body.embeddings.tokens)
 
-    def __call__(self, input_ids: Tensor, *, labels: Tensor | None = None, **inputs) -> Output:
+    def __call__(self, input_ids: Tensor, *, labels: Tensor | None = None, **inputs: Any) -> Output:
         encoded = self.body.encode(input_ids, **inputs, reads=(labels,))
         return heads.language_model_output(encoded, labels, self.predictions)
 
@@ -180,7 +181,7 @@ class BertMaskedLM(nn.Module):
 class BertCausalLM(BertMaskedLM):
     """With is_decoder in the config a position sees those up to itself, and labels are compared with the position before."""
 
-    def __call__(self, input_ids: Tensor, *, labels: Tensor | None = None, **inputs) -> Output:
+    def __call__(self, input_ids: Tensor, *, labels: Tensor | None = None, **inputs: Any) -> Output:
         return super().__call__(input_ids, labels=None if labels is None else heads.next_token_labels(labels), **inputs)
 
 
@@ -194,7 +195,12 @@ class BertPretraining(nn.Module):
         self.next_sentence = nn.Linear(config.hidden_size, 2, weight_init=config.weight_init)
 
     def __call__(
-        self, input_ids: Tensor, *, labels: Tensor | None = None, next_sentence_label: Tensor | None = None, **inputs
+        self,
+        input_ids: Tensor,
+        *,
+        labels: Tensor | None = None,
+        next_sentence_label: Tensor | None = None,
+        **inputs: Any,
     ) -> Output:
         encoded = self.body.encode(input_ids, **inputs, reads=(FIRST, labels))
         follows = self.next_sentence(self.body.pool(encoded))  # [B, 2]
@@ -215,7 +221,7 @@ class BertNextSentence(nn.Module):
         self.body = Bert(config)
         self.next_sentence = nn.Linear(config.hidden_size, 2, weight_init=config.weight_init)
 
-    def __call__(self, input_ids: Tensor, *, labels: Tensor | None = None, **inputs) -> Output:
+    def __call__(self, input_ids: Tensor, *, labels: Tensor | None = None, **inputs: Any) -> Output:
         encoded = self.body.encode(input_ids, **inputs, reads=(FIRST,))
         logits = self.next_sentence(self.body.pool(encoded))  # [B, 2]
         loss = None if labels is None else ops.cross_entropy(logits, ops.reshape(labels, logits.shape[:1]))

@@ -170,7 +170,7 @@ class Slots:
         self.seen = np.pad(self.seen[..., : self.used], ((0, 0), (0, 0), (0, more)))
         self.change(lambda kv: widened(kv, room))
 
-    def change(self, function) -> None:
+    def change(self, function: Any) -> None:
         for key, kv in self.buffers.items():
             self.buffers[key] = function(kv)
 

@@ -5,6 +5,8 @@ Shapes: B batch, T length, C width, V vocabulary. Rows as in plmcore.models.padd
 
 from __future__ import annotations
 
+from typing import Any
+
 from plmcore import nn
 from plmcore._core import ArgumentError, Tensor, ops
 from plmcore.models import causal_attention, heads, padding
@@ -70,7 +72,7 @@ class Decoder(nn.Module):
                 states[-1] = x
         return Encoded(x, where, states)
 
-    def __call__(self, *args, **inputs) -> Output:
+    def __call__(self, *args: Any, **inputs: Any) -> Output:
         encoded = self.encode(*args, **inputs)
         return encoded.output(last_hidden_state=encoded.layout.unpack(encoded.rows))
 
@@ -78,7 +80,7 @@ class Decoder(nn.Module):
 # ---- heads ----
 
 
-def marks(positions: Tensor, T) -> Tensor:
+def marks(positions: Tensor, T: Any) -> Tensor:
     """Labels [B, T] on one position of each sequence, for `reads`.  positions int64 [B]"""
     here = ops.equal(ops.reshape(ops.arange(0, T), (1, T)), ops.reshape(positions, (positions.shape[0], 1)))
     return ops.where(here, ops.full((), 0, "int64"), ops.full((), -100, "int64"))
@@ -120,7 +122,7 @@ class CausalLM(nn.Module):
             C, V, bias=False, weight=tokens if config.tie_word_embeddings else None, weight_init=weight_init
         )
 
-    def __call__(self, input_ids: Tensor, *, labels: Tensor | None = None, **inputs) -> Output:
+    def __call__(self, input_ids: Tensor, *, labels: Tensor | None = None, **inputs: Any) -> Output:
         padding.check_ids(input_ids, labels=labels)
         labels = None if labels is None else heads.next_token_labels(labels)
         encoded = self.body.encode(input_ids, **inputs, reads=(labels,))
@@ -134,7 +136,7 @@ class LastTokenClassification(nn.Module):
         self.config, self.body = config, body
         self.score = nn.Linear(width, config.num_labels, bias=False, weight_init=weight_init)
 
-    def __call__(self, input_ids: Tensor, *, labels: Tensor | None = None, **inputs) -> Output:
+    def __call__(self, input_ids: Tensor, *, labels: Tensor | None = None, **inputs: Any) -> Output:
         padding.check_ids(input_ids)
         last = last_token(input_ids, self.config.pad_token_id)
         encoded = self.body.encode(input_ids, **inputs, reads=(marks(last, input_ids.shape[1]),))

@@ -6,6 +6,7 @@ Shapes: B batch, T length, H heads, D head width. Rows as in plmcore.models.padd
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -42,7 +43,7 @@ class Blurred(Masked):
         return ops.add(scores, ops.where(hidden, low, zero))
 
 
-def in_reach(T, band: int = 0, stride: int = 0) -> Tensor:
+def in_reach(T: Any, band: int = 0, stride: int = 0) -> Tensor:
     """Whether query i may see key j: up to itself, of these the last `band` and each `stride`-th back.  bool [T, T]"""
     i, j = ops.reshape(ops.arange(0, T), (T, 1)), ops.reshape(ops.arange(0, T), (1, T))
     back = ops.sub(i, j)
@@ -75,7 +76,9 @@ def layout(
     return found
 
 
-def _prompt_layout(shape, attention_mask, reads, weights, sparse, future, gapless) -> Whole:
+def _prompt_layout(
+    shape: Any, attention_mask: Any, reads: Any, weights: Any, sparse: Any, future: Any, gapless: Any
+) -> Whole:
     if attention_mask is not None:
         padding.check_shape("attention_mask", attention_mask, shape)
         seen = padding.values(attention_mask)

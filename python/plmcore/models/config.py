@@ -126,7 +126,7 @@ class Config:
         if getattr(self, key) % getattr(self, of):
             self.refuse(key, f"must be a multiple of {of} = {getattr(self, of)}")
 
-    def one_of(self, key: str, allowed) -> None:
+    def one_of(self, key: str, allowed: Any) -> None:
         if getattr(self, key) not in allowed:
             self.refuse(key, f"must be one of {', '.join(map(str, allowed))}")
 

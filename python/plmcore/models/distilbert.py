@@ -6,6 +6,7 @@ Shapes as in bert.py.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -111,7 +112,7 @@ class DistilBert(nn.Module):
                 states.append(x)
         return Encoded(x, layout, states)
 
-    def __call__(self, input_ids: Tensor, attention_mask: Tensor | None = None, *args, **inputs) -> Output:
+    def __call__(self, input_ids: Tensor, attention_mask: Tensor | None = None, *args: Any, **inputs: Any) -> Output:
         encoded = self.encode(input_ids, attention_mask, *args, **inputs)
         return encoded.output(last_hidden_state=encoded.layout.unpack(encoded.rows))
 
@@ -130,7 +131,7 @@ class DistilBertMaskedLM(nn.Module):
         self.body = DistilBert(config)
         self.predictions = Predictions(config, self.body.embeddings.tokens)
 
-    def __call__(self, input_ids: Tensor, *, labels: Tensor | None = None, **inputs) -> Output:
+    def __call__(self, input_ids: Tensor, *, labels: Tensor | None = None, **inputs: Any) -> Output:
         encoded = self.body.encode(input_ids, **inputs, reads=(labels,))
         return heads.language_model_output(encoded, labels, self.predictions)
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 from plmcore import nn
 from plmcore._core import ShapeError, Tensor, ops
@@ -41,7 +42,7 @@ class DoubleHeads(CausalLM):
         mc_token_ids: Tensor | None = None,
         labels: Tensor | None = None,
         mc_labels: Tensor | None = None,
-        **inputs,
+        **inputs: Any,
     ) -> Output:
         if input_ids.ndim not in (2, 3):
             raise ShapeError(
@@ -66,7 +67,7 @@ class DoubleHeads(CausalLM):
             mc_loss = ops.cross_entropy(ops.reshape(choices, (rows, K)), ops.reshape(mc_labels, (rows,)))
         return self.output(encoded, lead, labels, mc_logits=choices, mc_loss=mc_loss)
 
-    def output(self, encoded: Encoded, lead: Sequence, labels: Tensor | None, **fields) -> Output:
+    def output(self, encoded: Encoded, lead: Sequence, labels: Tensor | None, **fields: Any) -> Output:
         """The language model's part by choices, as published: so are the last of the hidden states, and not the others."""
 
         def by_choice(rows: Tensor) -> Tensor:

@@ -6,6 +6,7 @@ A body has encode(input_ids, ..., reads=()) -> Encoded and, where a head needs o
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from plmcore import losses, nn
 from plmcore._core import ShapeError, Tensor, ops
@@ -58,7 +59,7 @@ def next_token_labels(labels: Tensor) -> Tensor:
 
 
 def language_model_output(
-    encoded: Encoded, labels: Tensor | None, project: Callable[[Tensor], Tensor], name: str = "logits", **fields
+    encoded: Encoded, labels: Tensor | None, project: Callable[[Tensor], Tensor], name: str = "logits", **fields: Any
 ) -> Output:
     """Loss and logits of a language model's head; with labels the logits wait until they are read."""
 
@@ -81,7 +82,7 @@ class SequenceClassification(nn.Module):
         self.dropout = nn.Dropout(dropout)
         self.classifier = nn.Linear(width, config.num_labels, weight_init=weight_init)
 
-    def __call__(self, input_ids: Tensor, *, labels: Tensor | None = None, **inputs) -> Output:
+    def __call__(self, input_ids: Tensor, *, labels: Tensor | None = None, **inputs: Any) -> Output:
         encoded = self.body.encode(input_ids, **inputs, reads=(FIRST,))
         logits = self.classifier(self.dropout(self.pool(encoded)))  # [B, L]
         return encoded.output(
@@ -100,7 +101,7 @@ class TokenClassification(nn.Module):
         self.dropout = nn.Dropout(dropout)
         self.classifier = nn.Linear(width, config.num_labels, weight_init=weight_init)
 
-    def __call__(self, input_ids: Tensor, *, labels: Tensor | None = None, **inputs) -> Output:
+    def __call__(self, input_ids: Tensor, *, labels: Tensor | None = None, **inputs: Any) -> Output:
         encoded = self.body.encode(input_ids, **inputs, reads=(labels,))
         encoded.rows = self.dropout(encoded.rows)
         return language_model_output(encoded, labels, self.classifier)
@@ -120,7 +121,7 @@ class QuestionAnswering(nn.Module):
         *,
         start_positions: Tensor | None = None,
         end_positions: Tensor | None = None,
-        **inputs,
+        **inputs: Any,
     ) -> Output:
         encoded = self.body.encode(input_ids, **inputs, reads=(EVERYWHERE,))
         both = self.span(self.dropout(encoded.rows))  # [B, T, 2]
@@ -138,7 +139,7 @@ class MultipleChoice(nn.Module):
         self.dropout = nn.Dropout(dropout)
         self.classifier = nn.Linear(width, 1, weight_init=weight_init)
 
-    def __call__(self, input_ids: Tensor, *, labels: Tensor | None = None, **inputs) -> Output:
+    def __call__(self, input_ids: Tensor, *, labels: Tensor | None = None, **inputs: Any) -> Output:
         if input_ids.ndim != 3:
             raise ShapeError(
                 f"multiple-choice: input_ids must be [batch, choices, length], got {list(input_ids.shape)}"

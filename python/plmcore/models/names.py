@@ -25,6 +25,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import ModuleType, SimpleNamespace
+from typing import Any
 
 import numpy as np
 
@@ -270,7 +271,7 @@ def find(stored: Stored, tensors: Mapping[str, Tensor], prefix: str) -> list[lis
     return [[n for name in (part, *stored.aliases) for n in spellings(name) if n in tensors] for part in stored.parts]
 
 
-def _common_dtype(tensors) -> str:
+def _common_dtype(tensors: Any) -> str:
     """The widest float dtype: ops want one for all."""
     found = {t.dtype for t in tensors}
     return next((d for d in ("float64", "float32", "bfloat16", "float16") if d in found), "float32")

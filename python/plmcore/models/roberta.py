@@ -6,6 +6,7 @@ Positions count the tokens that are not the padding token, from pad_token_id + 1
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from plmcore import nn
 from plmcore._core import Tensor, ops
@@ -74,7 +75,7 @@ class RobertaMaskedLM(nn.Module):
         self.body = Roberta(config, pooler=False)
         self.predictions = bert.Predictions(config.replace(hidden_act="gelu"), self.body.embeddings.tokens)
 
-    def __call__(self, input_ids: Tensor, *, labels: Tensor | None = None, **inputs) -> Output:
+    def __call__(self, input_ids: Tensor, *, labels: Tensor | None = None, **inputs: Any) -> Output:
         encoded = self.body.encode(input_ids, **inputs, reads=(labels,))
         return heads.language_model_output(encoded, labels, self.predictions)
 
@@ -82,7 +83,7 @@ class RobertaMaskedLM(nn.Module):
 class RobertaCausalLM(RobertaMaskedLM):
     """With is_decoder in the config a position sees those up to itself, and labels are compared with the position before."""
 
-    def __call__(self, input_ids: Tensor, *, labels: Tensor | None = None, **inputs) -> Output:
+    def __call__(self, input_ids: Tensor, *, labels: Tensor | None = None, **inputs: Any) -> Output:
         return super().__call__(input_ids, labels=None if labels is None else heads.next_token_labels(labels), **inputs)
 
 

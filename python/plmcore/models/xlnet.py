@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from plmcore import nn, no_grad
 from plmcore._core import ArgumentError, Tensor, ops
@@ -119,7 +119,7 @@ class Streams(Encoded):
     attentions: tuple | None = None
     mems: Callable[[], tuple[Tensor, ...]] | None = None  # of each layer, [P, B, C]
 
-    def output(self, **fields) -> Output:
+    def output(self, **fields: Any) -> Output:
         states = None if self.states is None else tuple(self.states)
         return Output(**fields, mems=self.mems, hidden_states=states, attentions=self.attentions)
 
@@ -212,7 +212,7 @@ class XLNet(nn.Module):
         rows, at = (h, layout) if targets is None else (g, Whole(targets.shape[:2]))
         return Streams(self.dropout(rows), at, states, content, weights)
 
-    def __call__(self, input_ids: Tensor, *args, **inputs) -> Output:
+    def __call__(self, input_ids: Tensor, *args: Any, **inputs: Any) -> Output:
         encoded = self.encode(input_ids, *args, **inputs)
         return encoded.output(last_hidden_state=encoded.layout.unpack(encoded.rows))
 
@@ -226,7 +226,7 @@ class XLNetCausalLM(nn.Module):
         tied = self.body.tokens.weight if config.tie_word_embeddings else None
         self.decoder = nn.Linear(config.d_model, config.vocab_size, weight=tied, weight_init=config.weight_init)
 
-    def __call__(self, input_ids: Tensor, *, labels: Tensor | None = None, **inputs) -> Output:
+    def __call__(self, input_ids: Tensor, *, labels: Tensor | None = None, **inputs: Any) -> Output:
         encoded = self.body.encode(input_ids, **inputs, reads=(labels,))
         return heads.language_model_output(encoded, labels, self.decoder)
 
@@ -238,7 +238,7 @@ class XLNetSequenceClassification(nn.Module):
         self.summary = config.summary()
         self.scores = nn.Linear(config.d_model, config.num_labels, weight_init=config.weight_init)
 
-    def __call__(self, input_ids: Tensor, *, labels: Tensor | None = None, **inputs) -> Output:
+    def __call__(self, input_ids: Tensor, *, labels: Tensor | None = None, **inputs: Any) -> Output:
         padding.check_ids(input_ids)
         encoded = self.body.encode(input_ids, **inputs, reads=self.summary.reads(input_ids.shape))
         logits = self.scores(self.summary(encoded))  # [B, labels]

@@ -34,7 +34,7 @@ class Activation(Module):
 
 
 class ReLU(Activation):
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__("relu")
 
 
@@ -44,15 +44,15 @@ class GELU(Activation):
 
 
 class Tanh(Activation):
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__("tanh")
 
 
 class Sigmoid(Activation):
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__("sigmoid")
 
 
 class SiLU(Activation):
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__("silu")

@@ -6,6 +6,8 @@ of CrossAttention's queries, weight_init all unless they are given.
 
 from __future__ import annotations
 
+from typing import Any
+
 from plmcore._core import Tensor, ops
 from plmcore.nn.dropout import Dropout
 from plmcore.nn.init import Init
@@ -19,7 +21,7 @@ def head_width(name: str, width: int, heads: int) -> int:
     return width // heads
 
 
-def attend(collected: list[Tensor] | None, *inputs: Tensor, **options) -> Tensor:
+def attend(collected: list[Tensor] | None, *inputs: Tensor, **options: Any) -> Tensor:
     """ops.attention; its weights are appended to `collected` unless that is None."""
     if collected is None:
         return ops.attention(*inputs, **options)

@@ -40,7 +40,7 @@ class Sequential(ModuleList):
     def __init__(self, *modules: Module | Iterable[Module]):
         super().__init__(modules[0] if len(modules) == 1 and not isinstance(modules[0], Module) else modules)
 
-    def __call__(self, x):
+    def __call__(self, x: Any):
         for module in self.items:
             x = module(x)
         return x

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -26,8 +27,8 @@ class BlankInfilling(TextObjective):
 
     def __init__(
         self,
-        corpus,
-        tokenizer,
+        corpus: Any,
+        tokenizer: Any,
         length: int = 512,
         *,
         packing: str = "sentences",
@@ -93,7 +94,7 @@ class BlankInfilling(TextObjective):
         in_a, everything = rows.inside(a_lengths, int(total.max())), rows.inside(total)
         in_b = everything & ~in_a
 
-        def joined(part_a, part_b, fill: int) -> np.ndarray:
+        def joined(part_a: Any, part_b: Any, fill: int) -> np.ndarray:
             out = np.full(everything.shape, fill, np.int64)
             out[in_a], out[in_b] = part_a, part_b
             return out
@@ -107,7 +108,9 @@ class BlankInfilling(TextObjective):
             "labels": joined(IGNORED, answer, IGNORED),
         }
 
-    def spans(self, examples, lengths, mode, chance: Chance) -> tuple[np.ndarray, np.ndarray]:
+    def spans(
+        self, examples: np.ndarray, lengths: np.ndarray, mode: np.ndarray, chance: Chance
+    ) -> tuple[np.ndarray, np.ndarray]:
         """starts and sizes [B, K], in the order of the text."""
         made = []
         for number, make in enumerate((self.token_spans, self.sentence_spans, self.document_spans)):
@@ -120,7 +123,7 @@ class BlankInfilling(TextObjective):
             starts[mine, : s.shape[1]], sizes[mine, : n.shape[1]] = s, n
         return starts, sizes
 
-    def token_spans(self, examples, lengths, chance: Chance) -> tuple[np.ndarray, np.ndarray]:
+    def token_spans(self, examples: np.ndarray, lengths: np.ndarray, chance: Chance) -> tuple[np.ndarray, np.ndarray]:
         budget = np.maximum(1, (self.rate * lengths).astype(np.int64))
         columns = int(budget.max())  # each is one token at least
         sizes = 1 + chance.pick(poisson(self.mean, 1, self.longest), "sizes", columns)
@@ -137,7 +140,9 @@ class BlankInfilling(TextObjective):
         starts = np.where(used, gaps + np.cumsum(sizes, 1) - sizes + np.arange(columns), 0)
         return starts, sizes
 
-    def sentence_spans(self, examples, lengths, chance: Chance) -> tuple[np.ndarray, np.ndarray]:
+    def sentence_spans(
+        self, examples: np.ndarray, lengths: np.ndarray, chance: Chance
+    ) -> tuple[np.ndarray, np.ndarray]:
         begins = self.packing.text.sentence_starts(*self.packing.runs(examples))
         T = begins.shape[1]
         sizes = rows.counted(choosing.number(begins), rows.inside(lengths), T)  # by sentence
@@ -150,7 +155,9 @@ class BlankInfilling(TextObjective):
         np.put_along_axis(chosen, order, taken, 1)
         return rows.compact(starts, chosen, 0)[0], rows.compact(sizes, chosen, 0)[0]
 
-    def document_spans(self, examples, lengths, chance: Chance) -> tuple[np.ndarray, np.ndarray]:
+    def document_spans(
+        self, examples: np.ndarray, lengths: np.ndarray, chance: Chance
+    ) -> tuple[np.ndarray, np.ndarray]:
         half = -(-lengths // 2)
         sizes = half + chance.below(lengths - half + 1, "suffix")
         return (lengths - sizes)[:, None], sizes[:, None]

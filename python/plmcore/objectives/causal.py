@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from plmcore.objectives.chance import Chance
@@ -16,8 +18,8 @@ class CausalLM(TextObjective):
 
     def __init__(
         self,
-        corpus,
-        tokenizer,
+        corpus: Any,
+        tokenizer: Any,
         length: int = 1024,
         *,
         packing: str = "windows",
@@ -49,7 +51,7 @@ class BidirectionalLM(TextObjective):
     Sentences have the family's begin and end tokens around them (ELMo), which are predicted as well.
     """
 
-    def __init__(self, corpus, tokenizer, length: int = 128, *, packing: str = "sentences"):
+    def __init__(self, corpus: Any, tokenizer: Any, length: int = 128, *, packing: str = "sentences"):
         super().__init__(corpus, tokenizer, length, packing, separator=tokenizer.eos_token_id)
 
     def build(self, examples: np.ndarray, chance: Chance) -> dict[str, np.ndarray]:

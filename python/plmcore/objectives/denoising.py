@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from plmcore.objectives import choosing, rows
@@ -35,8 +37,8 @@ class Denoising(TextObjective):
 
     def __init__(
         self,
-        corpus,
-        tokenizer,
+        corpus: Any,
+        tokenizer: Any,
         length: int = 512,
         noise: str = "bart",
         *,
@@ -103,7 +105,9 @@ class Denoising(TextObjective):
         starts[:, 0] = True
         return starts & rows.inside(lengths)
 
-    def permute_sentences(self, ids, able, lengths, starts, chance: Chance) -> tuple[np.ndarray, np.ndarray]:
+    def permute_sentences(
+        self, ids: np.ndarray, able: np.ndarray, lengths: np.ndarray, starts: np.ndarray, chance: Chance
+    ) -> tuple[np.ndarray, np.ndarray]:
         sentence, T = choosing.number(starts), ids.shape[1]
         n = starts.sum(1)
         moved = rows.smallest(
@@ -120,7 +124,9 @@ class Denoising(TextObjective):
         by_place = np.argsort(key, axis=1, kind="stable")
         return np.take_along_axis(ids, by_place, 1), np.take_along_axis(able, by_place, 1)
 
-    def hide(self, ids, able, lengths, chance: Chance) -> tuple[np.ndarray, np.ndarray]:
+    def hide(
+        self, ids: np.ndarray, able: np.ndarray, lengths: np.ndarray, chance: Chance
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Spans of words, which may overlap; overlapping ones are one."""
         T, replace = ids.shape[1], self.settings["replace"]
         starts = able if self.word_table is None else self.word_table[ids] & able
@@ -167,7 +173,9 @@ class Denoising(TextObjective):
         inserted = (used & (sizes == 0)).sum(1)
         return rows.compact(sizes, sizes > 0, 0)[0], inserted
 
-    def insert(self, ids, lengths, counts, what: str, chance: Chance) -> tuple[np.ndarray, np.ndarray]:
+    def insert(
+        self, ids: np.ndarray, lengths: np.ndarray, counts: np.ndarray, what: str, chance: Chance
+    ) -> tuple[np.ndarray, np.ndarray]:
         """`counts` masks at random places between the tokens, as far as there is room for them."""
         counts = np.minimum(counts, self.room - lengths)
         total = lengths + counts
@@ -185,7 +193,7 @@ class Denoising(TextObjective):
         u = chance.at(what, *at)
         return np.where(u < self.random, (u / self.random * self.vocab_size).astype(np.int64), self.mask)
 
-    def rotate(self, ids, lengths, chance: Chance) -> np.ndarray:
+    def rotate(self, ids: np.ndarray, lengths: np.ndarray, chance: Chance) -> np.ndarray:
         turned = chance.uniform("rotate") < self.settings["rotate"]
         offset = np.where(turned, chance.below(np.maximum(lengths, 1), "offset"), 0)[:, None]
         columns = np.arange(ids.shape[1])

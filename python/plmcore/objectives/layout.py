@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from plmcore._core import text as native
 class Format:
     """Where a family puts its special tokens around one or two texts, and their token types, as tokenizer.build has them."""
 
-    def __init__(self, tokenizer, texts: int = 1):
+    def __init__(self, tokenizer: Any, texts: int = 1):
         special = set(np.asarray(tokenizer.special_ids).tolist())
         plain = [i for i in range(len(special) + texts) if i not in special][:texts]
         ids, types = (np.asarray(x).tolist() for x in tokenizer.build(*(np.array([i], np.int64) for i in plain)))

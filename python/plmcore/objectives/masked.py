@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -22,7 +23,7 @@ class Masking:
 
     def __init__(
         self,
-        tokenizer,
+        tokenizer: Any,
         rate: float = 0.15,
         shares: Sequence[float] = (0.8, 0.1, 0.1),
         unit: str = "token",
@@ -59,7 +60,9 @@ class Masking:
         chosen = self.choose(ids, able, lengths, tokens, chance)
         return self.hide(ids, chosen, chance.uniform("hide", ids.shape[1]))
 
-    def choose(self, ids, able, lengths, tokens, chance: Chance) -> np.ndarray:
+    def choose(
+        self, ids: np.ndarray, able: np.ndarray, lengths: np.ndarray, tokens: np.ndarray, chance: Chance
+    ) -> np.ndarray:
         counts = np.maximum(1, np.rint(self.rate * lengths)).astype(np.int64)
         counts = counts if self.most is None else np.minimum(counts, self.most)
         if self.unit == "token":
@@ -92,13 +95,13 @@ class MaskedLM(TextObjective):
 
     def __init__(
         self,
-        corpus,
-        tokenizer,
+        corpus: Any,
+        tokenizer: Any,
         length: int = 128,
         *,
         packing: str = "full-sentences",
         copies: int | None = None,
-        **masking,
+        **masking: Any,
     ):
         self.masking = Masking(tokenizer, **masking)
         super().__init__(corpus, tokenizer, length, packing, separator=tokenizer.sep_token_id, copies=copies)

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from plmcore.objectives import rows
@@ -16,13 +18,13 @@ class MaskedSeq2Seq(TextObjective):
 
     def __init__(
         self,
-        corpus,
-        tokenizer,
+        corpus: Any,
+        tokenizer: Any,
         length: int = 512,
         *,
         packing: str = "full-sentences",
         copies: int | None = None,
-        **masking,
+        **masking: Any,
     ):
         self.masking = Masking(tokenizer, **{"unit": "ngram", "exact": True, "shares": (1.0, 0.0, 0.0)} | masking)
         super().__init__(corpus, tokenizer, length, packing, separator=tokenizer.eos_token_id, copies=copies)

@@ -3,6 +3,7 @@ from __future__ import annotations
 import functools
 import zlib
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 import numpy as np
 
@@ -22,7 +23,7 @@ class Mixture(Objective):
     def __init__(
         self,
         parts: Mapping[str, Objective],
-        tokenizer,
+        tokenizer: Any,
         *,
         rates: Mapping[str, float] | None = None,
         limit: int = 1 << 19,

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -55,8 +56,8 @@ class TextObjective(Objective):
 
     def __init__(
         self,
-        corpus,
-        tokenizer,
+        corpus: Any,
+        tokenizer: Any,
         length: int,
         packing_kind: str,
         *,
@@ -94,7 +95,7 @@ class TextObjective(Objective):
         return ids, lengths, able
 
 
-def special_table(tokenizer) -> np.ndarray:
+def special_table(tokenizer: Any) -> np.ndarray:
     """bool by id."""
     ids = np.asarray(tokenizer.special_ids, np.int64)
     table = np.zeros(max(tokenizer.vocab_size, int(ids.max(initial=0)) + 1), bool)
@@ -102,7 +103,7 @@ def special_table(tokenizer) -> np.ndarray:
     return table
 
 
-def check_same_tokenizer(corpus, tokenizer) -> None:
+def check_same_tokenizer(corpus: Any, tokenizer: Any) -> None:
     if corpus.vocab_size > tokenizer.vocab_size:
         raise ValueError(
             f"the corpus has ids up to {corpus.vocab_size}, and the tokenizer {tokenizer.vocab_size} tokens"
@@ -114,7 +115,7 @@ def check_same_tokenizer(corpus, tokenizer) -> None:
         )
 
 
-def need(tokenizer, token: str, objective: str) -> int:
+def need(tokenizer: Any, token: str, objective: str) -> int:
     """The id of a special token ("mask", "eos", ...) that an objective cannot do without."""
     found = getattr(tokenizer, f"{token}_token_id")
     if found is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import array
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
@@ -130,7 +131,9 @@ def cut_points(text: Text, length: int) -> Iterator[tuple[list[int], list[bool]]
         previous = ends[-1]
 
 
-def pack(corpus, kind: str, length: int, separator: int | None, stride: int | None = None, streams: int | None = None):
+def pack(
+    corpus: Any, kind: str, length: int, separator: int | None, stride: int | None = None, streams: int | None = None
+):
     """The packing of this kind; `separator` stands after each document where one run may hold several."""
     if length < 1:
         raise ValueError(f"length leaves {length} tokens for text")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from plmcore._core import Tensor, ops
@@ -14,7 +16,7 @@ from plmcore.objectives.text import Text
 class Side:
     """One of the texts: numbered runs of a corpus, each cut to `length` with its special tokens."""
 
-    def __init__(self, corpus, tokenizer, length: int):
+    def __init__(self, corpus: Any, tokenizer: Any, length: int):
         check_same_tokenizer(corpus, tokenizer)
         self.corpus, self.format, self.text = corpus, Format(tokenizer), Text(corpus)
         self.room = length - self.format.specials
@@ -43,7 +45,16 @@ class Translation(Objective):
     reverse=True turns the source's tokens round, which puts the first words of both near one another. Tokenizers may differ.
     """
 
-    def __init__(self, source, target, tokenizer, target_tokenizer=None, length: int = 128, *, reverse: bool = False):
+    def __init__(
+        self,
+        source: Any,
+        target: Any,
+        tokenizer: Any,
+        target_tokenizer: Any = None,
+        length: int = 128,
+        *,
+        reverse: bool = False,
+    ):
         if len(source) != len(target) or not len(source):
             raise ValueError(f"source and target need as many documents, got {len(source)} and {len(target)}")
         self.source = Side(source, tokenizer, length)
@@ -76,7 +87,7 @@ class ContrastivePairs(Objective):
     negatives the other positives of a batch are those (info_nce).
     """
 
-    def __init__(self, corpus, tokenizer, length: int = 64, *, others=None, negatives: bool = False):
+    def __init__(self, corpus: Any, tokenizer: Any, length: int = 64, *, others: Any = None, negatives: bool = False):
         self.side = Side(corpus, tokenizer, length)
         self.others = None if others is None else Side(others, tokenizer, length)
         self.negatives = negatives

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import array
+from typing import Any
 
 import numpy as np
 
@@ -23,14 +24,14 @@ class SegmentPairs(Objective):
 
     def __init__(
         self,
-        corpus,
-        tokenizer,
+        corpus: Any,
+        tokenizer: Any,
         length: int = 128,
         *,
         short: float = 0.1,
         copies: int | None = None,
         masking: bool = True,
-        **masks,
+        **masks: Any,
     ):
         check_same_tokenizer(corpus, tokenizer)
         self.format = Format(tokenizer, texts=2)
@@ -99,7 +100,7 @@ class SegmentPairs(Objective):
 class NextSentence(SegmentPairs):
     """BERT: B is what follows A (next_sentence_label 0) or, half of the time, text of another document (1)."""
 
-    def __init__(self, corpus, tokenizer, length: int = 128, **settings):
+    def __init__(self, corpus: Any, tokenizer: Any, length: int = 128, **settings: Any):
         super().__init__(corpus, tokenizer, length, **settings)
         if len(corpus) < 2:
             raise ValueError("NextSentence takes text of another document, and the corpus has one alone")

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -20,8 +21,8 @@ class SpanCorruption(TextObjective):
 
     def __init__(
         self,
-        corpus,
-        tokenizer,
+        corpus: Any,
+        tokenizer: Any,
         length: int = 512,
         *,
         packing: str = "windows",
@@ -109,7 +110,7 @@ def raw_length(length: int, rate: float = 0.15, mean: float = 3.0) -> tuple[int,
     return raw, lengths(raw)[1]
 
 
-def sentinels_of(tokenizer) -> list[int]:
+def sentinels_of(tokenizer: Any) -> list[int]:
     found: list[int] = []
     while (i := tokenizer.id_of(f"<extra_id_{len(found)}>")) is not None:
         found.append(i)

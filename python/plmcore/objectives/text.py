@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from plmcore._core import text as native
@@ -9,7 +11,7 @@ from plmcore.objectives import rows
 class Text:
     """The documents of a corpus on end, with `separator` after each where one is given. Places count tokens and separators."""
 
-    def __init__(self, corpus, separator: int | None = None):
+    def __init__(self, corpus: Any, separator: int | None = None):
         self.corpus, self.separator = corpus, separator
         self.size, self.ends = len(corpus.ids), None
         if separator is not None:

@@ -71,7 +71,7 @@ class TextToText(Objective):
     def __init__(
         self,
         tasks: Mapping[str, Iterable[Mapping[str, Any]]],
-        tokenizer,
+        tokenizer: Any,
         length: int = 512,
         target_length: int = 114,
         *,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -70,7 +71,7 @@ def of_family(family: Family, id_of: Callable[[str], int]) -> Format:
     return Format(read(family.single), read(family.pair))
 
 
-def of_processor(processor) -> Format:
+def of_processor(processor: Any) -> Format:
     """What the post-processor of a tokenizer.json does."""
     if processor is None:
         return BARE

@@ -23,7 +23,7 @@ class Library:
 
     threaded = True
 
-    def __init__(self, native):
+    def __init__(self, native: Any):
         self.native = native
         native.no_padding()
         native.no_truncation()
@@ -228,5 +228,5 @@ def words(vocabulary: Mapping[str, int], *, lower: bool = False, unknown: str = 
     return Library(native)
 
 
-def _state(part) -> bytes:
+def _state(part: Any) -> bytes:
     return part.__getstate__() if part is not None else b""

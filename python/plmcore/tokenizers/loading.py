@@ -48,7 +48,7 @@ def load_tokenizer(
     return dressed(backend, known, roles, folder, **options)
 
 
-def dressed(backend, known: Family, roles: Mapping[str, str], source: object, **options: Any) -> Tokenizer:
+def dressed(backend: Any, known: Family, roles: Mapping[str, str], source: object, **options: Any) -> Tokenizer:
     """A bare vocabulary with the special tokens and formats of a family."""
     roles = {role: token for role, token in roles.items() if token in backend.vocabulary}
     if missing := sorted(known.needed - set(roles)):
@@ -113,7 +113,7 @@ def _family_of_pieces(file: pathlib.Path) -> Family:
     return known
 
 
-def _make_special(backend, known: Family, roles: Mapping[str, str]) -> None:
+def _make_special(backend: Any, known: Family, roles: Mapping[str, str]) -> None:
     """Special tokens are found in texts."""
     tokens = list(dict.fromkeys(roles.values()))
     if isinstance(backend, library.Library):
@@ -122,7 +122,7 @@ def _make_special(backend, known: Family, roles: Mapping[str, str]) -> None:
         backend.add(tokens, special=True)
 
 
-def _add_tokens(backend, folder: pathlib.Path, settings: Mapping[str, Any]) -> None:
+def _add_tokens(backend: Any, folder: pathlib.Path, settings: Mapping[str, Any]) -> None:
     """Tokens of added_tokens.json and tokenizer_config.json that the vocabulary lacks, in the order of their ids."""
     with guard.reading(folder / "added_tokens.json"):
         added = {

@@ -8,6 +8,7 @@ import json
 import re
 import unicodedata
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -32,7 +33,7 @@ class Pieces:
 
     def __init__(
         self,
-        processor,
+        processor: Any,
         model: bytes,
         numbers: np.ndarray | None,
         extra: Mapping[str, int],

@@ -35,7 +35,7 @@ class Tokenizer:
 
     def __init__(
         self,
-        backend,
+        backend: Any,
         family: Family = FAMILIES[""],
         roles: Mapping[str, str] | None = None,
         *,
