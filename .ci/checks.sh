@@ -107,7 +107,14 @@ wheel_test() {
   done
   requirements test >"$CI_DIR/test.txt"
   env -i HOME="$HOME" "${settings[@]}" PATH="$bin" "$bin/python" -m pip install --only-binary :all: "$CI_DIR"/repaired/plmcore-*.whl -r "$CI_DIR/test.txt"
-  env -i HOME="$HOME" PATH="$bin" "$bin/python" -m pytest -q -n auto -p no:cacheprovider tests --ignore=tests/{ops,data,evaluate,objectives,tasks,train}
+  env -i HOME="$HOME" PATH="$bin" "$bin/python" -m pytest -q -n auto -p no:cacheprovider tests --ignore=tests/{ops,data,evaluate,objectives,tasks,train,test_docs.py}
+}
+
+# Every block of README.md and docs/ as a reader would paste it, in an environment that has the wheel and nothing else. PATH holds no compiler.
+docs_blocks() {
+  make_venv "$CI_DIR/docs-venv"
+  "$CI_DIR/docs-venv/bin/python" -m pip install --only-binary :all: "$CI_DIR"/repaired/plmcore-*.whl
+  env -u PYTHONPATH "$BASE_PYTHON" tests/docs_blocks.py --bin "$CI_DIR/docs-venv/bin" --install
 }
 
 wheel_costs() {

@@ -5,7 +5,9 @@ import pathlib
 import shutil
 import subprocess
 import sys
+import sysconfig
 
+import docs_blocks
 import plmcore
 import pytest
 
@@ -40,6 +42,24 @@ def test_programs_run_without_python(tmp_path):
     out = run(built / "run_model", tmp_path / "gpt2.plm", tmp_path / "logits.bin", env=alone)
     assert out.count("largest difference") == 2
     assert "libpython" not in run("ldd", built / "run_model")
+
+
+@needs_tools
+def test_the_project_of_the_docs(tmp_path):
+    """docs/cpp.md: its command, its two files and its commands for CMake, as a reader would paste them."""
+    page = docs_blocks.blocks("docs/cpp.md")
+    [main], [project] = ([b.text for b in page if b.language == kind] for kind in ("cpp", "cmake"))
+    (tmp_path / "main.cpp").write_text(main)
+    (tmp_path / "CMakeLists.txt").write_text(project)
+    lm = plmcore.from_config(
+        {"model_type": "gpt2", "n_embd": 16, "n_layer": 1, "n_head": 2}, "causal-lm", vocab_size=40
+    )
+    lm.save(tmp_path / "gpt2")
+    path = f"{sysconfig.get_path('scripts')}:{os.environ['PATH']}"
+    out = ""
+    for block in (b.text for b in page if b.language == "sh"):
+        out = run("bash", "-euo", "pipefail", "-c", block, cwd=tmp_path, env=os.environ | {"PATH": path})
+    assert "logits [1, 4, 40]" in out
 
 
 @needs_tools

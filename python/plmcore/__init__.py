@@ -1,4 +1,4 @@
-"""plmcore: pre-trained language models from word2vec to T5 and GLM on a small native runtime."""
+"""plmcore trains and runs Transformer language models (BERT, GPT-2, T5 and their relatives) on a small native runtime."""
 
 from importlib import import_module as _import_module
 from typing import TYPE_CHECKING

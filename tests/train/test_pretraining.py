@@ -55,6 +55,7 @@ def test_the_directory_of_a_run(finished):
         "metrics.jsonl",
         "log.txt",
         "report.html",
+        "loss.svg",
         "checkpoints",
         "final",
         "tokenizer",

@@ -71,6 +71,14 @@ def test_a_falling_loss_falls_on_the_page():
     assert ys == sorted(ys) and ys[0] < ys[-1]  # downwards on a page
 
 
+def test_the_picture_is_a_file_of_its_own():
+    svg = ET.fromstring(report.picture(METRICS))
+    space = "{http://www.w3.org/2000/svg}"
+    assert svg.tag == space + "svg" and len(svg.findall(space + "polyline")) == 2
+    assert [t.text for t in svg.findall(space + "text")][-2:] == ["training, last 4", "held out, last 4.6"]
+    assert ET.fromstring(report.picture([])).findall(space + "polyline") == []
+
+
 def test_texts_cannot_become_markup():
     page = report.page("<b>", {"<i>": "<script>"}, [{"step": 3, "sample": "</pre><script>alert(1)</script>"}])
     assert "<script" not in page and "&lt;script&gt;" in page

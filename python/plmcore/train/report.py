@@ -1,4 +1,4 @@
-"""report.html: the curves of a run on one page that needs nothing else."""
+"""report.html: the curves of a run on one page that needs nothing else; loss.svg: the curve of its loss as a picture."""
 
 from __future__ import annotations
 
@@ -55,13 +55,46 @@ def charts_of(metrics: Sequence[Mapping[str, Any]]) -> dict[str, list[tuple[str,
 
 def chart(title: str, curves: Sequence[tuple[str, str, str]], metrics: Sequence[Mapping[str, Any]]) -> str:
     """One chart as HTML with an inline SVG; empty when no line of the metrics has its values."""
+    series = series_of(curves, metrics)
+    if not series:
+        return ""
+    keys = "".join(
+        f'<span class="key" style="--c:{colour}">{pages.escaped(name)}, last {number(p[-1][1])}</span>'
+        for name, colour, p in series
+    )
+    return (
+        f'<div><h2>{pages.escaped(title)}</h2><svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{pages.escaped(title)}">'
+        f"{drawn(series)}</svg><div>{keys}</div></div>\n"
+    )
+
+
+def picture(metrics: Sequence[Mapping[str, Any]], title: str = "Loss") -> str:
+    """The chart of this title as an SVG file of its own, with a key and a white ground. Empty curves are left out."""
+    series = series_of(charts_of(metrics)[title], metrics)
+    keys = "".join(
+        f'<text x="{WIDTH - RIGHT - 8}" y="{TOP + 18 + 18 * i}" text-anchor="end" fill="{colour}">{pages.escaped(name)}, last {number(p[-1][1])}</text>'
+        for i, (name, colour, p) in enumerate(series)
+    )
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}" font-family="sans-serif" font-size="12">'
+        f'<title>{pages.escaped(title)} by step</title><rect width="100%" height="100%" fill="#fff"/>{drawn(series) if series else ""}{keys}</svg>\n'
+    )
+
+
+Series = list[tuple[str, str, list[tuple[int, float]]]]  # name, colour, (step, value) of each curve
+
+
+def series_of(curves: Sequence[tuple[str, str, str]], metrics: Sequence[Mapping[str, Any]]) -> Series:
     series = []
     for key, name, colour in curves:
         points = [(m["step"], m[key]) for m in metrics if m.get(key) is not None]
         if points:
             series.append((name, colour, thinned(points)))
-    if not series:
-        return ""
+    return series
+
+
+def drawn(series: Series) -> str:
+    """Axes and curves, as what stands inside an SVG of WIDTH x HEIGHT."""
     every = [point for *_, points in series for point in points]
     x_axis, y_axis = (
         Axis([x for x, _ in every], WIDTH - LEFT - RIGHT),
@@ -80,14 +113,7 @@ def chart(title: str, curves: Sequence[tuple[str, str, str]], metrics: Sequence[
         parts.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="1.6"/>')
         if len(points) == 1:
             parts.append(f'<circle cx="{path.partition(",")[0]}" cy="{path.partition(",")[2]}" r="3" fill="{colour}"/>')
-    keys = "".join(
-        f'<span class="key" style="--c:{colour}">{pages.escaped(name)}, last {number(p[-1][1])}</span>'
-        for name, colour, p in series
-    )
-    return (
-        f'<div><h2>{pages.escaped(title)}</h2><svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{pages.escaped(title)}">'
-        f"{''.join(parts)}</svg><div>{keys}</div></div>\n"
-    )
+    return "".join(parts)
 
 
 class Axis:

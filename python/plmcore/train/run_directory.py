@@ -5,6 +5,7 @@ metrics.jsonl    one object per line: step, loss, lr, norm, tokens, tokens_per_s
 log.txt          what was said, with the time
 checkpoints/     see plmcore.train.checkpoint
 report.html      the curves, on one page
+loss.svg         the curve of the loss, as a picture
 final/           the model directory that the run ends with
 """
 
@@ -26,12 +27,23 @@ from plmcore.files import atomic_write, named, open_own, read_bytes, remove
 from plmcore.train import checkpoint, report
 from plmcore.train.background import Background
 
-CONFIG, METRICS, LOG, REPORT, FINAL, CHECKPOINTS = (
-    "config.toml", "metrics.jsonl", "log.txt", "report.html", "final", "checkpoints",
+CONFIG, METRICS, LOG, REPORT, PICTURE, FINAL, CHECKPOINTS = (
+    "config.toml", "metrics.jsonl", "log.txt", "report.html", "loss.svg", "final", "checkpoints",
 )  # fmt: skip
 LOCK = ".lock"
 # What a run makes before its first step, from the files that it is given.
-PREPARED = {CONFIG, REPORT, "tokenizer", "corpus", "target", "mixture", "corpus-train", "corpus-dev", "corpus-test"}
+PREPARED = {
+    CONFIG,
+    REPORT,
+    PICTURE,
+    "tokenizer",
+    "corpus",
+    "target",
+    "mixture",
+    "corpus-train",
+    "corpus-dev",
+    "corpus-test",
+}
 
 
 class RunDirectory:
@@ -119,9 +131,10 @@ class RunDirectory:
         self._progress.update(step, f"loss {metrics['loss']:.3f}  {rate:,.0f} tokens/s")
 
     def write_report(self, title: str, facts: Mapping[str, Any]) -> pathlib.Path:
-        page = report.page(title, facts, self.metrics())
-        with atomic_write(self.path / REPORT) as f:
-            f.write(page.encode())
+        metrics = self.metrics()
+        for name, content in ((REPORT, report.page(title, facts, metrics)), (PICTURE, report.picture(metrics))):
+            with atomic_write(self.path / name) as f:
+                f.write(content.encode())
         return self.path / REPORT
 
     # ---- checkpoints ----
