@@ -209,7 +209,7 @@ def test_parquet(tmp_path):
 
 def test_parquet_without_pyarrow(tmp_path, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "pyarrow", None)
-    with pytest.raises(ImportError, match=r"pip install plmcore\[parquet\]"):
+    with pytest.raises(ImportError, match=r"pip install 'plmcore\[parquet\]'"):
         list(read_parquet(file(tmp_path, b"")))
 
 

@@ -470,3 +470,13 @@ def test_text_that_is_read_the_long_way(tmp_path, tokenizers, data):
     corpus = write_corpus(tmp_path / "out", tmp_path / "in.txt", tokenizers[0], errors="replace", sentences="document")
     texts = plm.data.read_text(tmp_path / "in.txt", errors="replace")
     assert [d.tolist() for d in corpus] == [ids.tolist() for ids in tokenizers[0].encode_ids(list(texts))]
+
+
+def test_what_parquet_needs_is_missed_before_anything_is_written(tmp_path, monkeypatch):
+    for name in ("pyarrow", "pyarrow.parquet"):
+        monkeypatch.setitem(sys.modules, name, None)
+    (tmp_path / "a.txt").write_text("a text\n")
+    (tmp_path / "b.parquet").write_bytes(b"PAR1")
+    with pytest.raises(ModuleNotFoundError, match=r"pip install 'plmcore\[parquet\]'"):
+        write_corpus(tmp_path / "out", [tmp_path / "a.txt", tmp_path / "b.parquet"], None)
+    assert {p.name for p in tmp_path.iterdir()} == {"a.txt", "b.parquet"}

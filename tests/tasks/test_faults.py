@@ -152,3 +152,38 @@ def test_a_run_that_was_stopped_goes_on_bit_for_bit(directory, table, tmp_path):
     table("train.tsv", samples.reviews(60))
     with pytest.raises(ValueError, match="the data has changed"):
         tune(None, None, tmp_path / "halves", resume=True)
+
+
+@pytest.mark.parametrize("splits, missed", [(("train", "dev"), True), (("train", "test"), True), (("train",), False)])
+def test_what_a_metric_needs_is_missed_before_the_run_begins(directory, table, tmp_path, monkeypatch, splits, missed):
+    """Where anything is evaluated: nothing is left behind, and no model was loaded."""
+
+    def without(name, *args):
+        raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+    monkeypatch.setattr("plmcore.evaluate.needed.import_module", without)
+    rows = [(text, i % 5) for i, (text, _) in enumerate(samples.reviews(16))]
+    files = {split: table(f"{split}.tsv", rows) for split in splits}
+    out = tmp_path / "run"
+    if not missed:
+        tune(directory("bert"), "regression", out, epochs=1, **files)
+        return
+    monkeypatch.setattr("plmcore.tasks.task_model.load", lambda *_: pytest.fail("the model is loaded"))
+    with pytest.raises(
+        ModuleNotFoundError, match=r"^pearson needs scipy, which is not installed: pip install 'plmcore\[eval\]'"
+    ):
+        tune(directory("bert"), "regression", out, **files)
+    assert not out.exists()
+
+
+def test_what_a_metric_needs_is_missed_before_an_evaluation(directory, table, tmp_path, monkeypatch, capsys):
+    def without(name, *args):
+        raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+    rows = [(text, i % 5) for i, (text, _) in enumerate(samples.reviews(16))]
+    tune(directory("bert"), "regression", tmp_path / "run", epochs=1, train=table("train.tsv", rows))
+    monkeypatch.setattr("plmcore.evaluate.needed.import_module", without)
+    monkeypatch.setattr("plmcore.tasks.scoring.Scoring.__call__", lambda *_: pytest.fail("the model is run"))
+    arguments = ["evaluate", tmp_path / "run/final", table("test.tsv", rows), "--task", "regression"]
+    assert cli.main([*map(str, arguments)]) == 1
+    assert capsys.readouterr().err.startswith("plmcore evaluate: pearson needs scipy, which is not installed")

@@ -386,3 +386,60 @@ def test_errors_of_the_command_are_one_line(text, tmp_path, capsys):
         assert cli.main(["pretrain", *args]) == 1
         err = capsys.readouterr().err
         assert err.startswith("plmcore pretrain: ") and message in err and err.count("\n") == 1
+
+
+SENTENCES = [f"The {a} {b} far away." for a in ("cat", "dog", "hen", "cow") for b in ("sat", "ran", "went")] * 12
+SMALL_BERT = [
+    "data.vocab=120", "data.length=24", "data.batch=2", "model.num_hidden_layers=1", "model.hidden_size=16", "model.num_attention_heads=2",
+    "model.max_position_embeddings=24", "model.intermediate_size=16", "train.evaluate_batches=1",
+]  # fmt: skip
+
+
+def small_bert(tmp_path, text, *changes):
+    file = tmp_path / "text.txt"
+    file.write_text(text)
+    arguments = [x for change in (*SMALL_BERT, *changes) for x in ("--set", change)]
+    return cli.main(
+        ["pretrain", "bert", "--text", str(file), "--steps", "2", "--out", str(tmp_path / "run"), *arguments]
+    )
+
+
+def test_text_of_one_document_says_what_to_do(tmp_path, capsys):
+    """And what it says works."""
+    assert small_bert(tmp_path, " ".join(SENTENCES)) == 1
+    error = capsys.readouterr().err
+    assert "a blank line ends a document" in error and "data.documents=line" in error
+    assert "--set objective.name=masked-lm --set model.head=masked-lm" in error and error.count("\n") == 1
+    assert small_bert(tmp_path, " ".join(SENTENCES), "objective.name=masked-lm", "model.head=masked-lm") == 0
+
+
+def test_documents_that_are_lines(tmp_path):
+    assert small_bert(tmp_path, "\n".join(map(" ".join, zip(*[iter(SENTENCES)] * 3))), "data.documents=line") == 0
+
+
+def test_held_out_text_of_one_document_is_named(tmp_path, capsys):
+    text = " ".join(SENTENCES[:70]) + "\n\n" + " ".join(SENTENCES[70:])
+    assert small_bert(tmp_path, text) == 1
+    error = capsys.readouterr().err
+    assert (
+        "the held-out part, the last 0.05 of the text: next-sentence takes" in error
+        and "--set data.held_out=0" in error
+    )
+    assert small_bert(tmp_path, text, "data.held_out=0") == 0
+
+
+def test_documents_of_one_sentence_say_what_to_do(tmp_path, capsys):
+    assert small_bert(tmp_path, "\n\n".join(SENTENCES)) == 1
+    assert "no document of two sentences" in (error := capsys.readouterr().err) and "data.sentences=lines" in error
+
+
+def test_too_little_text_says_what_to_do(tmp_path, capsys):
+    assert small_bert(tmp_path, "\n\n".join([" ".join(SENTENCES[:2])] * 3), "data.batch=50", "data.held_out=0") == 1
+    assert "too few for one batch of 50 examples" in (error := capsys.readouterr().err) and "data.batch" in error
+
+
+def test_what_tensorboard_needs_is_missed_before_the_run_begins(text, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "tensorboardX", None)
+    with pytest.raises(ModuleNotFoundError, match="pip install 'plmcore\\[tensorboard\\]'"):
+        run(text, tmp_path / "run", changes=["train.tensorboard=true"])
+    assert not (tmp_path / "run").exists()

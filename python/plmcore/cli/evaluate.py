@@ -116,7 +116,7 @@ def run(args: argparse.Namespace) -> int:
         options["progress"] = lambda done: bar.update(min(done, bar.total))
     try:
         scores = running.evaluate(args.folder, args.files, args.task, **options)
-    except (ValueError, TypeError, OSError, plmcore.OutOfMemoryError) as e:
+    except (ValueError, TypeError, OSError, ImportError, plmcore.OutOfMemoryError) as e:
         print(f"plmcore evaluate: {e}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:

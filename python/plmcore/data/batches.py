@@ -120,7 +120,8 @@ class Batches:
         if steps == 0:
             size = f"{self.batch_size} examples" if self.max_tokens is None else f"{self.max_tokens} tokens"
             raise ValueError(
-                f"{self._examples(epoch)} examples are too few for one batch of {size} on {self.ranks} rank(s)"
+                f"{self._examples(epoch)} examples are too few for one batch of {size} on {self.ranks} rank(s): "
+                "more text, smaller batches (data.batch) or shorter examples (data.length) are needed"
             )
         return steps
 

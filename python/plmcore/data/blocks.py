@@ -31,7 +31,7 @@ class Block(NamedTuple):
 
 def blocks(path: pathlib.Path, documents: str, field: str, errors: str) -> Iterator[Block]:
     """The blocks of a file, whose name tells its format: .jsonl, .csv, .tsv, .parquet, else text. All may end in .gz."""
-    suffix = (path.with_suffix("") if path.suffix == ".gz" else path).suffix
+    suffix = format_of(path)
     if suffix in LINES:
         return _cut(path, "jsonl", "line")
     if suffix in TABLES:
@@ -39,6 +39,11 @@ def blocks(path: pathlib.Path, documents: str, field: str, errors: str) -> Itera
     if suffix == ".parquet":
         return _records(path, field, readers.read_parquet(path, columns=[field]))
     return _cut(path, "text", documents)
+
+
+def format_of(path: pathlib.Path) -> str:
+    """The end of a name that tells the format."""
+    return (path.with_suffix("") if path.suffix == ".gz" else path).suffix
 
 
 def _cut(path: pathlib.Path, kind: str, documents: str) -> Iterator[Block]:

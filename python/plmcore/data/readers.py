@@ -10,6 +10,8 @@ import json
 import os
 import pathlib
 from collections.abc import Iterator, Sequence
+from importlib import import_module
+from types import ModuleType
 from typing import Any
 
 from plmcore._core import FormatError
@@ -259,14 +261,10 @@ def read_parallel(source: Path, target: Path, *, errors: str = "strict") -> Iter
 
 def read_parquet(path: Path, *, columns: Sequence[str] | None = None) -> Iterator[Record]:
     """Rows of a Parquet file. Needs the package pyarrow."""
-    try:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-    except ImportError:
-        raise ImportError("reading Parquet needs pyarrow: pip install plmcore[parquet]") from None
+    pa = parquet_library()
     with open(path, "rb") as f:
         try:
-            table = pq.ParquetFile(f)
+            table = pa.parquet.ParquetFile(f)
             missing = set(columns or ()) - set(table.schema_arrow.names)
             if missing:
                 raise FormatError(
@@ -276,6 +274,18 @@ def read_parquet(path: Path, *, columns: Sequence[str] | None = None) -> Iterato
                 yield from rows.to_pylist()
         except (pa.ArrowException, OSError) as e:
             raise FormatError(f"'{os.fspath(path)}' cannot be read: {e}") from None
+
+
+def parquet_library() -> ModuleType:
+    """pyarrow with its module parquet."""
+    try:
+        library = import_module("pyarrow")
+        import_module("pyarrow.parquet")
+    except ImportError:
+        raise ModuleNotFoundError(
+            "reading Parquet needs pyarrow: pip install 'plmcore[parquet]'", name="pyarrow"
+        ) from None
+    return library
 
 
 def text_field(record: Record, field: str, path: Path, where: str) -> str:

@@ -16,8 +16,8 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from plmcore._core import FormatError
-from plmcore.data import manifest, workers
-from plmcore.data.blocks import SIZE, Block, blocks
+from plmcore.data import manifest, readers, workers
+from plmcore.data.blocks import SIZE, Block, blocks, format_of
 from plmcore.data.corpus import Corpus
 from plmcore.data.encoding import Encoded, Encoder
 from plmcore.files import check_replaceable, named, open_own, remove, sync_folder
@@ -66,6 +66,8 @@ def write_corpus(
     out = pathlib.Path(out)
     _check_free(out, overwrite)
     files = files_in(inputs)
+    if any(format_of(path) == ".parquet" for path in files):
+        readers.parquet_library()  # is missed now, not after the other files
     encoder = Encoder(tokenizer, documents, sentences, unwrap, field, errors)
     with named(out), _Partial(out, files, encoder, overwrite) as partial:
         partial.fill(workers, progress)

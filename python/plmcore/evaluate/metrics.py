@@ -12,6 +12,7 @@ from importlib import import_module
 from typing import Any
 
 from plmcore._core import ArgumentError
+from plmcore.evaluate.needed import needed
 
 # name -> module of this package, function, fixed arguments
 METRICS: dict[str, tuple[str, str, dict[str, Any]]] = {
@@ -39,6 +40,15 @@ METRICS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "ceaf": ("coreference", "ceaf", {}),
     "wer": ("recognition", "wer", {}),  # lower is better
     "cer": ("recognition", "cer", {}),  # lower is better
+}
+
+# metric -> the library of the extra `eval` that computes it
+LIBRARIES = {
+    **dict.fromkeys(("f1", "f1_micro", "f1_macro", "matthews"), "sklearn.metrics"),
+    **dict.fromkeys(("pearson", "spearman"), "scipy.stats"),
+    **dict.fromkeys(("coreference", "ceaf"), "scipy.optimize"),
+    **dict.fromkeys(("entities", "chunks"), "seqeval.metrics.sequence_labeling"),
+    "bleu": "sacrebleu.metrics",
 }
 
 # dataset or kind of task -> its metrics
@@ -72,6 +82,13 @@ def metric(name: str) -> Callable[..., float | dict[str, Any]]:
     module, function, fixed = METRICS[name]
     found = getattr(import_module(f"plmcore.evaluate.{module}"), function)
     return functools.partial(found, **fixed) if fixed else found
+
+
+def check_installed(names: Sequence[str]) -> None:
+    """ModuleNotFoundError if the library of a metric is not installed: for long work, before it begins."""
+    for name in names:
+        if name in LIBRARIES:
+            needed(LIBRARIES[name], name)
 
 
 def metrics_of(task: str) -> tuple[str, ...]:

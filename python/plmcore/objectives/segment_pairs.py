@@ -14,6 +14,16 @@ from plmcore.objectives.objective import Objective, check_same_tokenizer, check_
 from plmcore.objectives.packing import BLOCK
 from plmcore.objectives.text import Text
 
+ONE_DOCUMENT = (
+    "next-sentence takes text of another document, and the corpus has one alone. In a text file a blank line ends a document; "
+    'documents="line" (the setting data.documents=line) makes one of each line, "file" of each file. A single document can be learnt '
+    "without next sentences: --set objective.name=masked-lm --set model.head=masked-lm"
+)
+ONE_SENTENCE = (
+    "the corpus has no document of two sentences, and segments are made of whole ones. In a text file a blank line ends a document, and a rule finds the ends of "
+    'sentences; sentences="lines" (the setting data.sentences=lines) ends one with each line'
+)
+
 
 class SegmentPairs(Objective):
     """Chunks of at least two sentences of one document that fill an example; where A ends and what B is changes with the epoch.
@@ -47,7 +57,7 @@ class SegmentPairs(Objective):
         self.corpus, self.text, self.special = corpus, Text(corpus), special_table(tokenizer)
         self.first, self.last = chunks(corpus.sentences, corpus.document_sentences, self.room)
         if not len(self.first):
-            raise ValueError("the corpus has no document of two sentences, and segments are made of whole ones")
+            raise ValueError(ONE_SENTENCE)
 
     def examples(self, epoch: int) -> int:
         return len(self.first)
@@ -103,7 +113,7 @@ class NextSentence(SegmentPairs):
     def __init__(self, corpus: Any, tokenizer: Any, length: int = 128, **settings: Any):
         super().__init__(corpus, tokenizer, length, **settings)
         if len(corpus) < 2:
-            raise ValueError("NextSentence takes text of another document, and the corpus has one alone")
+            raise ValueError(ONE_DOCUMENT)
 
     def build(self, examples: np.ndarray, chance: Chance) -> dict[str, np.ndarray]:
         first, middle, last, target = self.chunk(examples, chance)

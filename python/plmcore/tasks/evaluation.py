@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from plmcore._core import ArgumentError, FormatError
 from plmcore.data.readers import Record
+from plmcore.evaluate import metrics
 from plmcore.files import atomic_write
 from plmcore.tasks import task_model, task_settings
 from plmcore.tasks.features import Features
@@ -64,6 +65,7 @@ def score(
         "task": {"lm_weight": 0.0},
     }
     chosen = task_settings.of_use(task, lm.config, given, changes)
+    metrics.check_installed(chosen["task"]["metrics"])
     data = FileData(chosen, lm)
     if data.kind == "lm":
         raise ArgumentError("evaluate: text is scored by the task perplexity")

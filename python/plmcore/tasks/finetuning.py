@@ -72,6 +72,7 @@ def finetune(
         chosen = task_settings.resumed(begun, given, config, changes)
     else:
         chosen = task_settings.new(given, config, changes)
+    task_settings.check_installed(chosen)
     task_data = TaskData(chosen)
     task_data.check()
     with RunDirectory(out, quiet=quiet, new=begun is None) as run:
@@ -131,8 +132,8 @@ class _Finetuning:
         for split, examples in made.items():
             if not examples.known:
                 self.run.say(f"{split}: not every record has a label, so that there are predictions and no scores")
-            else:
-                examples.scores(examples.right())  # a library that is missing is missed now
+            elif split != "train":
+                examples.scores(examples.right())  # a metric that is not for such labels is found now
             if examples.cut:
                 self.run.say(f"{split}: {examples.cut} texts have more than {table['length']} tokens")
         return made

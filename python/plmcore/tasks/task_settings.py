@@ -12,7 +12,7 @@ from plmcore._core import ArgumentError
 from plmcore.evaluate import metrics
 from plmcore.models.config import Config
 from plmcore.tasks.records import KINDS
-from plmcore.train import extending, hints, making, settings
+from plmcore.train import extending, hints, making, settings, tensorboard
 from plmcore.train.settings import SettingError, Settings
 
 EXAMPLE = "plmcore finetune DIR --task classification --train FILE --out RUN"
@@ -157,6 +157,14 @@ def new(given: Settings, config: str | os.PathLike[str] | None, changes: Sequenc
         metrics.metric(name)
     fill_lengths(result)
     return result
+
+
+def check_installed(chosen: Settings) -> None:
+    """What a run needs of the extras is missed before it begins."""
+    if any(chosen["data"][key] for key in ("dev", "test", "folder", "held_out")):
+        metrics.check_installed(chosen["task"]["metrics"])
+    if chosen["train"]["tensorboard"]:
+        tensorboard.library()
 
 
 def fill_lengths(chosen: Settings) -> None:

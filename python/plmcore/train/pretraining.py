@@ -21,6 +21,7 @@ from plmcore.train import (
     run_directory,
     run_settings,
     settings,
+    tensorboard,
 )
 from plmcore.train.loop import Trainer
 from plmcore.train.run_data import RunData
@@ -77,6 +78,8 @@ def pretrain(
         chosen = run_settings.resumed(begun, given, config, changes)
     else:
         chosen = run_settings.new(given, config, changes)
+    if chosen["train"]["tensorboard"]:
+        tensorboard.library()  # is missed now, not after the corpus is made
     with RunDirectory(out, quiet=quiet, new=begun is None) as run:
         return _Pretraining(run, chosen, callbacks)()
 

@@ -160,7 +160,7 @@ class RunData:
             return held_out.HeldOutLoss(batches, min(most, batches.steps_per_epoch(0)), others)
 
         tasks = {task: loss(self.supervised(task, found)) for task, found in self.table_parts[1].items()}
-        return loss(self.objective(self.parts[1]), tasks)
+        return loss(self.held_out_objective(), tasks)
 
     def mixed(self) -> objectives.Objective:
         """What is trained on: the text, and the supervised tasks beside it."""
@@ -184,13 +184,22 @@ class RunData:
         table = {k: v for k, v in self.settings["objective"].items() if v is not None}
         return objectives.make(table.pop("name"), *corpora, self.tokenizer, length=self.table["length"], **table)
 
+    def held_out_objective(self) -> objectives.Objective:
+        try:
+            return self.objective(self.parts[1])
+        except ValueError as e:
+            share = self.table["held_out"]
+            raise ArgumentError(
+                f"the held-out part, the last {share:g} of the text: {e}. More text, a larger share or none of it (--set data.held_out=0) helps, too"
+            ) from None
+
     def prompt(self, count: int) -> np.ndarray:
         """The beginning of the held-out text, for a model that writes on from there."""
         return np.asarray(self.parts[1][0].ids[:count], np.int64)
 
     def shown(self, seed: int) -> list[dict[str, np.ndarray]]:
         """The first held-out example of the text and of each supervised task, for a model that answers."""
-        first = [self.objective(self.parts[1])]
+        first = [self.held_out_objective()]
         first += [self.supervised(task, found[:1]) for task, found in self.table_parts[1].items()]
         return [objective.batch([0], seed=seed, epoch=0) for objective in first]
 
