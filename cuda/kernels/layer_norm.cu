@@ -49,19 +49,22 @@ __global__ void __launch_bounds__(32 * kRowWarps)
 
 // grid (rows), block (32 .. 512)
 template <class T, int V>
-__global__ void layer_norm_by_block(const T* __restrict__ x, const T* __restrict__ gamma, const T* __restrict__ beta, T* __restrict__ y,
-                                    Acc<T>* __restrict__ mean, Acc<T>* __restrict__ rstd, int64_t C, Acc<T> eps) {
+__global__ void __launch_bounds__(kRowThreads, kRowBlocks)
+    layer_norm_by_block(const T* __restrict__ x, const T* __restrict__ gamma, const T* __restrict__ beta, T* __restrict__ y,
+                        Acc<T>* __restrict__ mean, Acc<T>* __restrict__ rstd, int64_t C, Acc<T> eps) {
   using A = Acc<T>;
   const int64_t row = blockIdx.x, begin = static_cast<int64_t>(threadIdx.x) * V, step = static_cast<int64_t>(blockDim.x) * V;
   x += row * C;
   y += row * C;
   A v[V], g[V], b[V], sum = 0, squares = 0;
+#pragma unroll 1
   for (int64_t i = begin; i < C; i += step) {
     load<V>(x + i, v);
 #pragma unroll
     for (int j = 0; j < V; ++j) sum += v[j];
   }
   const A mu = block_reduce<Sum>(sum) / static_cast<A>(C);
+#pragma unroll 1
   for (int64_t i = begin; i < C; i += step) {
     load<V>(x + i, v);
 #pragma unroll
@@ -72,6 +75,7 @@ __global__ void layer_norm_by_block(const T* __restrict__ x, const T* __restrict
     mean[row] = mu;
     rstd[row] = r;
   }
+#pragma unroll 1
   for (int64_t i = begin; i < C; i += step) {
     load<V>(x + i, v);
     load<V>(gamma + i, g);
@@ -114,8 +118,9 @@ __global__ void __launch_bounds__(32 * kRowWarps)
 }
 
 template <class T, int V>
-__global__ void layer_norm_grad_by_block(const T* __restrict__ x, const T* __restrict__ gamma, const Acc<T>* __restrict__ mean,
-                                         const Acc<T>* __restrict__ rstd, const T* __restrict__ dy, T* __restrict__ dx, int64_t C) {
+__global__ void __launch_bounds__(kRowThreads, kRowBlocks)
+    layer_norm_grad_by_block(const T* __restrict__ x, const T* __restrict__ gamma, const Acc<T>* __restrict__ mean,
+                             const Acc<T>* __restrict__ rstd, const T* __restrict__ dy, T* __restrict__ dx, int64_t C) {
   using A = Acc<T>;
   const int64_t row = blockIdx.x, begin = static_cast<int64_t>(threadIdx.x) * V, step = static_cast<int64_t>(blockDim.x) * V;
   x += row * C;
@@ -123,6 +128,7 @@ __global__ void layer_norm_grad_by_block(const T* __restrict__ x, const T* __res
   dx += row * C;
   const A mu = mean[row], r = rstd[row];
   A v[V], g[V], d[V], sum_d = 0, sum_dxh = 0;
+#pragma unroll 1
   for (int64_t i = begin; i < C; i += step) {
     load<V>(x + i, v);
     load<V>(gamma + i, g);
@@ -134,6 +140,7 @@ __global__ void layer_norm_grad_by_block(const T* __restrict__ x, const T* __res
     }
   }
   const A mean_d = block_reduce<Sum>(sum_d) / static_cast<A>(C), mean_dxh = block_reduce<Sum>(sum_dxh) / static_cast<A>(C);
+#pragma unroll 1
   for (int64_t i = begin; i < C; i += step) {
     load<V>(x + i, v);
     load<V>(gamma + i, g);

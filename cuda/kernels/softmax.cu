@@ -46,12 +46,13 @@ __global__ void __launch_bounds__(32 * kRowWarps) softmax_by_warp(const T* __res
 
 // grid (rows), block (32 .. 512)
 template <class T, int V>
-__global__ void softmax_by_block(const T* __restrict__ x, T* __restrict__ y, int64_t C) {
+__global__ void __launch_bounds__(kRowThreads, kRowBlocks) softmax_by_block(const T* __restrict__ x, T* __restrict__ y, int64_t C) {
   using A = Acc<T>;
   const int64_t row = blockIdx.x, begin = static_cast<int64_t>(threadIdx.x) * V, step = static_cast<int64_t>(blockDim.x) * V;
   x += row * C;
   y += row * C;
   A v[V], most = -static_cast<A>(INFINITY), sum = 0;
+#pragma unroll 1
   for (int64_t i = begin; i < C; i += step) {
     load<V>(x + i, v);
     A now = most;
@@ -64,6 +65,7 @@ __global__ void softmax_by_block(const T* __restrict__ x, T* __restrict__ y, int
   }
   const A of_row = finite_max(block_reduce<Max>(most));
   const A scale = A(1) / block_reduce<Sum>(sum * rescale(most, of_row));
+#pragma unroll 1
   for (int64_t i = begin; i < C; i += step) {
     load<V>(x + i, v);
 #pragma unroll
@@ -89,13 +91,15 @@ __global__ void __launch_bounds__(32 * kRowWarps)
 }
 
 template <class T, int V>
-__global__ void softmax_grad_by_block(const T* __restrict__ y, const T* __restrict__ dy, T* __restrict__ dx, int64_t C) {
+__global__ void __launch_bounds__(kRowThreads, kRowBlocks)
+    softmax_grad_by_block(const T* __restrict__ y, const T* __restrict__ dy, T* __restrict__ dx, int64_t C) {
   using A = Acc<T>;
   const int64_t row = blockIdx.x, begin = static_cast<int64_t>(threadIdx.x) * V, step = static_cast<int64_t>(blockDim.x) * V;
   y += row * C;
   dy += row * C;
   dx += row * C;
   A p[V], d[V], sum = 0;
+#pragma unroll 1
   for (int64_t i = begin; i < C; i += step) {
     load<V>(y + i, p);
     load<V>(dy + i, d);
@@ -103,6 +107,7 @@ __global__ void softmax_grad_by_block(const T* __restrict__ y, const T* __restri
     for (int j = 0; j < V; ++j) sum += p[j] * d[j];
   }
   sum = block_reduce<Sum>(sum);
+#pragma unroll 1
   for (int64_t i = begin; i < C; i += step) {
     load<V>(y + i, p);
     load<V>(dy + i, d);

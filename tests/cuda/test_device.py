@@ -121,6 +121,13 @@ def test_missing_plugin(plugin, sentence):
     assert done.stdout.strip() == sentence, done.stderr
 
 
+def test_the_plugin_exports_its_entry_alone():
+    names = subprocess.run(
+        ["nm", "-D", "--defined-only", os.environ["PLMCORE_CUDA_PLUGIN"]], capture_output=True, text=True, check=True
+    ).stdout.split()[2::3]
+    assert names == ["plmcore_plugin"]
+
+
 def test_a_fault_is_a_device_error_and_the_process_goes_on(monkeypatch):
     x = on_cuda(2, 8)
     with monkeypatch.context() as m:
