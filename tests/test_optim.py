@@ -358,3 +358,42 @@ def test_step_trains_a_linear_layer():
         ops.sum_to(ops.mul(d, d), ()).backward()
         opt.step()
     np.testing.assert_allclose(w.numpy(), true, atol=1e-3)
+
+
+def albert(param, grad, m, v, lr, decay, adapt):
+    """The published optimiser in float64: no bias correction; what is left out of the decay is left out of the ratio."""
+    m, v = 0.9 * m + 0.1 * grad, 0.999 * v + 0.001 * grad**2
+    update = m / (np.sqrt(v) + 1e-6) + decay * param
+    long, short = np.linalg.norm(param), np.linalg.norm(update)
+    ratio = long / short if adapt and long > 0 and short > 0 else 1.0
+    return param - lr * ratio * update, m, v
+
+
+@pytest.mark.parametrize("decay", [0.01, 0.0])
+def test_lamb_is_alberts(decay):
+    """Matrices are adapted whatever the decay; biases and norms, and what is 0, take the plain step."""
+    matrix, bias = params((5, 3), (4,), dtype="float64")
+    zero = Tensor(np.zeros((2, 2)), dtype="float64", requires_grad=True)
+    groups = [dict(params=[matrix, zero]), dict(params=[bias], weight_decay=0.0, adapt=False)]
+    opt = optim.LAMB(groups, lr=0.1, weight_decay=decay)
+    state = [(np.array(p.numpy()), np.zeros(p.shape), np.zeros(p.shape)) for p in (matrix, zero, bias)]
+    for i in range(4):
+        set_grads([matrix, zero, bias], i)
+        for k, (p, d, adapt) in enumerate(((matrix, decay, True), (zero, decay, True), (bias, 0.0, False))):
+            state[k] = albert(state[k][0], np.array(p.grad.numpy()), *state[k][1:], 0.1, d, adapt)
+        opt.step()
+        for p, (expected, _, _) in zip((matrix, zero, bias), state):
+            assert np.allclose(p.numpy(), expected, rtol=1e-6, atol=1e-9)
+    assert [s.step for s in opt.states] == [4, 4, 4]
+
+
+def test_lamb_corrects_when_it_is_told_to():
+    a, b = params((5, 3)), params((5, 3))
+    for p, correct in ((a, False), (b, True)):
+        opt = optim.LAMB([dict(params=p, adapt=False)], lr=0.1, weight_decay=0.0, correct=correct)
+        set_grads(p)
+        opt.step()
+    start = params((5, 3))[0].numpy()
+    plain, corrected = (np.abs(x[0].numpy() - start) for x in (a, b))
+    assert np.allclose(corrected, 0.1, rtol=1e-3)  # m / sqrt(v) of a first step is the sign of the gradient
+    assert np.allclose(plain, 0.1 * 0.1 / np.sqrt(0.001), rtol=1e-2)

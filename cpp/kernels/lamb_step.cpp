@@ -18,7 +18,7 @@ struct LambRule {
 };
 
 template <class T, class A = typename Lane<T>::Scalar>
-void run_lamb(const KernelArgs& args, const LambRule<A>& rule, double lr) {
+void run_lamb(const KernelArgs& args, const LambRule<A>& rule, double lr, bool adapt) {
   constexpr int W = Lane<T>::n;
   T* p = args.in[0].as<T>();
   const T* g = args.in[1].as<T>();
@@ -41,7 +41,7 @@ void run_lamb(const KernelArgs& args, const LambRule<A>& rule, double lr) {
     }
     return Sums{of_param.sum(), of_update.sum()};
   });
-  const bool adapted = rule.decay != 0 && squares.a > 0 && squares.b > 0;
+  const bool adapted = adapt && squares.a > 0 && squares.b > 0;
   const A rate = static_cast<A>(adapted ? lr * std::sqrt(squares.a / squares.b) : lr);
   for_chunks(n, kGrain, [&](int64_t b, int64_t e) {
     for (int64_t i = b; i < e; i += W) {
@@ -56,13 +56,14 @@ void run_lamb(const KernelArgs& args, const LambRule<A>& rule, double lr) {
 PLM_KERNEL(lamb_step) {
   const double beta1 = args.f("beta1"), beta2 = args.f("beta2");
   const auto step = static_cast<double>(args.i("step"));
-  const double c1 = 1 - std::pow(beta1, step), c2 = 1 - std::pow(beta2, step);
+  const bool adapt = args.i("adapt", args.f("weight_decay") != 0) != 0;
+  const double c1 = step > 0 ? 1 - std::pow(beta1, step) : 1, c2 = step > 0 ? 1 - std::pow(beta2, step) : 1;
   for_float("lamb_step", args.in[0].dtype, [&](auto type) {
     using T = typename decltype(type)::type;
     using A = typename Lane<T>::Scalar;
     const LambRule<A> rule{A(args.f("weight_decay")), A(1 - beta1),    A(beta2), A(1 - beta2), A(1 / c1),
                            A(1 / std::sqrt(c2)),      A(args.f("eps"))};
-    run_lamb<T>(args, rule, args.f("lr"));
+    run_lamb<T>(args, rule, args.f("lr"), adapt);
   });
 }
 

@@ -1,18 +1,20 @@
 // LAMB (You et al. 2020): AdamW whose step of a whole tensor is as long as the tensor. With g = scale * grad:
 //   m += (1 - beta1) (g - m);  v = beta2 v + (1 - beta2) g^2;  u = m^ / (sqrt(v^) + eps) + weight_decay * p
 //   p -= lr * |p| / |u| * u
-// where m^ = m / (1 - beta1^step), v^ = v / (1 - beta2^step). The ratio is 1 where a norm is 0, and without weight decay: what is not
-// decayed (biases, norms) is not adapted either, as ALBERT was trained. In place over param, m, v.
+// where m^ = m / (1 - beta1^step), v^ = v / (1 - beta2^step); step 0 stands for m^ = m, v^ = v, as ALBERT was trained. The ratio
+// |p| / |u| is 1 where a norm is 0, and without `adapt` (biases, norms). A program of version 0.1 has no such attribute: it adapts what
+// it decays. In place over param, m, v.
 #include "ops/step_rules.h"
 
 namespace plmcore {
 
 void lamb_step(const Tensor& param, const Tensor& grad, const Tensor& m, const Tensor& v, const StepOptions& options) {
-  dispatch_adam(ops::lamb_step, param, dense_gradient(grad), m, v, options);
+  dispatch_adam(ops::lamb_step, param, dense_gradient(grad), m, v, options, {{"adapt", options.relative}});
 }
 
 static Specs infer(const InSpecs& in, const Attrs& attrs) {
-  check_adam("lamb_step", attrs);
+  check_adam("lamb_step", attrs, 0);
+  if (attrs.has("adapt")) attrs.flag("adapt");
   Specs out = infer_step("lamb_step", in, attrs, 2);
   require_dense("lamb_step", in, 5);
   return out;

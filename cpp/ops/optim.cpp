@@ -30,12 +30,16 @@ void step_all(Optimiser optimiser, std::span<ParamState* const> states, const St
       case Optimiser::adam: adam_step(s->param, grad, s->m, s->v, o); break;
       case Optimiser::adamw: adamw_step(s->param, grad, s->m, s->v, o); break;
       case Optimiser::bert_adam: bert_adam_step(s->param, grad, s->m, s->v, o); break;
-      case Optimiser::lamb: lamb_step(s->param, grad, s->m, s->v, o); break;
+      case Optimiser::lamb: {
+        if (options.step == 0) o.step = 0;
+        lamb_step(s->param, grad, s->m, s->v, o);
+        break;
+      }
       case Optimiser::adafactor: adafactor_step(s->param, grad, s->m, s->v, o); break;
       case Optimiser::adagrad: adagrad_step(s->param, grad, s->v, o); break;
       case Optimiser::adadelta: adadelta_step(s->param, grad, s->m, s->v, o); break;
     }
-    s->step = o.step;
+    ++s->step;
   }
 }
 

@@ -34,11 +34,11 @@ Specs infer_step(const char* op, const InSpecs& in, const Attrs& attrs, size_t m
   return {};
 }
 
-void check_adam(const char* op, const Attrs& attrs) {
+void check_adam(const char* op, const Attrs& attrs, int64_t first) {
   for (const char* key : {"beta1", "beta2"})
     check<ValueError>(attrs.f(key) >= 0 && attrs.f(key) < 1, op, ": ", key, " must be in [0, 1), got ", attrs.f(key));
   require_eps(op, attrs);
-  check<ValueError>(attrs.i("step") >= 1, op, ": step counts from 1, got ", attrs.i("step"));
+  check<ValueError>(attrs.i("step") >= first, op, ": step counts from ", first, ", got ", attrs.i("step"));
 }
 
 Workspace zero_row(const View* in, int rows) {
@@ -52,10 +52,12 @@ void require_dense(const char* op, const InSpecs& in, size_t rows) {
   check(!in.has(rows), op, ": needs the gradient of the whole param, got rows of it");
 }
 
-void dispatch_adam(const OpDef& op, const Tensor& param, const Tensor& grad, const Tensor& m, const Tensor& v, const StepOptions& o) {
+void dispatch_adam(const OpDef& op, const Tensor& param, const Tensor& grad, const Tensor& m, const Tensor& v, const StepOptions& o,
+                   const AttrList& own) {
   AttrList attrs{{"lr", o.lr}, {"beta1", o.beta1}, {"beta2", o.beta2}, {"eps", o.eps}, {"weight_decay", o.weight_decay}, {"step", o.step}};
   const Tensor rows = grad.rows(), values = rows.defined() ? grad.values() : grad;
   if (rows.defined()) attrs.push_back({"lazy", o.lazy});
+  for (const Attr& attr : own) attrs.push_back(attr);
   dispatch(op, {param, values, m, v, o.scale, rows}, attrs);
 }
 

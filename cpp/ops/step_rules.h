@@ -10,8 +10,8 @@ namespace plmcore {
 // `moments` of them stand between grad and scale. An undefined one fails unless `optional`.
 Specs infer_step(const char* op, const InSpecs& in, const Attrs& attrs, size_t moments, bool optional = false);
 
-// The ranges of Adam's attributes.
-void check_adam(const char* op, const Attrs& attrs);
+// The ranges of Adam's attributes; steps count from 1, `first` may be 0 where that means something.
+void check_adam(const char* op, const Attrs& attrs, int64_t first = 1);
 
 // A row without gradient reads zeros: bytes of one row of param, when there are rows.
 Workspace zero_row(const View* in, int rows);
@@ -20,7 +20,8 @@ Workspace zero_row(const View* in, int rows);
 Tensor dense_gradient(const Tensor& grad);
 void require_dense(const char* op, const InSpecs& in, size_t rows);
 
-// Dispatches adam_step or one of its kin.
-void dispatch_adam(const OpDef& op, const Tensor& param, const Tensor& grad, const Tensor& m, const Tensor& v, const StepOptions& o);
+// Dispatches adam_step or one of its kin, with attributes of its own.
+void dispatch_adam(const OpDef& op, const Tensor& param, const Tensor& grad, const Tensor& m, const Tensor& v, const StepOptions& o,
+                   const AttrList& own = {});
 
 }  // namespace plmcore

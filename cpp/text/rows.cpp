@@ -101,7 +101,9 @@ void uniform(const uint64_t* keys, int64_t B, double* out) {
 
 void hide(const int64_t* ids, const bool* chosen, const double* u, int64_t n, const Hiding& how, int64_t ignored, int64_t* hidden,
           int64_t* labels) {
-  const double scale = static_cast<double>(how.vocabulary) / how.random_share;
+  const auto count = static_cast<int64_t>(how.random.size());
+  check<ValueError>(how.random_share <= 0 || count > 0, "hide: there must be tokens to put at random");
+  const double scale = static_cast<double>(count) / how.random_share;
   for (int64_t i = 0; i < n; ++i) {
     hidden[i] = ids[i];
     labels[i] = chosen[i] ? ids[i] : ignored;
@@ -110,7 +112,7 @@ void hide(const int64_t* ids, const bool* chosen, const double* u, int64_t n, co
     if (v < how.mask_share) {
       hidden[i] = how.mask;
     } else if (v < how.mask_share + how.random_share) {
-      hidden[i] = std::min(static_cast<int64_t>((v - how.mask_share) * scale), how.vocabulary - 1);
+      hidden[i] = how.random[static_cast<size_t>(std::min(static_cast<int64_t>((v - how.mask_share) * scale), count - 1))];
     }
   }
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 namespace plmcore::text {
@@ -41,11 +42,12 @@ void lay_out(const std::vector<Part>& parts, const std::vector<std::vector<int64
 void uniform(const uint64_t* keys, int64_t B, int64_t T, double* out);
 void uniform(const uint64_t* keys, int64_t B, double* out);  // for the key alone
 
-// What becomes of chosen tokens: by their draw u / below in [0, 1) the mask, any token of the vocabulary, or what they were.
+// What becomes of chosen tokens: by their draw u / below in [0, 1) the mask, one of `random`, or what they were.
 struct Hiding {
   double below;   // the draws of chosen tokens are below this
   double mask_share, random_share;
-  int64_t mask, vocabulary;
+  int64_t mask;
+  std::span<const int64_t> random;
 };
 
 // hidden: the ids with the chosen ones replaced; labels: the chosen ids, `ignored` elsewhere.  all [n]

@@ -55,9 +55,25 @@ void bind_optimisers(nb::module_& m) {
   bind_adam<adamw_step>(m, "adamw_step", 1e-8, 0.01, "In place: Adam with decoupled weight decay; m, v [shape of param], float32.");
   bind_adam<bert_adam_step>(m, "bert_adam_step", 1e-6, 0.01,
                             "In place: AdamW without bias correction, as BERT was trained; m, v [shape of param], float32.");
-  bind_adam<lamb_step>(
-      m, "lamb_step", 1e-6, 0.01,
-      "In place: LAMB, AdamW with steps as long as the tensor; without weight decay plain Adam; m, v [shape of param], float32.");
+  m.def(
+      "lamb_step",
+      [](const Tensor& param, const Tensor& grad, const Tensor& m, const Tensor& v, double lr, double beta1, double beta2, double eps,
+         double weight_decay, int64_t count, bool adapt, const Optional& scale) {
+        lamb_step(param, grad, m, v,
+                  {.lr = lr,
+                   .beta1 = beta1,
+                   .beta2 = beta2,
+                   .eps = eps,
+                   .weight_decay = weight_decay,
+                   .step = count,
+                   .relative = adapt,
+                   .scale = scale});
+      },
+      "param"_a, "grad"_a, "m"_a, "v"_a, "lr"_a, "beta1"_a = 0.9, "beta2"_a = 0.999, "eps"_a = 1e-6, "weight_decay"_a = 0.01, "step"_a = 1,
+      "adapt"_a = true, "scale"_a = nb::none(), NoGil(),
+      "In place: LAMB, AdamW with steps as long as the tensor, unless adapt is false; step 0: without bias correction; m, v [shape of "
+      "param], "
+      "float32.");
   m.def(
       "adafactor_step",
       [](const Tensor& param, const Tensor& grad, const Tensor& v, const Optional& m, double lr, double eps, double weight_decay,
@@ -114,7 +130,7 @@ void bind_optim(nb::module_& m) {
   m.def(
       "step_all",
       [](std::string_view optimiser, const nb::list& list, double lr, double beta1, double beta2, double eps, double weight_decay,
-         double momentum, bool nesterov, double power, double floor, double threshold, bool relative, double rho, bool lazy,
+         double momentum, bool nesterov, double power, double floor, double threshold, bool relative, bool correct, double rho, bool lazy,
          const Optional& scale) {
         const Optimiser kind = optimiser_from_name(optimiser);
         const States states = to_states(list);
@@ -126,6 +142,7 @@ void bind_optim(nb::module_& m) {
                   .eps = eps,
                   .weight_decay = weight_decay,
                   .momentum = momentum,
+                  .step = correct ? 1 : 0,
                   .nesterov = nesterov,
                   .power = power,
                   .floor = floor,
@@ -136,8 +153,8 @@ void bind_optim(nb::module_& m) {
                   .scale = scale});
       },
       "optimiser"_a, "states"_a, "lr"_a, "beta1"_a = 0.0, "beta2"_a = 0.0, "eps"_a = 0.0, "weight_decay"_a = 0.0, "momentum"_a = 0.0,
-      "nesterov"_a = false, "power"_a = 0.8, "floor"_a = 1e-3, "threshold"_a = 1.0, "relative"_a = true, "rho"_a = 0.95, "lazy"_a = false,
-      "scale"_a = nb::none(), "Steps every parameter that has a gradient.");
+      "nesterov"_a = false, "power"_a = 0.8, "floor"_a = 1e-3, "threshold"_a = 1.0, "relative"_a = true, "correct"_a = true, "rho"_a = 0.95,
+      "lazy"_a = false, "scale"_a = nb::none(), "Steps every parameter that has a gradient.");
   m.def(
       "gradients", [](const nb::list& list) { return gradients(span(to_states(list))); }, "states"_a,
       "The gradients that the parameters have.");

@@ -196,24 +196,24 @@ void bind_text(nb::module_& m) {
   m.def(
       "hide",
       [](nb::handle ids, nb::handle chosen, nb::handle u, double below, double mask_share, double random_share, int64_t mask,
-         int64_t vocabulary, int64_t ignored, nb::handle hidden, nb::handle labels) {
+         nb::handle random, int64_t ignored, nb::handle hidden, nb::handle labels) {
         const Ints tokens(ids, "hide: ids", 2);
         const int64_t B = tokens.size(0), T = tokens.size(1);
         const View<const bool> which(chosen, "hide: chosen", 2);
         const View<const double> draws(u, "hide: u", 2);
+        const Ints others(random, "hide: random", 1);
         const View<int64_t> out(hidden, "hide: hidden", 2), answers(labels, "hide: labels", 2);
         text::hide(tokens.data(), which.of("hide: chosen", {B, T}).data(), draws.of("hide: u", {B, T}).data(), B * T,
-                   {below, mask_share, random_share, mask, vocabulary}, ignored, out.of("hide: hidden", {B, T}).data(),
-                   answers.of("hide: labels", {B, T}).data());
+                   {below, mask_share, random_share, mask, {others.data(), static_cast<size_t>(others.size(0))}}, ignored,
+                   out.of("hide: hidden", {B, T}).data(), answers.of("hide: labels", {B, T}).data());
       },
-      "ids"_a, "chosen"_a, "u"_a, "below"_a, "mask_share"_a, "random_share"_a, "mask"_a, "vocabulary"_a, "ignored"_a, "hidden"_a,
-      "labels"_a,
+      "ids"_a, "chosen"_a, "u"_a, "below"_a, "mask_share"_a, "random_share"_a, "mask"_a, "random"_a, "ignored"_a, "hidden"_a, "labels"_a,
       nb::sig("def hide(ids: numpy.ndarray, chosen: numpy.ndarray, u: numpy.ndarray, below: float, mask_share: float, random_share: float, "
-              "mask: int, vocabulary: "
-              "int, ignored: int, hidden: numpy.ndarray, labels: numpy.ndarray) -> None"),
-      "hidden: ids, but the chosen ones become by u / below in [0, 1) the mask, any token or stay; labels: the chosen ids, `ignored` "
+              "mask: int, random: "
+              "numpy.ndarray, ignored: int, hidden: numpy.ndarray, labels: numpy.ndarray) -> None"),
+      "hidden: ids, but the chosen ones become by u / below in [0, 1) the mask, one of `random` or stay; labels: the chosen ids, `ignored` "
       "elsewhere.  chosen bool, u float64, "
-      "others int64, all [B, T]");
+      "random int64 [V], others int64, all [B, T]");
   m.def(
       "mark_spans",
       [](nb::handle sizes, nb::handle shifts, int64_t above, int64_t below, nb::handle begins, nb::handle lengths, nb::handle out) {

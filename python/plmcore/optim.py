@@ -10,7 +10,8 @@ Parameters may come in groups with their own lr and weight_decay:
 
     plm.optim.AdamW([dict(params=body, weight_decay=0.1), dict(params=head, lr=1e-3)], lr=1e-4)
 
-A group's lr keeps its ratio to the optimiser's: setting opt.lr moves all groups.
+A group's lr keeps its ratio to the optimiser's: setting opt.lr moves all groups. adapt=False keeps LAMB's ratio from a group, as published
+for biases and norms; the others have no use for it.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ class Group:
     states: list[ParamState] = field(repr=False)
     weight_decay: float
     lr_ratio: float = 1.0  # to the optimiser's lr
+    adapt: bool = True  # whether LAMB's steps are as long as the parameter
 
 
 class Optimizer:
@@ -60,9 +62,9 @@ class Optimizer:
         groups = params if isinstance(params[0], Mapping) else [{"params": params}]
         result, seen = [], set()
         for g in groups:
-            if unknown := set(g) - {"params", "lr", "weight_decay"}:
+            if unknown := set(g) - {"params", "lr", "weight_decay", "adapt"}:
                 raise ValueError(
-                    f"{name}: a group has params, lr and weight_decay, got also {', '.join(sorted(unknown))}"
+                    f"{name}: a group has params, lr, weight_decay and adapt, got also {', '.join(sorted(unknown))}"
                 )
             members = list(g["params"])
             for p in members:
@@ -80,7 +82,8 @@ class Optimizer:
                         f"{name}: a group with its own lr needs a positive lr of the optimiser to relate to, got {self.lr}"
                     )
                 ratio = g["lr"] / self.lr
-            result.append(Group([ParamState(p) for p in members], g.get("weight_decay", weight_decay), ratio))
+            states = [ParamState(p) for p in members]
+            result.append(Group(states, g.get("weight_decay", weight_decay), ratio, g.get("adapt", True)))
         return result
 
     def zero_grad(self) -> None:
@@ -105,9 +108,13 @@ class Optimizer:
                 weight_decay=g.weight_decay,
                 lazy=self.lazy,
                 scale=scale,
-                **self.options,
+                **self.options_of(g),
             )
         return None if norm is None else norm.item()
+
+    def options_of(self, group: Group) -> dict[str, float]:
+        """What the step takes beside lr and weight decay."""
+        return self.options
 
     def moment_shape(self, param: Tensor, name: str) -> tuple[int, ...]:
         return param.shape
@@ -237,7 +244,11 @@ class BertAdam(Adam):
 
 
 class LAMB(Adam):
-    """AdamW whose step of a tensor is as long as the tensor (ALBERT). What has no weight decay is stepped as by Adam."""
+    """AdamW whose step of a tensor is as long as the tensor: p -= lr * |p| / |u| * u, u = m / (sqrt(v) + eps) + weight_decay * p.
+
+    The ratio is 1 where a norm is 0, and for groups with adapt=False. correct: m and v are freed of their bias towards 0, as the paper has it;
+    ALBERT was trained without.
+    """
 
     kind = "lamb"
 
@@ -249,8 +260,13 @@ class LAMB(Adam):
         betas: tuple[float, float] = (0.9, 0.999),
         eps: float = 1e-6,
         weight_decay: float = 0.01,
+        correct: bool = False,
     ):
         super().__init__(params, lr, betas=betas, eps=eps, weight_decay=weight_decay)
+        self.correct = correct
+
+    def options_of(self, group: Group) -> dict[str, float]:
+        return self.options | {"correct": self.correct, "relative": group.adapt}
 
 
 class Adafactor(Optimizer):

@@ -1,9 +1,13 @@
+import itertools
+
 import fakes
 import numpy as np
 import pytest
 from plmcore.data import Corpus
 from plmcore.objectives import Denoising
+from plmcore.objectives.chance import Chance
 from plmcore.objectives.denoising import NOISES
+from plmcore.train import recipes
 
 BART = fakes.Numbers("bart")
 MASK = BART.mask_token_id
@@ -124,12 +128,41 @@ def test_a_share_of_the_sentences_moves():
     assert 0 < moved[0] < 0.6 * moved[1]
 
 
-def test_sentences_that_end_with_a_full_stop():
+def published_sentences(tokens, stop):
+    """The rule of fairseq in plain Python: the last token counts as a stop, and the first of several stops ends a sentence."""
+    stops = [token == stop for token in tokens[:-1]] + [True]
+    ends = [i + 1 for i, is_stop in enumerate(stops) if is_stop and not (i and stops[i - 1])]
+    return [tokens[a:b] for a, b in zip([0, *ends], ends)], tokens[ends[-1] :]
+
+
+@pytest.mark.parametrize("text", ["a..b.c", "a...", "a.b..", ".a.b", "ab.cd", "a", ".", "..", "ab...cd..e.", "a.b"])
+def test_sentences_that_end_with_a_full_stop(text):
+    """Several stops: the first ends its sentence, the others begin the next; what has no end of its own stays last."""
     stop = BART.first + 1
     objective = made("permutation", full_stop=stop)
-    ids = np.array([[30, stop, stop, 31, stop, 32]])
-    starts = objective.sentence_starts(np.array([0]), ids, np.array([6]))
-    assert starts.tolist() == [[True, False, False, True, False, True]]
+    tokens = [stop if c == "." else 30 + ord(c) for c in text]
+    ids, lengths = np.array([tokens]), np.array([len(tokens)])
+    starts, fixed = objective.sentences(np.array([0]), ids, lengths)
+    sentences, tail = published_sentences(tokens, stop)
+    found = [part.tolist() for part in np.split(ids[0], np.flatnonzero(starts[0]))[1:]]
+    assert found == sentences + ([tail] if tail else []) and bool(fixed[0]) == bool(tail)
+    seen = set()
+    for example in range(20):
+        chance = Chance(0, 0, np.array([example]))
+        moved, _ = objective.permute_sentences(ids, ids > 0, lengths, starts, fixed, chance)
+        seen.add(tuple(moved[0].tolist()))
+    orders = itertools.permutations(sentences)
+    assert seen <= {tuple(token for part in (*order, tail) for token in part) for order in orders}
+    assert len(seen) > 1 or len(sentences) < 2
+
+
+def test_examples_do_not_cross_documents():
+    corpus = fakes.corpus(BART, documents=30)
+    objective = Denoising(corpus, BART, 128)
+    runs = objective.packing.runs(np.arange(len(objective)))
+    documents = [np.searchsorted(corpus.documents, at, side="right") for at in (runs[0], runs[0] + runs[1] - 1)]
+    assert np.array_equal(*documents) and len(np.unique(documents[0])) == 30
+    assert "packing" not in recipes.RECIPES["bart"].objective  # so that `plmcore pretrain bart` has it, too
 
 
 def test_rotation():

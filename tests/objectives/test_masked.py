@@ -189,3 +189,32 @@ def test_settings_are_checked():
     no_mask.mask_token_id = None
     with pytest.raises(ValueError, match="masking needs a mask token, and this tokenizer has none"):
         MaskedLM(c, no_mask)
+
+
+def test_counts_and_random_tokens_of_roberta():
+    """fairseq: int(0.15 n + u) of n tokens, and random tokens that are never special."""
+    objective = large(exact=True, rounding="random", specials=False, shares=(0.0, 1.0, 0.0))
+    batch = everything(objective)
+    chosen, n = batch["labels"] != IGNORED, batch["attention_mask"].sum(1)
+    counts = chosen.sum(1)
+    assert ((counts == np.floor(0.15 * n)) | (counts == np.floor(0.15 * n) + 1)).all()
+    up, expected = (counts > np.floor(0.15 * n)), 0.15 * n % 1
+    assert abs(up.sum() - expected.sum()) < 4 * np.sqrt((expected * (1 - expected)).sum())
+    random = batch["input_ids"][chosen]
+    assert not np.isin(random, BERT.special_ids).any()
+    counts = np.bincount((random - BERT.first) * 10 // (BERT.vocab_size - BERT.first), minlength=10)
+    assert abs(counts - len(random) / 10).max() < 4 * np.sqrt(len(random) * 0.09)  # all others alike
+    any_token = everything(large(exact=True, shares=(0.0, 1.0, 0.0)))
+    assert np.isin(any_token["input_ids"][any_token["labels"] != IGNORED], BERT.special_ids).any()  # BERT's
+
+
+@pytest.mark.parametrize(
+    "settings, message",
+    [
+        ({"rounding": "up", "exact": True}, "rounding must be 'nearest' or 'random', got 'up'"),
+        ({"rounding": "random"}, "rounding is that of exact=True"),
+    ],
+)
+def test_roundings_that_there_are_not(settings, message):
+    with pytest.raises(ValueError, match=message):
+        large(**settings)

@@ -28,8 +28,9 @@ def test_streams_continue_row_by_row():
     for row in range(4):
         windows = found[row::4]
         assert windows == [(25 * row + 7 * k, 25 * row + 7 * k + 7) for k in range(3)]
-    with pytest.raises(ValueError, match="4 streams of a text of 100 tokens are 25 tokens long: no window of 25"):
-        packing.Windows(text, 25, streams=4)
+    assert packing.Windows(text, 25, streams=4).count == 4
+    with pytest.raises(ValueError, match="4 streams of a text of 100 tokens are 25 tokens long: no window of 26"):
+        packing.Windows(text, 26, streams=4)
 
 
 def test_documents_in_pieces():

@@ -4,6 +4,7 @@ import pytest
 from plmcore.data import Corpus
 from plmcore.objectives import PermutationLM
 
+IGNORED = -100
 XLNET = fakes.Numbers("xlnet")
 
 
@@ -126,3 +127,16 @@ def test_settings_are_checked():
     ):
         with pytest.raises(ValueError, match=message):
             made(**settings)
+
+
+def test_targets_are_split_between_the_halves():
+    """85 of 512, as published: 43 in the first half and 42 in the second, whose last two tokens are special."""
+    tokenizer = fakes.Numbers("xlnet")
+    corpus = fakes.corpus(tokenizer, documents=80)
+    objective = PermutationLM(corpus, tokenizer, length=512, block=256, stride=256, streams=2, predict=85)
+    batch = objective.batch(np.arange(len(objective)), seed=0, epoch=0)
+    places = np.where(batch["labels"] == IGNORED, -1, batch["target_mapping"].argmax(2))
+    assert ((places >= 0).sum(1) == 85).all()
+    assert (((places >= 0) & (places < 256)).sum(1) == 43).all()
+    later = batch["perm_mask"][:, :256, 256:]
+    assert (later == 1).all()  # the first half, which is remembered, knows nothing of the second

@@ -102,13 +102,14 @@ def test_hide(shares, below):
     ids, chosen = RNG.integers(0, 50, (4, 100)), RNG.random((4, 100)) < 0.5
     u = RNG.random((4, 100)) * below
     hidden, labels = np.empty_like(ids), np.empty_like(ids)
-    native.hide(ids, chosen, u, below, *shares, 99, 50, -100, hidden, labels)
+    random_ids = RNG.permutation(60)[:50]
+    native.hide(ids, chosen, u, below, *shares, 99, random_ids, -100, hidden, labels)
     assert np.array_equal(labels, np.where(chosen, ids, -100))
     mask, random = shares
     v = u / below
     expected = np.where(v < mask, 99, ids)
     if random:
-        drawn = np.minimum(((v - mask) * (50 / random)), 49).astype(int)
+        drawn = random_ids[np.clip(((v - mask) * (50 / random)), 0, 49).astype(int)]
         expected = np.where((v >= mask) & (v < mask + random), drawn, expected)
     assert np.array_equal(hidden, np.where(chosen, expected, ids))
 

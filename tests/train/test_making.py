@@ -45,7 +45,8 @@ def test_settings_of_objectives():
     assert chosen("objective.mask=0.5", family="bart")["objective"]["mask"] == 0.5
     assert {"rate", "unit", "most", "packing"} <= set(run_settings.objective_settings("masked-lm"))
     assert chosen("objective.rate=0.2", family="roberta")["objective"]["rate"] == 0.2
-    other = chosen("objective.name=masked-lm", "objective.packing=sentences", family="bert")["objective"]
+    changes = ("objective.name=masked-lm", "objective.packing=sentences", "model.head=masked-lm")
+    other = chosen(*changes, family="bert")["objective"]
     assert other["copies"] == 10 and other["packing"] == "sentences" and "short" not in other
     with pytest.raises(settings.SettingError, match="objective.name must be one of causal-lm, .* got 'x'"):
         chosen("objective.name=x")

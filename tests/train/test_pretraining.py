@@ -311,8 +311,7 @@ def test_translation(tmp_path):
         run(tmp_path / "z", [other])
 
 
-@pytest.mark.parametrize("family", recipes.RECIPES)
-@pytest.mark.parametrize("size", recipes.SIZES)
+@pytest.mark.parametrize("family, size", [(f, s) for f in recipes.RECIPES for s in recipes.sizes_of(f)])
 def test_every_recipe_is_consistent(family, size):
     """Its settings are settings, and its model is one."""
     known = run_settings.defaults_of(family, size)
@@ -324,17 +323,27 @@ def test_every_recipe_is_consistent(family, size):
     assert set(known["objective"]) - {"name"} == set(run_settings.objective_settings(known["objective"]["name"]))
 
 
-def test_published_sizes():
-    """The parameters of the base models, as published."""
-    for family, head, count in (
-        ("gpt2", "causal-lm", 124_439_808),
-        ("bert", "base", 109_482_240),
-        ("roberta", "base", 124_645_632),
-    ):
-        known = run_settings.defaults_of(family, "base")
-        values = {k: v for k, v in known["model"].items() if v is not None and k != "head"}
-        config = run_settings.config_class(family)(vocab_size=known["data"]["vocab"], **values)
-        assert plm.models.count_parameters(config, head) == count
+WORDS = "one two three four five six seven eight nine ten eleven twelve".split()
+
+
+@pytest.mark.parametrize("streams", ["none", "4"])
+def test_streams_learn_the_next_token(tmp_path, streams):
+    """Of a text that repeats itself, so that the next token is certain, and so is the one after it."""
+    (tmp_path / "text.txt").write_text(" ".join(WORDS * 600) + "\n")
+    small = [
+        "data.length=24",
+        "model.n_positions=64",
+        "model.n_layer=1",
+        "model.n_embd=32",
+        "model.n_head=2",
+        "optim.lr=1e-2",
+    ]
+    lm = plm.pretrain(
+        "gpt2", text=[tmp_path / "text.txt"], out=tmp_path / "run", tokenizer="words", steps=60, quiet=True,
+        changes=[*small, "train.evaluate_batches=2", f"objective.streams={streams}"],
+    )  # fmt: skip
+    assert lm.perplexity(" ".join(WORDS * 3)).per_token < 1.1
+    assert lm.generate("one two three", max_new_tokens=3).split()[-3:] == ["four", "five", "six"]
 
 
 def command(*args):

@@ -19,7 +19,8 @@ struct ParamState {
   int64_t step = 0;  // how often it was stepped
 };
 
-// Steps every parameter that has a gradient; makes the moments on first use. `options.step` is not used.
+// Steps every parameter that has a gradient; makes the moments on first use. Steps are counted here; `options.step` 0 has LAMB do without
+// bias correction.
 void step_all(Optimiser optimiser, std::span<ParamState* const> states, const StepOptions& options);
 
 // The gradients of these parameters, for global_norm.

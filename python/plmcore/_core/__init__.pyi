@@ -585,6 +585,7 @@ def step_all(
     floor: float = 0.001,
     threshold: float = 1.0,
     relative: bool = True,
+    correct: bool = True,
     rho: float = 0.95,
     lazy: bool = False,
     scale: Tensor | None = None,

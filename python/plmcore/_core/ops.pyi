@@ -481,11 +481,11 @@ def lamb_step(
     eps: float = 1e-06,
     weight_decay: float = 0.01,
     step: int = 1,
-    lazy: bool = False,
+    adapt: bool = True,
     scale: Tensor | None = None,
 ) -> None:
     """
-    In place: LAMB, AdamW with steps as long as the tensor; without weight decay plain Adam; m, v [shape of param], float32.
+    In place: LAMB, AdamW with steps as long as the tensor, unless adapt is false; step 0: without bias correction; m, v [shape of param], float32.
     """
 
 def adafactor_step(

@@ -58,13 +58,13 @@ def hide(
     mask_share: float,
     random_share: float,
     mask: int,
-    vocabulary: int,
+    random: numpy.ndarray,
     ignored: int,
     hidden: NDArray[Any],
     labels: NDArray[Any],
 ) -> None:
     """
-    hidden: ids, but the chosen ones become by u / below in [0, 1) the mask, any token or stay; labels: the chosen ids, `ignored` elsewhere.  chosen bool, u float64, others int64, all [B, T]
+    hidden: ids, but the chosen ones become by u / below in [0, 1) the mask, one of `random` or stay; labels: the chosen ids, `ignored` elsewhere.  chosen bool, u float64, random int64 [V], others int64, all [B, T]
     """
 
 def mark_spans(

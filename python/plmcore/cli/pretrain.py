@@ -37,7 +37,11 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         metavar="FAMILY",
         help="gpt2, bert, roberta, albert, xlnet, bart, t5, transformer, gpt3 or openai-gpt",
     )
-    command.add_argument("--size", metavar="SIZE", help="tiny, mini, small, medium, base or large (default: tiny)")
+    command.add_argument(
+        "--size",
+        metavar="SIZE",
+        help="tiny, mini, small, medium, base, large or what else the family has (default: tiny)",
+    )
     command.add_argument(
         "--text", nargs="+", type=pathlib.Path, default=[], metavar="FILE", help="text files or folders"
     )

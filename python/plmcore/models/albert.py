@@ -18,6 +18,7 @@ from plmcore import nn
 from plmcore._core import Tensor, ops
 from plmcore.models import bert, heads, padding
 from plmcore.models.config import ACTIVATIONS, Config
+from plmcore.models.labels import PLACE, SENTENCE_ORDER
 from plmcore.models.outputs import Output
 from plmcore.models.padding import FIRST
 
@@ -110,6 +111,8 @@ class Albert(bert.Bert):
 
 
 class AlbertMaskedLM(nn.Module):
+    LABELS = (PLACE,)
+
     def __init__(self, config: AlbertConfig):
         self.config = config
         self.body = Albert(config, pooler=False)
@@ -122,6 +125,8 @@ class AlbertMaskedLM(nn.Module):
 
 class AlbertPretraining(nn.Module):
     """Masked tokens and the order of two segments (label 0: as in the text)."""
+
+    LABELS = (SENTENCE_ORDER,)
 
     def __init__(self, config: AlbertConfig):
         self.config = config

@@ -12,6 +12,7 @@ from plmcore import nn
 from plmcore._core import Tensor, ops
 from plmcore.models import causal_attention, heads, padding
 from plmcore.models.config import ACTIVATIONS, Config
+from plmcore.models.labels import NEXT, NEXT_SENTENCE, PLACE
 from plmcore.models.outputs import Output
 from plmcore.models.padding import FIRST, Encoded
 
@@ -168,6 +169,8 @@ class Predictions(nn.Module):
 
 
 class BertMaskedLM(nn.Module):
+    LABELS: tuple[str, ...] = (PLACE,)
+
     def __init__(self, config: BertConfig):
         self.config = config
         self.body = Bert(config, pooler=False)
@@ -181,12 +184,16 @@ class BertMaskedLM(nn.Module):
 class BertCausalLM(BertMaskedLM):
     """With is_decoder in the config a position sees those up to itself, and labels are compared with the position before."""
 
+    LABELS = (NEXT,)
+
     def __call__(self, input_ids: Tensor, *, labels: Tensor | None = None, **inputs: Any) -> Output:
         return super().__call__(input_ids, labels=None if labels is None else heads.next_token_labels(labels), **inputs)
 
 
 class BertPretraining(nn.Module):
     """Masked tokens and whether the second segment follows the first (label 0: it does)."""
+
+    LABELS = (NEXT_SENTENCE,)
 
     def __init__(self, config: BertConfig):
         self.config = config

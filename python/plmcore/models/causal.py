@@ -12,6 +12,7 @@ from plmcore._core import ArgumentError, Tensor, ops
 from plmcore.models import causal_attention, heads, padding
 from plmcore.models.cache import Cache
 from plmcore.models.config import Config
+from plmcore.models.labels import NEXT
 from plmcore.models.outputs import Output
 from plmcore.models.padding import Encoded, Packed, Whole
 
@@ -113,6 +114,8 @@ def last_token(input_ids: Tensor, pad_token_id: int | None) -> Tensor:
 
 class CausalLM(nn.Module):
     """logits [B, T, V] of the token that follows each."""
+
+    LABELS = (NEXT,)
 
     def __init__(self, config: Config, body: Decoder, weight_init: nn.init.Init):
         tokens = body.embeddings.tokens.weight

@@ -14,6 +14,7 @@ from plmcore import nn
 from plmcore._core import Tensor, ops
 from plmcore.models import bert, heads, padding
 from plmcore.models.config import ACTIVATIONS, Config
+from plmcore.models.labels import PLACE
 from plmcore.models.outputs import Output
 from plmcore.models.padding import Encoded
 
@@ -126,6 +127,8 @@ class Predictions(bert.Predictions):
 
 
 class DistilBertMaskedLM(nn.Module):
+    LABELS = (PLACE,)
+
     def __init__(self, config: DistilBertConfig):
         self.config = config
         self.body = DistilBert(config)

@@ -11,6 +11,7 @@ from typing import Any
 from plmcore import nn
 from plmcore._core import Tensor, ops
 from plmcore.models import bert, heads, padding
+from plmcore.models.labels import NEXT, PLACE
 from plmcore.models.outputs import Output
 from plmcore.models.padding import Encoded
 
@@ -70,6 +71,8 @@ class Roberta(bert.Bert):
 
 
 class RobertaMaskedLM(nn.Module):
+    LABELS: tuple[str, ...] = (PLACE,)
+
     def __init__(self, config: RobertaConfig):
         self.config = config
         self.body = Roberta(config, pooler=False)
@@ -82,6 +85,8 @@ class RobertaMaskedLM(nn.Module):
 
 class RobertaCausalLM(RobertaMaskedLM):
     """With is_decoder in the config a position sees those up to itself, and labels are compared with the position before."""
+
+    LABELS = (NEXT,)
 
     def __call__(self, input_ids: Tensor, *, labels: Tensor | None = None, **inputs: Any) -> Output:
         return super().__call__(input_ids, labels=None if labels is None else heads.next_token_labels(labels), **inputs)

@@ -16,6 +16,7 @@ from plmcore._core import ArgumentError, Tensor, ops
 from plmcore.models import heads, padding
 from plmcore.models.cache import Cache
 from plmcore.models.config import Config
+from plmcore.models.labels import DECODER
 from plmcore.models.outputs import Output
 from plmcore.models.padding import EVERYWHERE, Encoded, Packed
 from plmcore.nn.attention import attend
@@ -189,6 +190,8 @@ class EncoderDecoder(nn.Module):
 
 class Seq2SeqLM(nn.Module):
     """A family gives config, body and logits(rows) -> [..., V]."""
+
+    LABELS = (DECODER,)
 
     def logits(self, rows: Tensor) -> Tensor:
         raise NotImplementedError

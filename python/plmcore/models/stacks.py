@@ -15,6 +15,7 @@ from plmcore._core import Tensor
 from plmcore.models import causal_attention, heads, padding, seq2seq
 from plmcore.models.cache import Cache
 from plmcore.models.config import ACTIVATIONS, Config
+from plmcore.models.labels import FOLLOWING
 from plmcore.models.outputs import Output
 from plmcore.models.padding import Encoded
 from plmcore.models.seq2seq import Decoded, Source
@@ -205,6 +206,8 @@ class DecoderAlone(nn.Module):
 
 class StacksCausalLM(nn.Module):
     """Labels are compared with the logits of their own position: shift them before."""
+
+    LABELS = (FOLLOWING,)
 
     def __init__(self, config: StacksConfig, decoder: Decoder):
         self.config, self.body = config, DecoderAlone(config, decoder)

@@ -27,6 +27,7 @@ from plmcore._core import ArgumentError, Tensor, ops
 from plmcore.models import heads, padding, relative, two_streams
 from plmcore.models.answer_beams import AnswerBeams
 from plmcore.models.config import ACTIVATIONS, Config
+from plmcore.models.labels import PLACE, TARGETS
 from plmcore.models.names import Stored
 from plmcore.models.outputs import Output
 from plmcore.models.padding import EVERYWHERE, Encoded, Masked, Packed, Whole
@@ -219,6 +220,8 @@ class XLNet(nn.Module):
 
 class XLNetCausalLM(nn.Module):
     """Logits of the targets, or of every position; labels are for the same positions."""
+
+    LABELS = (TARGETS, PLACE)
 
     def __init__(self, config: XLNetConfig):
         self.config = config

@@ -44,7 +44,9 @@ __all__ = [
     "SpanCorruption",
     "TextToText",
     "Translation",
+    "WITHOUT_TEXT",
     "info_nce",
+    "labels_of",
     "make",
     "pairwise_loss",
 ]
@@ -72,6 +74,7 @@ _MODULES = {name: module for module, name in _CLASSES.values()} | {
     "pairwise_loss": "parallel",
 }
 NAMES = tuple(_CLASSES)
+WITHOUT_TEXT = ("contrastive", "text-to-text")  # made of pairs or records
 
 
 def make(name: str, *data: Any, **settings: Any) -> Objective:
@@ -86,6 +89,12 @@ def kind_of(name: str) -> Any:
     """The class of an objective."""
     module, kind = _CLASSES[name]
     return getattr(import_module(f"plmcore.objectives.{module}"), kind)
+
+
+def labels_of(name: str) -> str:
+    """The kind of labels that the objective of this name gives, see plmcore.models.labels."""
+    found: str = kind_of(name).labels
+    return found
 
 
 if not TYPE_CHECKING:

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from plmcore.models.labels import BLANKS
 from plmcore.objectives import choosing, rows
 from plmcore.objectives.chance import Chance, poisson
 from plmcore.objectives.objective import IGNORED, TextObjective, check_share
@@ -24,6 +25,8 @@ class BlankInfilling(TextObjective):
     Each example is in one mode, with the given weights: "token": spans of 1 to 39 tokens, Poisson with mean `mean`, until
     `rate` of the text; "sentence": whole sentences, likewise; "document": one from the middle or before to the end.
     """
+
+    labels = BLANKS
 
     def __init__(
         self,

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from plmcore.models.labels import BOTH_WAYS, NEXT
 from plmcore.objectives.chance import Chance
 from plmcore.objectives.objective import IGNORED, TextObjective
 
@@ -12,9 +13,11 @@ class CausalLM(TextObjective):
     """Every token is predicted from those before it: input_ids and labels, which the model moves by one.
 
     packing "windows": runs of `length` tokens of the whole text, with the end token, if the family has one, after each document. "documents" and the
-    sentence packings have the family's special tokens around each example. With `streams`, for models that carry their state from
-    batch to batch, labels are the next tokens already, so that the last of a window is predicted too: see packing.Windows.
+    sentence packings have the family's special tokens around each example. `streams` is for models that carry a state from batch to
+    batch: see packing.Windows. Labels are the same with and without.
     """
+
+    labels = NEXT
 
     def __init__(
         self,
@@ -26,7 +29,7 @@ class CausalLM(TextObjective):
         stride: int | None = None,
         streams: int | None = None,
     ):
-        self.streams, self.windows = streams, packing == "windows"
+        self.windows = packing == "windows"
         super().__init__(
             corpus, tokenizer, length, packing,
             separator=tokenizer.eos_token_id, stride=stride, streams=streams, body=length if self.windows else None,
@@ -35,9 +38,6 @@ class CausalLM(TextObjective):
     def build(self, examples: np.ndarray, chance: Chance) -> dict[str, np.ndarray]:
         starts, lengths = self.packing.runs(examples)
         text = self.packing.text
-        if self.streams is not None:
-            ids = text.take(starts, lengths + 1, self.format.pad)
-            return {"input_ids": ids[:, :-1].copy(), "labels": ids[:, 1:].copy()}
         ids = text.take(starts, lengths, self.format.pad)
         if self.windows:  # nothing around them, no padding
             return {"input_ids": ids, "labels": ids}
@@ -50,6 +50,8 @@ class BidirectionalLM(TextObjective):
 
     Sentences have the family's begin and end tokens around them (ELMo), which are predicted as well.
     """
+
+    labels = BOTH_WAYS
 
     def __init__(self, corpus: Any, tokenizer: Any, length: int = 128, *, packing: str = "sentences"):
         super().__init__(corpus, tokenizer, length, packing, separator=tokenizer.eos_token_id)

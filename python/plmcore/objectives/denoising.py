@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from plmcore.models.labels import DECODER
 from plmcore.objectives import choosing, rows
 from plmcore.objectives.chance import Chance, poisson
 from plmcore.objectives.objective import TextObjective, check_share, need
@@ -24,7 +25,8 @@ NONE = {"permute_sentences": 0.0, "mask": 0.0, "span": "poisson", "replace": 1, 
 class Denoising(TextObjective):
     """input_ids is the spoilt text, labels the original. The noises, in the order in which they are applied:
 
-    permute_sentences: this share of an example's sentences change places. Sentences are the corpus's, or end with `full_stop`.
+    permute_sentences: this share of an example's sentences change places. Sentences are the corpus's, or, as published, end with the first of
+    one or several `full_stop`, and the others of these begin the next; what then has no end of its own at the end of the text stays there.
     mask: this share of the words is hidden in spans. span="poisson": lengths in words are drawn with mean `mean`; of length 0 is a mask put
     between words. span="word" or "token": one each. replace: 1 puts one mask for a span, -1 one for each of its tokens,
     0 leaves it out. random: this share of the masks are random tokens instead.
@@ -32,8 +34,10 @@ class Denoising(TextObjective):
     rotate: with this probability the text begins at a random token, and its beginning follows its end.
 
     noise: a name of NOISES, whose settings those given here change. The special tokens around the text stay in place, and no
-    input is longer than `length`.
+    input is longer than `length`. An example is of one document, as published; packing="full-sentences" goes across them.
     """
+
+    labels = DECODER
 
     def __init__(
         self,
@@ -42,7 +46,7 @@ class Denoising(TextObjective):
         length: int = 512,
         noise: str = "bart",
         *,
-        packing: str = "full-sentences",
+        packing: str = "sentences",
         copies: int | None = None,
         mean: float = 3.0,
         random: float = 0.0,
@@ -86,7 +90,8 @@ class Denoising(TextObjective):
         labels = self.format(lengths).labels(ids)
         settings = self.settings
         if settings["permute_sentences"]:
-            ids, able = self.permute_sentences(ids, able, lengths, self.sentence_starts(examples, ids, lengths), chance)
+            starts, fixed = self.sentences(examples, ids, lengths)
+            ids, able = self.permute_sentences(ids, able, lengths, starts, fixed, chance)
         if settings["mask"]:
             ids, lengths = self.hide(ids, able, lengths, chance)
         if settings["insert"]:
@@ -96,20 +101,33 @@ class Denoising(TextObjective):
             ids = self.rotate(ids, lengths, chance)
         return self.format(lengths).inputs(ids) | {"labels": labels}
 
-    def sentence_starts(self, examples: np.ndarray, ids: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+    def sentences(self, examples: np.ndarray, ids: np.ndarray, lengths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Where sentences begin, bool [B, T], and whether the last of a row is none and stays where it is, [B]."""
         if self.full_stop is None:
-            return self.packing.text.sentence_starts(*self.packing.runs(examples))
-        stops = ids == self.full_stop
+            return self.packing.text.sentence_starts(*self.packing.runs(examples)), np.zeros(len(ids), bool)
+        inside = rows.inside(lengths, ids.shape[1])
+        stops = (ids == self.full_stop) & inside
+        ends = stops.copy()
+        ends[:, 1:] &= ~stops[:, :-1]  # the first of several
         starts = np.zeros(ids.shape, bool)
-        starts[:, 1:] = stops[:, :-1] & ~stops[:, 1:]  # several stops end one sentence
+        starts[:, 1:] = ends[:, :-1]
         starts[:, 0] = True
-        return starts & rows.inside(lengths)
+        starts &= inside
+        last = np.maximum(lengths - 1, 0)
+        after_stop = (lengths > 1) & np.take_along_axis(stops, np.maximum(last - 1, 0)[:, None], 1)[:, 0]
+        return starts, after_stop  # the end of the text ends a sentence, unless a stop stands before it
 
     def permute_sentences(
-        self, ids: np.ndarray, able: np.ndarray, lengths: np.ndarray, starts: np.ndarray, chance: Chance
+        self,
+        ids: np.ndarray,
+        able: np.ndarray,
+        lengths: np.ndarray,
+        starts: np.ndarray,
+        fixed: np.ndarray,
+        chance: Chance,
     ) -> tuple[np.ndarray, np.ndarray]:
         sentence, T = choosing.number(starts), ids.shape[1]
-        n = starts.sum(1)
+        n = starts.sum(1) - fixed
         moved = rows.smallest(
             np.where(rows.inside(n, T), chance.uniform("which sentences", T), np.inf),
             np.ceil(n * self.settings["permute_sentences"]).astype(np.int64),

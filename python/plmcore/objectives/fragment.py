@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from plmcore.models.labels import DECODER
 from plmcore.objectives import rows
 from plmcore.objectives.chance import Chance
 from plmcore.objectives.masked import Masking
@@ -18,6 +19,8 @@ class Fragment(TextObjective):
     become masks, random tokens or stay, by `shares`. labels and decoder_input_ids hold the runs alone; decoder_input_ids is
     the token before each one. positions=True adds decoder_position_ids, the place of that token in the encoder's text.
     """
+
+    labels = DECODER
 
     def __init__(
         self,

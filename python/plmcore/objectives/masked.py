@@ -6,11 +6,13 @@ from typing import Any
 import numpy as np
 
 from plmcore._core import text as native
+from plmcore.models.labels import PLACE
 from plmcore.objectives import choosing
 from plmcore.objectives.chance import Chance
-from plmcore.objectives.objective import IGNORED, TextObjective, check_share, need
+from plmcore.objectives.objective import IGNORED, TextObjective, check_share, need, special_table
 
 UNITS = ("token", "word", "ngram", "span")
+ROUNDINGS = ("nearest", "random")
 
 
 class Masking:
@@ -18,7 +20,9 @@ class Masking:
 
     unit: "token"; "word" (the tokenizer's word_starts tell); "ngram", 1 to `longest` words with weight 1/n; or "span": the
     marked phrases of `spans` ([n, 2] offsets into corpus.ids, in order) and single words elsewhere, all as wholes.
-    exact: instead of each unit with probability `rate`, max(1, round(rate * length)) tokens of an example, at most `most`.
+    exact: instead of each unit with probability `rate`, max(1, round(rate * length)) tokens of an example, at most `most` (BERT). rounding="random"
+    rounds up as often as the fraction says, and may choose none: int(rate * length + u), u uniform (RoBERTa). specials=False: random tokens
+    are never special ones (RoBERTa); BERT's may be any.
     """
 
     def __init__(
@@ -31,6 +35,8 @@ class Masking:
         most: int | None = None,
         longest: int = 3,
         spans: np.ndarray | None = None,
+        rounding: str = "nearest",
+        specials: bool = True,
     ):
         if unit not in UNITS:
             raise ValueError(f"unit must be one of {', '.join(map(repr, UNITS))}, got {unit!r}")
@@ -42,7 +48,15 @@ class Masking:
             raise ValueError("most limits the tokens of exact=True")
         if longest < 1:
             raise ValueError(f"longest must be at least 1, got {longest}")
-        self.mask, self.vocab_size = need(tokenizer, "mask", "masking"), tokenizer.vocab_size
+        if rounding not in ROUNDINGS:
+            raise ValueError(f"rounding must be {' or '.join(map(repr, ROUNDINGS))}, got {rounding!r}")
+        if rounding != ROUNDINGS[0] and not exact:
+            raise ValueError("rounding is that of exact=True")
+        self.mask, self.rounding = need(tokenizer, "mask", "masking"), rounding
+        every = np.arange(tokenizer.vocab_size)
+        self.random = every if specials else every[~special_table(tokenizer)[: len(every)]]
+        if not len(self.random):
+            raise ValueError("specials=False, and the tokenizer has special tokens alone")
         self.word_table = None if unit == "token" else np.asarray(tokenizer.word_starts)
         self.rate, self.shares, self.unit, self.exact = check_share("rate", rate), tuple(shares), unit, exact
         self.most, self.longest, self.spans = most, longest, checked_spans(spans)
@@ -63,7 +77,10 @@ class Masking:
     def choose(
         self, ids: np.ndarray, able: np.ndarray, lengths: np.ndarray, tokens: np.ndarray, chance: Chance
     ) -> np.ndarray:
-        counts = np.maximum(1, np.rint(self.rate * lengths)).astype(np.int64)
+        if self.rounding == "nearest":
+            counts = np.maximum(1, np.rint(self.rate * lengths)).astype(np.int64)
+        else:
+            counts = (self.rate * lengths + chance.uniform("count")).astype(np.int64)
         counts = counts if self.most is None else np.minimum(counts, self.most)
         if self.unit == "token":
             return choosing.exact_tokens(able, counts, chance)
@@ -82,7 +99,7 @@ class Masking:
         """The same for chosen tokens. A draw for each, in [0, below), decides what becomes of it and, if that is random, which.  all [B, T]"""
         hidden, labels = np.empty_like(ids), np.empty_like(ids)
         mask, random, _ = self.shares
-        native.hide(ids, chosen, u, below, mask, random, self.mask, self.vocab_size, IGNORED, hidden, labels)
+        native.hide(ids, chosen, u, below, mask, random, self.mask, self.random, IGNORED, hidden, labels)
         return hidden, labels
 
 
@@ -92,6 +109,8 @@ class MaskedLM(TextObjective):
     Masks change every epoch (RoBERTa), or with `copies` every epoch up to that many and then again (BERT: 10). The settings of the
     masks are those of Masking. packing: see docs/objectives.md; "full-sentences" is RoBERTa's.
     """
+
+    labels = PLACE
 
     def __init__(
         self,

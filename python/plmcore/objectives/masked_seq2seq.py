@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from plmcore.models.labels import DECODER
 from plmcore.objectives import rows
 from plmcore.objectives.chance import Chance
 from plmcore.objectives.masked import Masking
@@ -15,6 +16,8 @@ class MaskedSeq2Seq(TextObjective):
 
     Settings of the masks are those of Masking, by default exactly 15 % in n-grams of 1 to 3 words, all of them masks.
     """
+
+    labels = DECODER
 
     def __init__(
         self,

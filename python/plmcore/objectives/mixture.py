@@ -32,6 +32,7 @@ class Mixture(Objective):
         if not parts:
             raise ValueError("a mixture needs objectives, got none")
         self.names, self.parts = tuple(parts), tuple(parts.values())
+        self.labels = self.parts[0].labels
         self.sizes = np.array([p.examples(0) for p in self.parts])
         self.rates = shares_of(dict(zip(self.names, self.sizes.tolist())), rates or {}, limit, temperature)
         wanted = np.array([self.rates[name] for name in self.names])

@@ -20,7 +20,9 @@ class Objective:
     every epoch has its own.
     """
 
+    labels: str = ""  # their kind, see plmcore.models.labels
     copies: int | None = None
+    streams: int | None = None  # rows that go on from batch to batch
 
     def __len__(self) -> int:
         return self.examples(0)
@@ -70,7 +72,7 @@ class TextObjective(Objective):
         check_same_tokenizer(corpus, tokenizer)
         if copies is not None and copies < 1:
             raise ValueError(f"copies must be at least 1, got {copies}")
-        self.corpus, self.tokenizer, self.copies = corpus, tokenizer, copies
+        self.corpus, self.tokenizer, self.copies, self.streams = corpus, tokenizer, copies, streams
         self.format = Format(tokenizer)
         body = length - self.format.specials if body is None else body
         self.packing = packing.pack(corpus, packing_kind, body, separator, stride, streams)

@@ -19,8 +19,7 @@ class Windows:
     """Runs of exactly `length`, `stride` apart, whatever the documents; what is left at the end is not used.
 
     With `streams` the text is cut into that many equal parts first, and example i is window i // streams of part i % streams: batches of
-    `streams` consecutive examples continue one another row by row, which is what a model with a carried state needs. Then each
-    part also has the token that follows its last window.
+    `streams` consecutive examples continue one another row by row, which is what a model with a carried state needs.
     """
 
     def __init__(self, text: Text, length: int, stride: int | None = None, streams: int | None = None):
@@ -35,11 +34,11 @@ class Windows:
         if streams < 1:
             raise ValueError(f"streams must be at least 1, got {streams}")
         self.part = text.size // streams
-        if self.part <= length:
+        if self.part < length:
             raise ValueError(
-                f"{streams} streams of a text of {text.size} tokens are {self.part} tokens long: no window of {length} and the next token fits"
+                f"{streams} streams of a text of {text.size} tokens are {self.part} tokens long: no window of {length} fits; take fewer streams, shorter windows or more text"
             )
-        self.count = streams * ((self.part - 1 - length) // self.stride + 1)
+        self.count = streams * ((self.part - length) // self.stride + 1)
 
     def runs(self, examples: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """starts, lengths"""

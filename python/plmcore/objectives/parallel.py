@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from plmcore._core import Tensor, ops
+from plmcore.models.labels import DECODER, PAIRS
 from plmcore.objectives.chance import Chance
 from plmcore.objectives.layout import Format
 from plmcore.objectives.objective import Objective, check_same_tokenizer
@@ -44,6 +45,8 @@ class Translation(Objective):
 
     reverse=True turns the source's tokens round, which puts the first words of both near one another. Tokenizers may differ.
     """
+
+    labels = DECODER
 
     def __init__(
         self,
@@ -86,6 +89,8 @@ class ContrastivePairs(Objective):
     Alike are two sentences of one document, or with `others` document i of both corpora. A negative is of another document. Without
     negatives the other positives of a batch are those (info_nce).
     """
+
+    labels = PAIRS
 
     def __init__(self, corpus: Any, tokenizer: Any, length: int = 64, *, others: Any = None, negatives: bool = False):
         self.side = Side(corpus, tokenizer, length)

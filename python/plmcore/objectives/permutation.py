@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from plmcore._core import text as native
+from plmcore.models.labels import TARGETS
 from plmcore.objectives.chance import Chance
 from plmcore.objectives.objective import IGNORED, TextObjective
 
@@ -18,9 +19,12 @@ class PermutationLM(TextObjective):
     single tokens; it must be less than the text of a block.
 
     `block`: the order holds within blocks of so many tokens, and a block sees all of those before it and nothing of those after
-    it, as a memory that is carried on demands (half the length in the published model). Special tokens are never predicted.
-    A target always sees a token: a block of targets alone gives up one.
+    it, as a memory that is carried on demands (half the length in the published model). Spans lie within blocks, and `predict` is split
+    evenly between them, the first taking what is left. Special tokens are never predicted. A target always sees a token: a block of targets
+    alone gives up one.
     """
+
+    labels = TARGETS
 
     def __init__(
         self,
@@ -87,24 +91,42 @@ class PermutationLM(TextObjective):
     def targets(self, ids: np.ndarray, able: np.ndarray, lengths: np.ndarray, chance: Chance) -> np.ndarray:
         """Spans; then single tokens up to `predict`, or fewer.  bool [B, T]"""
         T = ids.shape[1]
-        most = max(1, T // max(1, self.alpha // self.beta))  # spans that can fit
-        sizes = 1 + chance.pick(self.weights, "span", most)
-        before = chance.below(sizes * self.alpha // self.beta, "before", most)
         begins = np.ones(ids.shape, bool) if self.word_table is None else self.word_table[ids]
+        extra = chance.uniform("make up", T)
         found = np.empty(ids.shape, bool)
-        native.mark_spans(sizes, before, self.alpha, self.beta, begins, lengths, found)
-        found &= able
-        if self.predict is None:
-            return found if found.any(1).all() else found | self.one(found, able, chance)
-        keys = np.where(able, chance.uniform("make up", T) + ~found, np.inf)  # spans first
-        order = np.sort(keys, 1)[:, : self.predict]
-        limit = np.where(np.isfinite(order), order, -1).max(1)
-        return (keys <= limit[:, None]) & able
+        blocks = range(0, T, self.block)
+        goals = [None if self.predict is None else -(-(self.predict - k) // len(blocks)) for k in range(len(blocks))]
+        for number, (start, goal) in enumerate(zip(blocks, goals)):
+            here = slice(start, start + self.block)
+            inside = np.clip(lengths - start, 0, self.block)
+            spans = self.spans(begins[:, here], inside, f" {number}" if number else "", chance) & able[:, here]
+            found[:, here] = spans if goal is None else made_up(spans, able[:, here], extra[:, here], goal)
+        return found if found.any(1).all() else found | self.one(found, able, chance)
+
+    def spans(self, begins: np.ndarray, lengths: np.ndarray, block: str, chance: Chance) -> np.ndarray:
+        """Of one block.  bool [B, T]"""
+        T = begins.shape[1]
+        most = max(1, T // max(1, self.alpha // self.beta))  # that can fit
+        sizes = 1 + chance.pick(self.weights, f"span{block}", most)
+        before = chance.below(sizes * self.alpha // self.beta, f"before{block}", most)
+        found = np.empty(begins.shape, bool)
+        native.mark_spans(
+            sizes, before, self.alpha, self.beta, np.ascontiguousarray(begins), np.minimum(lengths, T), found
+        )
+        return found
 
     def one(self, found: np.ndarray, able: np.ndarray, chance: Chance) -> np.ndarray:
         """A token for rows that have no target: short ones, where no span fitted."""
         keys = np.where(able, chance.uniform("make up", able.shape[1]), np.inf)
         return (keys == keys.min(1, keepdims=True)) & able & ~found.any(1, keepdims=True)
+
+
+def made_up(spans: np.ndarray, able: np.ndarray, keys: np.ndarray, count: int) -> np.ndarray:
+    """`count` tokens of each row, or as many as are able: those of spans first.  bool [B, T]"""
+    keys = np.where(able, keys + ~spans, np.inf)
+    order = np.sort(keys, 1)[:, :count]
+    limit = np.where(np.isfinite(order), order, -1).max(1, initial=-1)
+    return (keys <= limit[:, None]) & able
 
 
 def spare_one(targets: np.ndarray, plain: np.ndarray, block: np.ndarray) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from plmcore.models.labels import NEXT_SENTENCE, SENTENCE_ORDER
 from plmcore.objectives.chance import Chance
 from plmcore.objectives.layout import Format
 from plmcore.objectives.masked import Masking
@@ -110,6 +111,8 @@ class SegmentPairs(Objective):
 class NextSentence(SegmentPairs):
     """BERT: B is what follows A (next_sentence_label 0) or, half of the time, text of another document (1)."""
 
+    labels = NEXT_SENTENCE
+
     def __init__(self, corpus: Any, tokenizer: Any, length: int = 128, **settings: Any):
         super().__init__(corpus, tokenizer, length, **settings)
         if len(corpus) < 2:
@@ -132,6 +135,8 @@ class NextSentence(SegmentPairs):
 
 class SentenceOrder(SegmentPairs):
     """ALBERT: B follows A (sentence_order_label 0) or, half of the time, the two have changed places (1)."""
+
+    labels = SENTENCE_ORDER
 
     def lengths(self, epoch: int) -> np.ndarray:
         sizes = self.corpus.sentences[self.last] - self.corpus.sentences[self.first]

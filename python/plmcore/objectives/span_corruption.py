@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from plmcore.models.labels import DECODER
 from plmcore.objectives import rows
 from plmcore.objectives.chance import Chance
 from plmcore.objectives.objective import TextObjective
@@ -18,6 +19,8 @@ class SpanCorruption(TextObjective):
     are 114. final=True ends labels with one more sentinel, as the paper's figure does and its code does not. sentinels: ids, by
     default those of <extra_id_0>, <extra_id_1>, ...
     """
+
+    labels = DECODER
 
     def __init__(
         self,

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from plmcore.models.labels import DECODER
 from plmcore.objectives.chance import Chance
 from plmcore.objectives.objective import Objective
 from plmcore.objectives.parallel import Side
@@ -67,6 +68,8 @@ class TextToText(Objective):
     tasks: name -> records, cast by TASKS or DECANLP (or `casts[name]`, a function record -> (input, target)). Every record comes once an
     epoch; a Mixture of one objective per task has some tasks more often than others.
     """
+
+    labels = DECODER
 
     def __init__(
         self,

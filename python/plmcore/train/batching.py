@@ -13,7 +13,7 @@ import numpy as np
 
 from plmcore import losses, nn
 from plmcore._core import ArgumentError, Tensor, ops
-from plmcore.models import causal, seq2seq
+from plmcore.models import labels as kinds
 from plmcore.models.outputs import Output
 
 Batch = Mapping[str, np.ndarray]
@@ -88,11 +88,11 @@ def tokens_of(batch: Batch) -> int:
 
 
 def labels_of(model: nn.Module, batch: Batch) -> int:
-    """How many labels the model's loss is the mean of. Decoders do not predict the first token."""
+    """How many labels the model's loss is the mean of. Heads that move labels do not predict the first token."""
     labels = batch["labels"]
     if labels.dtype.kind == "f":
         return labels.shape[0]
-    if isinstance(model, causal.CausalLM):
+    if kinds.NEXT in kinds.taken(model):
         labels = labels[..., 1:]
     return int(np.count_nonzero(labels != -100))
 
@@ -100,8 +100,17 @@ def labels_of(model: nn.Module, batch: Batch) -> int:
 class MeanLoss:
     """The model's loss over all labels of the parts together, whatever each of them has: 4 parts of 8 rows give the gradient of 32 rows."""
 
+    state: Any = None  # what is carried from batch to batch, see train.carrying
+
     def __init__(self, model: nn.Module, label_smoothing: float = 0.0):
         self.model, self.label_smoothing = model, label_smoothing
+
+    def live_state(self) -> dict[str, Any]:
+        """The state as arrays, for a checkpoint; empty where there is none."""
+        return {}
+
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        """That of a checkpoint."""
 
     def shares(self, parts: Sequence[Batch]) -> list[tuple[float, float]]:
         """Of each part: its share of the labels, and of the sequences."""
@@ -130,20 +139,21 @@ class MeanLoss:
         return total, out
 
     def plain(self, inputs: dict[str, Tensor]) -> tuple[Output, Tensor]:
-        out = self.model(**inputs)
+        out = self.forward(inputs)
         return out, out.loss
 
+    def forward(self, inputs: dict[str, Tensor]) -> Output:
+        return self.model(**inputs)
+
     def smoothed(self, inputs: dict[str, Tensor]) -> tuple[Output, Tensor]:
-        labels = inputs["labels"]
-        rest = {name: t for name, t in inputs.items() if name != "labels"}
-        if isinstance(self.model, seq2seq.Seq2SeqLM) and "decoder_input_ids" not in rest:
-            rest["decoder_input_ids"] = self.model.body.shifted(labels)
-        out = self.model(**rest)
-        logits = out.logits  # [B, T, V]
-        if isinstance(self.model, causal.CausalLM):
-            T = labels.shape[1]
-            logits, labels = ops.slice(logits, 1, 0, T - 1), ops.slice(labels, 1, 1, T)
-        return out, losses.cross_entropy(logits, labels, label_smoothing=self.label_smoothing)
+        """Labels of tokens share some of their certainty with all others; those of sequences do not."""
+        out = self.forward(kinds.without_loss(self.model, inputs))
+        labels = kinds.placed(self.model, inputs["labels"])
+        loss = losses.cross_entropy(kinds.token_logits(out), labels, label_smoothing=self.label_smoothing)
+        for name, logits in PER_SEQUENCE.items():
+            if name in inputs:
+                loss = ops.add(loss, ops.cross_entropy(out[logits], ops.reshape(inputs[name], (inputs[name].size,))))
+        return out, loss
 
 
 def check_batch(batch: Any) -> list[Batch]:

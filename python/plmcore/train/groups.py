@@ -19,14 +19,20 @@ def decays(name: str, parameter: nn.Parameter) -> bool:
 def parameter_groups(
     model: nn.Module, *, lr: float, weight_decay: float, layer_decay: float = 1.0
 ) -> list[dict[str, Any]]:
-    """Groups for an optimiser, frozen parameters left out. A layer's rate is `layer_decay` times that of the layer above it."""
+    """Groups for an optimiser, frozen parameters left out. A layer's rate is `layer_decay` times that of the layer above it. What does not
+    decay is not adapted by LAMB either, as ALBERT was trained."""
     top = max((d for d in map(layer_of, (n for n, _ in model.named_parameters())) if d is not None), default=0) + 1
     groups: dict[tuple[int, bool], list[nn.Parameter]] = {}
     for name, p in model.named_parameters():
         if p.requires_grad:
             groups.setdefault((depth(name, top), decays(name, p)), []).append(p)
     return [
-        dict(params=params, lr=lr * layer_decay ** (top - d), weight_decay=weight_decay if decayed else 0.0)
+        dict(
+            params=params,
+            lr=lr * layer_decay ** (top - d),
+            weight_decay=weight_decay if decayed else 0.0,
+            adapt=decayed,
+        )
         for (d, decayed), params in groups.items()
     ]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -59,11 +59,17 @@ def _within(offsets: np.ndarray, begin: int, end: int) -> np.ndarray:
 class HeldOutLoss:
     """model -> loss and, of tokens alone, perplexity per label over `count` batches, the same ones each time; and the losses of `others`."""
 
-    def __init__(self, batches: batching.Batches, count: int, others: Mapping[str, HeldOutLoss] | None = None):
-        self.batches, self.count, self.others = batches, count, others or {}
+    def __init__(
+        self,
+        batches: batching.Batches,
+        count: int,
+        others: Mapping[str, HeldOutLoss] | None = None,
+        loss: Callable[[nn.Module], batching.MeanLoss] = batching.MeanLoss,
+    ):
+        self.batches, self.count, self.others, self.loss = batches, count, others or {}, loss
 
     def __call__(self, model: nn.Module) -> dict[str, float]:
-        loss, total, labels = batching.MeanLoss(model), 0.0, 0
+        loss, total, labels = self.loss(model), 0.0, 0
         with no_grad():
             for i in range(self.count):
                 (batch,) = batching.check_batch(self.batches[i])

@@ -138,6 +138,7 @@ class Trainer:
     def update(self) -> Metrics:
         """Batch, gradients, parameters."""
         parts = batching.check_batch(self.batches[self.step])
+        carried = self.loss.state
         shares = self.loss.shares(parts)
         self.optimizer.zero_grad()
         self._seed()
@@ -157,18 +158,22 @@ class Trainer:
             if self.average is not None:
                 self.average.step()
         else:
-            self._refuse(parts, shares, total)
+            self._refuse(parts, shares, total, carried)
         tokens = sum(map(batching.tokens_of, parts))
         self.tokens += tokens
         return {"loss": total, "norm": size, "lr": self.optimizer.lr, "tokens": tokens}
 
-    def _refuse(self, parts: Sequence, shares: Sequence, loss: float) -> None:
+    def _refuse(self, parts: Sequence, shares: Sequence, loss: float, carried: Any) -> None:
+        """`carried`: the state before the step, which goes on from there."""
+
         def forward() -> None:
             self._seed()
+            self.loss.state = carried
             for part, share in zip(parts, shares, strict=True):
                 self.loss(part, share)
 
         what = f"step {self.step + 1}: loss {loss:g}; {nonfinite.explain(self.model, forward)}"
+        self.loss.state = carried
         self.skips += 1
         if self.nonfinite == "stop" or self.skips > self.most_skips:
             raise nonfinite.NonFiniteError(what + (f"; {self.skips} steps in a row" if self.skips > 1 else ""))
@@ -249,6 +254,8 @@ class Trainer:
         parts = {"weights": self.model.state_dict(), "optimizer": self.optimizer.live_state()}
         if self.average is not None:
             parts["average"] = self.average.live_state()
+        if carried := self.loss.live_state():
+            parts["carried"] = carried
         return {
             (part, name): v if isinstance(v, Tensor) else np.asarray(v)
             for part, values in parts.items()
@@ -281,6 +288,7 @@ class Trainer:
         except (KeyError, ValueError) as e:
             self.model.load_state_dict(before)
             raise ArgumentError(f"{where} is of another model: {e}") from None
+        self.loss.load_state(saved.parts.get("carried", {}))
         self.step = self._saved = saved.step
         for name in ("tokens", "seconds", "skips", "stale", "score", "best", "recent", "stopped"):
             setattr(self, name, state[name])

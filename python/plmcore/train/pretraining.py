@@ -13,7 +13,6 @@ import plmcore as plm
 from plmcore import language_model, models, tokenizers
 from plmcore.files import atomic_directory, atomic_write
 from plmcore.train import (
-    batching,
     extending,
     hints,
     making,
@@ -125,7 +124,7 @@ class _Pretraining:
         plm.seed(seed)
         model = models.build(self.model_config(self.data.tokenizer), self.settings["model"]["head"])
         callbacks = [*([] if evaluate is None else [Samples(self.run, self.data)]), *self.callbacks]
-        loss = batching.MeanLoss(model, options["label_smoothing"])
+        loss = self.data.loss(model, options["label_smoothing"])
         return making.trainer(
             self.run, self.settings, model, batches, loss=loss, evaluate=evaluate, callbacks=callbacks, data=self.data.fingerprint,
             ends=extending.ends(options, options["steps"]),

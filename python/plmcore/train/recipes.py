@@ -1,7 +1,7 @@
 """How each family was pre-trained: objective, optimiser, schedule and sizes, as the tables of a config.toml.
 
-Base and larger sizes have the published figures. The smaller ones are for small machines: their widths are those of BERT's miniatures,
-their rates and batches are ours; tiny is nanoGPT's setting for one processor.
+Base and larger sizes have the published figures, and so have GPT-2's, GPT-3's and T5's from small on. The others are for small machines: their
+widths are those of BERT's miniatures, their rates and batches are ours; tiny is nanoGPT's setting for one processor.
 """
 
 from __future__ import annotations
@@ -58,6 +58,8 @@ class Recipe:
     small_lr: float | None = None  # of sizes below base; None: that of the size
     sizes: dict[str, Size] = field(default_factory=dict)  # where the published base differs
     mixes: bool = False  # supervised tasks with the text
+    lacks: tuple[str, ...] = ()  # sizes that were not published
+    derive: Callable[[Settings], None] = lambda chosen: None  # fills in settings that follow from others
 
 
 def _decoder(s: Size) -> dict[str, Any]:
@@ -86,7 +88,18 @@ def _albert(s: Size) -> dict[str, Any]:
 
 
 def _xlnet(s: Size) -> dict[str, Any]:
-    return dict(n_layer=s.layers, d_model=s.width, n_head=s.heads, d_inner=4 * s.width, mem_len=None)
+    return dict(n_layer=s.layers, d_model=s.width, n_head=s.heads, d_inner=4 * s.width, mem_len=0)
+
+
+def _streams(chosen: Settings) -> None:
+    """XLNet with memory: windows advance by half of their length, the orders hold within the halves, and of 512 tokens 85 are predicted."""
+    data, objective = chosen["data"], chosen["objective"]
+    if not chosen["train"]["mem_len"] or objective["name"] != "permutation-lm":
+        chosen["train"]["mem_len"] = 0
+        return
+    half = max(2, data["length"] // 2)
+    usual = dict(stride=half, block=half, streams=data["batch"], predict=max(1, round(85 * data["length"] / 512)))
+    objective |= {k: v for k, v in usual.items() if objective[k] is None}
 
 
 def _stacks(s: Size) -> dict[str, Any]:
@@ -97,7 +110,7 @@ def _stacks(s: Size) -> dict[str, Any]:
 
 
 def _t5(s: Size) -> dict[str, Any]:
-    layers = s.layers if s.layers >= 12 else max(2, s.layers // 2)
+    layers = s.layers if s.vocab is None else max(2, s.layers // 2)
     return dict(d_model=s.width, num_layers=layers, num_heads=s.heads, d_kv=64 if s.width >= 512 else s.width // s.heads,
                 d_ff=4 * s.width)  # fmt: skip
 
@@ -108,38 +121,46 @@ RECIPES = {
     "openai-gpt": Recipe(
         _decoder, "causal-lm", dict(name="causal-lm"), "bpe", 40_478, 2.5e-4, 1_600_000, 0.00125,
         optim=dict(kind="adamw", weight_decay=0.01, clip_norm=1.0), schedule=dict(kind="cosine"), data=TEXT,
-        sizes={"base": Size(12, 768, 12, 512, 8, 8, None, None)},
+        sizes={"base": Size(12, 768, 12, 512, 8, 8, None, None)}, lacks=("large",),
     ),
     "gpt2": Recipe(
         _decoder, "causal-lm", dict(name="causal-lm"), "byte-bpe", 50_257, 6e-4, 600_000, 0.05,
         optim=dict(kind="adamw", betas=[0.9, 0.99], weight_decay=0.1, clip_norm=1.0),
         schedule=dict(kind="cosine", floor=0.1), data=TEXT,
-        sizes={"base": Size(12, 768, 12, 1024, 4, 128, None, None), "large": Size(24, 1024, 16, 1024, 2, 256, None, None, 3e-4)},
+        sizes=dict.fromkeys(("small", "base"), Size(12, 768, 12, 1024, 4, 128, None, None)) | {
+            "medium": Size(24, 1024, 16, 1024, 2, 256, None, None, 3e-4), "large": Size(36, 1280, 20, 1024, 1, 512, None, None, 2.5e-4),
+            "xl": Size(48, 1600, 25, 1024, 1, 512, None, None, 2e-4),
+        },
     ),
     "gpt3": Recipe(
         _gpt3, "causal-lm", dict(name="causal-lm"), "byte-bpe", 50_257, 6e-4, 572_000, 0.00125,
         optim=dict(kind="adamw", betas=[0.9, 0.95], weight_decay=0.1, clip_norm=1.0),
         schedule=dict(kind="cosine", floor=0.1), data=TEXT,
-        sizes={"base": Size(12, 768, 12, 2048, 2, 122, None, None), "large": Size(24, 1024, 16, 2048, 1, 244, None, None, 3e-4)},
+        sizes=dict.fromkeys(("small", "base"), Size(12, 768, 12, 2048, 2, 122, None, None)) | {
+            "medium": Size(24, 1024, 16, 2048, 1, 244, None, None, 3e-4), "large": Size(24, 1536, 16, 2048, 1, 244, None, None, 2.5e-4),
+            "xl": Size(24, 2048, 16, 2048, 1, 488, None, None, 2e-4),
+        },
     ),
     "bert": Recipe(
         _encoder, "pretraining", dict(name="next-sentence", exact=True, most=80, copies=10), "wordpiece", 30_522, 1e-4, 1_000_000, 0.01,
         optim=dict(kind="bertadam", weight_decay=0.01, clip_norm=1.0, eps=1e-6), schedule=dict(kind="linear"), data=SENTENCES,
     ),
     "roberta": Recipe(
-        _roberta, "masked-lm", dict(name="masked-lm"), "byte-bpe", 50_265, 6e-4, 500_000, 0.048,
+        _roberta, "masked-lm", dict(name="masked-lm", exact=True, rounding="random", specials=False), "byte-bpe", 50_265, 6e-4, 500_000, 0.048,
         optim=dict(kind="adamw", betas=[0.9, 0.98], weight_decay=0.01, eps=1e-6, clip_norm=None), schedule=dict(kind="linear"), data=SENTENCES,
         sizes={"base": Size(12, 768, 12, 512, 8, 1024, None, None), "large": Size(24, 1024, 16, 512, 4, 2048, None, None, 4e-4)},
     ),
     "albert": Recipe(
         _albert, "pretraining", dict(name="sentence-order", exact=True, unit="ngram"), "unigram", 30_000, 1.76e-3, 125_000, 0.025,
         optim=dict(kind="lamb", weight_decay=0.01, eps=1e-6, clip_norm=1.0), schedule=dict(kind="linear"), data=SENTENCES, small_lr=1e-2,
-        sizes={"base": Size(12, 768, 12, 512, 8, 512, None, None), "large": Size(24, 1024, 16, 512, 4, 1024, None, None)},
+        sizes={"base": Size(12, 768, 12, 512, 8, 512, None, None), "large": Size(24, 1024, 16, 512, 4, 1024, None, None),
+               "xlarge": Size(24, 2048, 16, 512, 2, 2048, None, None), "xxlarge": Size(12, 4096, 64, 512, 1, 4096, None, None)},
     ),
     "xlnet": Recipe(
         _xlnet, "causal-lm", dict(name="permutation-lm"), "unigram", 32_000, 4e-4, 500_000, 0.08,
         optim=dict(kind="adamw", weight_decay=0.01, eps=1e-6, clip_norm=1.0), schedule=dict(kind="linear"), data=SENTENCES,
         sizes={"base": Size(12, 768, 12, 512, 8, 256, None, None), "large": Size(24, 1024, 16, 512, 4, 2048, None, None)},
+        train=dict(mem_len=384), derive=_streams,
     ),
     "bart": Recipe(
         _stacks, "seq2seq-lm", dict(name="denoising"), "byte-bpe", 50_265, 4e-4, 500_000, 0.02,
@@ -155,7 +176,8 @@ RECIPES = {
     "t5": Recipe(
         _t5, "seq2seq-lm", dict(name="span-corruption"), "unigram", 32_100, 1.0, 524_288, 0.0,
         optim=dict(kind="adafactor", betas=None, eps=None, weight_decay=0.0, clip_norm=None), schedule=dict(kind="inverse_sqrt"), data=SENTENCES, small_lr=1.0, mixes=True,
-        sizes={"base": Size(12, 768, 12, 512, 8, 16, None, None), "large": Size(24, 1024, 16, 512, 4, 32, None, None)},
+        sizes={"small": Size(6, 512, 8, 512, 16, 8, None, None), "base": Size(12, 768, 12, 512, 8, 16, None, None),
+               "large": Size(24, 1024, 16, 512, 4, 32, None, None)},
     ),
 }  # fmt: skip
 ALIASES = {"gpt": "openai-gpt", "gpt1": "openai-gpt"}
@@ -168,16 +190,24 @@ def recipe(family: str) -> Recipe:
     return RECIPES[family]
 
 
+def sizes_of(family: str) -> tuple[str, ...]:
+    """The sizes of a family, smallest first."""
+    known = recipe(family)
+    return tuple(s for s in dict.fromkeys((*SIZES, *known.sizes)) if s not in known.lacks)
+
+
 def defaults(family: str, size: str = "tiny", steps: int | None = None) -> Settings:
     """All settings of a run, each with its value. A value of None may be left out."""
     known = recipe(family)
-    if size not in SIZES:
-        raise ArgumentError(f"there is no size {size!r}; one of {', '.join(SIZES)}")
-    s = known.sizes.get(size, SIZES[size])
+    if size not in (there := sizes_of(family)):
+        raise ArgumentError(f"{family} has no size {size!r}; one of {', '.join(there)}")
+    s = known.sizes.get(size) or SIZES[size]
     steps = steps or s.steps or known.steps
     objective = dict(known.objective)
     if objective.get("most"):
         objective["most"] = max(1, round(objective["most"] * s.length / 512))
+    memory = known.train.get("mem_len")
+    memory = {"mem_len": max(1, memory * s.length // 512)} if memory else {}
     rate = (known.small_lr or s.lr) if s.vocab else (s.lr or known.lr)
     schedule = {"kind": "linear", "warmup": round(known.warmup * steps), "floor": 0.0, **known.schedule}
     if schedule["kind"] == "noam":
@@ -202,6 +232,6 @@ def defaults(family: str, size: str = "tiny", steps: int | None = None) -> Setti
         "train": {
             "steps": steps, "extended": [], "log_every": 10, "save_every": max(1, steps // 10), "keep": 2, "evaluate_every": max(1, steps // 10), "evaluate_batches": 20,
             "patience": None, "average": None, "trigger": 5, "result": "last", "label_smoothing": 0.0, "nonfinite": "stop", "recompute": False,
-            "activations": "float32", "tensorboard": False, **known.train,
+            "activations": "float32", "tensorboard": False, **known.train, **memory,
         },
     }  # fmt: skip

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 import plmcore as plm
-from plmcore import data, objectives, tokenizers
+from plmcore import data, nn, objectives, tokenizers
 from plmcore._core import ArgumentError, FormatError
 from plmcore.cli.progress import Progress
 from plmcore.files import atomic_directory
-from plmcore.train import batching, checkpoint, held_out, supervised
+from plmcore.train import batching, carrying, checkpoint, held_out, supervised
 from plmcore.train.run_directory import RunDirectory
 from plmcore.train.settings import Settings
 
@@ -142,8 +142,11 @@ class RunData:
         )
 
     def batches(self, seed: int) -> Any:
-        """bucket: examples of unequal lengths are put together by length."""
-        batches = data.Batches(self.mixed(), self.table["batch"], seed=seed, bucket=len(self.corpora) > 1)
+        """bucket: examples of unequal lengths are put together by length. Streams come in the order of the text."""
+        objective = self.mixed()
+        shuffle = objective.streams is None
+        batches = data.Batches(objective, self.table["batch"], seed=seed, shuffle=shuffle, bucket=len(self.corpora) > 1)
+        batches = carrying.Continued(batches) if self.memory else batches
         times, steps = self.table["accumulate"], self.table["ramp"]
         if steps:
             return batching.Accumulated(batches, batching.ramp(1, times, steps))
@@ -156,15 +159,38 @@ class RunData:
         def loss(
             objective: objectives.Objective, others: Mapping[str, held_out.HeldOutLoss] = {}
         ) -> held_out.HeldOutLoss:
-            batches = data.Batches(objective, self.table["batch"], seed=seed, shuffle=False, drop_last=False)
-            return held_out.HeldOutLoss(batches, min(most, batches.steps_per_epoch(0)), others)
+            batches = data.Batches(
+                objective, objective.streams or self.table["batch"], seed=seed, shuffle=False, drop_last=False
+            )
+            count = min(most, batches.steps_per_epoch(0))
+            if objective.streams is None:
+                return held_out.HeldOutLoss(batches, count, others)
+            return held_out.HeldOutLoss(carrying.Continued(batches), count, others, self.loss)
 
         tasks = {task: loss(self.supervised(task, found)) for task, found in self.table_parts[1].items()}
-        return loss(self.held_out_objective(), tasks)
+        return loss(self.held_out_objective(self.held_out_streams), tasks)
+
+    def loss(self, model: nn.Module, label_smoothing: float = 0.0) -> batching.MeanLoss:
+        """What is trained with: with a memory where the settings give one."""
+        if not self.memory:
+            return batching.MeanLoss(model, label_smoothing)
+        reuse = self.settings["objective"]["stride"]
+        return carrying.CarriedLoss(model, label_smoothing, length=self.memory, reuse=reuse)
+
+    @property
+    def memory(self) -> int:
+        """Tokens that the model remembers from batch to batch."""
+        return self.settings["train"].get("mem_len") or 0
+
+    @property
+    def held_out_streams(self) -> int | None:
+        """Few enough that each has several windows; none without a memory or for a short text."""
+        windows = len(self.parts[1][0].ids) // self.table["length"]
+        return max(1, min(self.table["batch"], windows // 4)) if self.memory and windows > 1 else None
 
     def mixed(self) -> objectives.Objective:
         """What is trained on: the text, and the supervised tasks beside it."""
-        text = self.objective(self.parts[0])
+        text = self.objective(self.parts[0], self.settings["objective"].get("streams"))
         if not self.tables:
             return text
         tasks = {task: self.supervised(task, found) for task, found in self.table_parts[0].items()}
@@ -180,13 +206,14 @@ class RunData:
         lengths = (self.table["length"], self.mixture["target_length"])
         return objectives.TextToText({task: found}, self.tokenizer, *lengths, casts=casts)
 
-    def objective(self, corpora: Pieces) -> objectives.Objective:
-        table = {k: v for k, v in self.settings["objective"].items() if v is not None}
+    def objective(self, corpora: Pieces, streams: int | None = None) -> objectives.Objective:
+        table = {k: v for k, v in self.settings["objective"].items() if v is not None and k != "streams"}
+        table |= {} if streams is None else {"streams": streams}
         return objectives.make(table.pop("name"), *corpora, self.tokenizer, length=self.table["length"], **table)
 
-    def held_out_objective(self) -> objectives.Objective:
+    def held_out_objective(self, streams: int | None = None) -> objectives.Objective:
         try:
-            return self.objective(self.parts[1])
+            return self.objective(self.parts[1], streams)
         except ValueError as e:
             share = self.table["held_out"]
             raise ArgumentError(

@@ -11,6 +11,7 @@ from typing import Any
 
 from plmcore import models, objectives
 from plmcore._core import ArgumentError
+from plmcore.models import labels
 from plmcore.text_files import check_errors
 from plmcore.train import extending, making, recipes, settings, supervised
 from plmcore.train.settings import SettingError, Settings
@@ -115,6 +116,8 @@ def new(given: Settings, config: str | os.PathLike[str] | None, changes: Sequenc
         supervised.check(result["mixture"])
     if not result["data"]["text"]:
         raise ArgumentError(f"pretrain needs text: {EXAMPLE}")
+    recipes.recipe(family).derive(result)
+    check_objective(result)
     translates = result["objective"]["name"] == "translation"
     if translates != bool(result["data"]["target"]):
         raise ArgumentError(
@@ -123,6 +126,37 @@ def new(given: Settings, config: str | os.PathLike[str] | None, changes: Sequenc
             else f"--target is for translation, and {family} learns from text alone"
         )
     return result
+
+
+def check_objective(chosen: Settings) -> None:
+    """The objective's labels must be of a kind that the head takes: others would be learnt from the wrong place, or not at all."""
+    family, head, objective = chosen["run"]["family"], chosen["model"]["head"], chosen["objective"]["name"]
+    heads = models.family(family).HEADS
+    if head not in heads:
+        raise SettingError(f"model.head must be one of {', '.join(heads)}, got {head!r}")
+    given = {name: objectives.labels_of(name) for name in objectives.NAMES if name not in objectives.WITHOUT_TEXT}
+    kind = given.get(objective)
+    if kind not in labels.taken(heads[head]):
+        fits = [name for name, other in heads.items() if kind in labels.taken(other)]
+        taken = [name for name, other in given.items() if other in labels.taken(heads[head])]
+        hint = f"; set model.head={fits[0]}" if fits else ""
+        raise SettingError(
+            f"objective.name={objective} is not for the head {head} of {family}, which learns from {' or '.join(taken) or 'no text'}{hint}"
+        )
+    if kind == labels.NEXT and chosen["model"].get("is_decoder", True) is not True:
+        raise SettingError(
+            f"objective.name={objective} needs model.is_decoder=true: without it {family} sees what it is to predict"
+        )
+    if chosen["train"].get("mem_len"):
+        streams, batch = chosen["objective"].get("streams"), chosen["data"]["batch"]
+        if streams != batch or chosen["objective"].get("stride") is None:
+            raise SettingError(
+                f"train.mem_len needs rows that go on from batch to batch: objective.streams={batch} like data.batch, and objective.stride; "
+                f"got {streams} and {chosen['objective'].get('stride')}; or train.mem_len=0"
+            )
+    smoothing = chosen["train"]["label_smoothing"]
+    if not 0 <= smoothing <= 1:
+        raise SettingError(f"train.label_smoothing must be from 0 to 1, got {smoothing}")
 
 
 def resumed(

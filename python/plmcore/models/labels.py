@@ -1,0 +1,50 @@
+"""What labels mean, written down once. A head lists in LABELS the kinds that it takes, an objective names in `labels` the one that it gives.
+
+    next             labels [B, T] are input_ids themselves, -100 where nothing is predicted. The head moves them: the token at t is
+                     predicted at t - 1. Nobody else does; moved twice, they would be the tokens after the next ones.
+    following        labels [B, T]: at t the token that follows. The caller has moved them.
+    place            labels [B, T]: what stands at t of the text, where input_ids hides it. Nothing is moved.
+    next-sentence    the same, and next_sentence_label [B].
+    sentence-order   the same, and sentence_order_label [B].
+    targets          labels [B, M]: what stands where target_mapping [B, M, T] points. Nothing is moved.
+    decoder          labels [B, T]: what the decoder writes. Its input is decoder_input_ids; without those the head makes it of the labels.
+
+Kinds that an objective gives and no head takes yet: both-ways (forward_labels and backward_labels, moved), blanks (labels where they are
+predicted), pairs (no labels).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from plmcore import nn
+from plmcore._core import Tensor
+from plmcore.models import heads
+from plmcore.models.outputs import Output
+
+NEXT, FOLLOWING, PLACE, TARGETS, DECODER = "next", "following", "place", "targets", "decoder"
+NEXT_SENTENCE, SENTENCE_ORDER = "next-sentence", "sentence-order"
+BOTH_WAYS, BLANKS, PAIRS = "both-ways", "blanks", "pairs"
+
+
+def taken(head: nn.Module | type[nn.Module]) -> tuple[str, ...]:
+    """The kinds of labels that a head, or its class, takes; none where it has no loss of tokens."""
+    return getattr(head, "LABELS", ())
+
+
+def placed(model: nn.Module, labels: Tensor) -> Tensor:
+    """Each label where the logits predict it, -100 elsewhere.  [B, T]"""
+    return heads.next_token_labels(labels) if NEXT in taken(model) else labels
+
+
+def without_loss(model: nn.Module, inputs: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The inputs without any labels, with what the head would make of them."""
+    rest = {k: t for k, t in inputs.items() if k != "labels" and not k.endswith("_label")}
+    if DECODER in taken(model) and "decoder_input_ids" not in rest:
+        rest["decoder_input_ids"] = model.body.shifted(inputs["labels"])
+    return rest
+
+
+def token_logits(out: Output) -> Tensor:
+    """Of the tokens that labels name.  [B, T, V]"""
+    return out.prediction_logits if "prediction_logits" in out else out.logits

@@ -1,6 +1,0 @@
-"""Puts this folder on the path: tests import the fake tokenizer as `fakes`."""
-
-import pathlib
-import sys
-
-sys.path.insert(0, str(pathlib.Path(__file__).parent))
