@@ -58,7 +58,7 @@ def hide(
     mask_share: float,
     random_share: float,
     mask: int,
-    random: numpy.ndarray,
+    random: NDArray[Any],
     ignored: int,
     hidden: NDArray[Any],
     labels: NDArray[Any],
