@@ -8,14 +8,16 @@ import pathlib
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from plmcore import models, nn, safetensors
 from plmcore._core import FormatError, Tensor
 from plmcore.files import atomic_write, check_inside, copy_inside, read_json
 from plmcore.models import names, quantized
 from plmcore.models.config import Config
+
+if TYPE_CHECKING:
+    from plmcore.models import Model
 
 CONFIG = "config.json"
 # What a directory may hold beside config and weights, and a saved copy needs too.
@@ -42,13 +44,13 @@ class Opened:
     """A directory's tensors, and the model that they belong to, which has no weights yet."""
 
     folder: pathlib.Path
-    model: nn.Module
+    model: Model
     head: str
     own: str  # the head that the directory was saved with
-    family: ModuleType  # that knows the names of the tensors
+    family: Any  # the module, or names.OWN, that knows the names of the tensors
     tensors: Mapping[str, Tensor]
     weights: str | None  # the dtype of quantised ones
-    build: Callable[[str], nn.Module]  # another head of the same config
+    build: Callable[[str], Model]  # another head of the same config
 
     def settle(self, report: names.Report, strict: bool = True) -> list[str]:
         """The published names that are fresh, after the report was cleared of what comes of another head. FormatError for the rest."""
@@ -72,7 +74,8 @@ def open_model(
     folder = pathlib.Path(folder)
     config = read_config(folder, **changes)
     tensors, _ = safetensors.read(folder, mapped=mapped)
-    family, weights = models.family(config), quantized.weights_of(config)
+    family: Any = models.family(config)
+    weights = quantized.weights_of(config)
     if weights is not None:
         quantized.check(folder, tensors)
         if dtype is not None:
@@ -84,7 +87,7 @@ def open_model(
     else:
         own = models.family(config).ARCHITECTURES.get(next(iter(config.architectures), ""), "base")
 
-    def build(head: str) -> nn.Module:
+    def build(head: str) -> Model:
         with nn.init.skipped():
             model = models.build(config, head)
         return model if weights is None else quantized.prepare(model, head, tensors, weights)
@@ -99,7 +102,7 @@ def read_model(
     strict: bool = True,
     mapped: bool = True,
     **changes: Any,
-) -> tuple[nn.Module, names.Report]:
+) -> tuple[Model, names.Report]:
     """The model of a directory and what loading found. Without `head` config.json decides. `changes` replace keys of the config.
 
     A head that the directory was not saved with is drawn fresh, with a warning; tensors of other heads are left aside. Anything
@@ -119,7 +122,7 @@ def read_model(
     return model, report
 
 
-def write_model(model: nn.Module, folder: str | os.PathLike[str], max_shard_bytes: int | None = None) -> None:
+def write_model(model: Model, folder: str | os.PathLike[str], max_shard_bytes: int | None = None) -> None:
     """config.json and the weights, in the dtype they have."""
     folder = pathlib.Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
@@ -172,7 +175,7 @@ def _separate_heads(opened: Opened, report: names.Report) -> list[str]:
         fresh = [name for name in report.missing if name.removeprefix(prefix) not in expected]
         report.missing = [name for name in report.missing if name not in fresh]
     if report.unexpected:
-        others = set().union(*map(known, models.family(opened.model.config).HEADS))
+        others: set[str] = set().union(*map(known, models.family(opened.model.config).HEADS))
         report.unused = [name for name in report.unexpected if name.removeprefix(prefix) in others]
         report.unexpected = [name for name in report.unexpected if name not in report.unused]
     return fresh

@@ -29,7 +29,7 @@ def below(bound: int | np.ndarray, *place: int | np.ndarray) -> np.ndarray:
     return (uniform(*place) * bound).astype(np.int64)
 
 
-def _unsigned(coordinate: int | np.ndarray) -> np.ndarray:
+def _unsigned(coordinate: int | np.ndarray) -> np.ndarray | np.uint64:
     if isinstance(coordinate, int):
         return np.uint64(coordinate % 2**64)
     return np.asarray(coordinate).astype(np.uint64, copy=False)

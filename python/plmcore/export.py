@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from plmcore import _core
 from plmcore.autograd import no_grad
@@ -13,6 +13,7 @@ from plmcore.program import Spec, spec, trace
 if TYPE_CHECKING:
     from plmcore import nn
     from plmcore.language_model import LanguageModel
+    from plmcore.models import Model
 
 
 def export(
@@ -28,7 +29,7 @@ def export(
     _core.Model.save(os.fspath(path), list(by_name.items()))
 
 
-def signature(model: nn.Module) -> dict[str, Spec]:
+def signature(model: Model) -> dict[str, Spec]:
     """The inputs of a model's exported program, int64: input_ids and attention_mask [B, T], [B, K, T] where it chooses one of K;
     token_type_ids where there are several types; decoder_input_ids [B, T] where they are read, and the encoder's inputs are [B, S]."""
     from plmcore import models
@@ -44,7 +45,7 @@ def signature(model: nn.Module) -> dict[str, Spec]:
 def _program(name: str, what: LanguageModel | nn.Module | _core.Program) -> _core.Program:
     if isinstance(what, _core.Program):
         return what
-    model = getattr(what, "model", what)
+    model: Any = getattr(what, "model", what)
     if not hasattr(model, "config"):
         raise _core.DTypeError(
             f"export: {name!r} must be a model, or a Program, which plm.trace(module, x=plm.spec(...)) makes, got {type(what).__name__}"
@@ -52,7 +53,7 @@ def _program(name: str, what: LanguageModel | nn.Module | _core.Program) -> _cor
     was_training = model.training
     try:
         with no_grad():
-            return trace(model.eval(), **signature(model))
+            return trace(model.eval(), None, **signature(model))
     finally:
         model.train(was_training)
 

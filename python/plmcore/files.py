@@ -26,7 +26,7 @@ MAX_FILE_BYTES = 1 << 30  # of one that is read whole: a vocabulary
 
 
 @contextlib.contextmanager
-def named(path: str | os.PathLike) -> Iterator[None]:
+def named(path: str | os.PathLike[str]) -> Iterator[None]:
     """Inside, an error of the system says which file it is about: writing to a full disk does not."""
     try:
         yield
@@ -55,7 +55,7 @@ def temporary_name(path: pathlib.Path) -> pathlib.Path:
 
 
 @contextlib.contextmanager
-def atomic_write(path: str | os.PathLike) -> Iterator[BinaryIO]:
+def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """A file that takes its name only when it is complete and on disk; after an error the old one, if any, is still there."""
     path = pathlib.Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -83,7 +83,7 @@ def _new_file(path: pathlib.Path) -> tuple[pathlib.Path, BinaryIO]:
 
 
 @contextlib.contextmanager
-def atomic_directory(path: str | os.PathLike) -> Iterator[pathlib.Path]:
+def atomic_directory(path: str | os.PathLike[str]) -> Iterator[pathlib.Path]:
     """A directory to fill, whose files are synced by who writes them; it takes its name, and the place of an earlier one, when it is complete.
 
     Of several threads or processes that make the same directory, the last one stays.
@@ -158,7 +158,7 @@ def remove(path: pathlib.Path) -> None:
 
 
 @contextlib.contextmanager
-def only_writer(folder: str | os.PathLike) -> Iterator[None]:
+def only_writer(folder: str | os.PathLike[str]) -> Iterator[None]:
     """Inside, others that write this directory as a whole wait: its files come from one of them."""
     pathlib.Path(folder).mkdir(parents=True, exist_ok=True)
     lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
@@ -229,7 +229,7 @@ def open_own(path: pathlib.Path, mode: str, **options: Any) -> IO[Any]:
     return file
 
 
-def open_regular(path: str | os.PathLike) -> BinaryIO:
+def open_regular(path: str | os.PathLike[str]) -> BinaryIO:
     """A file to read; FormatError for a pipe, which would wait for its writer, or a device, which may have no end."""
 
     def opener(name: str, flags: int) -> int:
@@ -277,13 +277,13 @@ def check_inside(folder: pathlib.Path, name: str) -> None:
         )
 
 
-def sync_file(path: str | os.PathLike) -> None:
+def sync_file(path: str | os.PathLike[str]) -> None:
     """Brings a file that was written to disk."""
     with open(path, "rb") as f:
         os.fsync(f.fileno())
 
 
-def sync_folder(path: str | os.PathLike) -> None:
+def sync_folder(path: str | os.PathLike[str]) -> None:
     """Brings the names in a folder to disk, as after a rename."""
     folder = os.open(path, os.O_RDONLY)
     try:

@@ -204,7 +204,7 @@ class LanguageModel:
             if self.head == FEATURES:
                 from plmcore.tasks import features
 
-                features.save(self.model, folder)
+                features.save(cast("features.Features", self.model), folder)
             else:
                 directory.write_model(self.model, folder, max_shard_bytes)
             if self.source is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -50,7 +51,8 @@ def arange(
     if isinstance(start, Dim) or isinstance(stop, Dim):
         if step != 1:
             raise ValueError(f"arange: the step must be 1 with symbolic sizes, got {step}")
-        return ops.arange(start, stop, dtype or "int64", device)
+        whole = [n if isinstance(n, Dim) else int(n) for n in (start, stop)]
+        return ops.arange(whole[0], whole[1], dtype or "int64", device)
     values = np.arange(start, stop, step)
     return Tensor(values, dtype=dtype or ("int64" if values.dtype.kind == "i" else "float32"), device=device)
 
@@ -71,7 +73,7 @@ def randn(
     return t.requires_grad_() if requires_grad else t
 
 
-def _sizes(shape: tuple) -> Sequence[Size]:
+def _sizes(shape: tuple[Any, ...]) -> Sequence[Size]:
     return shape[0] if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape
 
 

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from plmcore import _core
-from plmcore._core import ParamState, Tensor, ops
+from plmcore._core import Dim, ParamState, Tensor, ops
 
 
 @dataclass
@@ -42,9 +42,9 @@ class Optimizer:
     dense one, unless lazy=True, which then leaves the other rows and their moments untouched."""
 
     kind = ""
-    moments = ("m", "v")
+    moments: tuple[str, ...] = ("m", "v")
 
-    def __init__(self, params: Iterable[Any], lr: float, *, weight_decay: float, lazy: bool = False, **options: float):
+    def __init__(self, params: Iterable[Any], lr: float, *, weight_decay: float, lazy: bool = False, **options: Any):
         if isinstance(params, Tensor):
             raise TypeError(
                 f"{type(self).__name__}: parameters must come in a list, got one tensor {list(params.shape)}"
@@ -55,11 +55,11 @@ class Optimizer:
         self.groups = self._grouped(list(params), weight_decay)
         self.states = [s for g in self.groups for s in g.states]
 
-    def _grouped(self, params: list, weight_decay: float) -> list[Group]:
+    def _grouped(self, params: list[Any], weight_decay: float) -> list[Group]:
         name = type(self).__name__
         if not params:
             raise ValueError(f"{name}: there are no parameters to optimise")
-        groups = params if isinstance(params[0], Mapping) else [{"params": params}]
+        groups: list[Any] = params if isinstance(params[0], Mapping) else [{"params": params}]
         result, seen = [], set()
         for g in groups:
             if unknown := set(g) - {"params", "lr", "weight_decay", "adapt"}:
@@ -116,7 +116,7 @@ class Optimizer:
         """What the step takes beside lr and weight decay."""
         return self.options
 
-    def moment_shape(self, param: Tensor, name: str) -> tuple[int, ...]:
+    def moment_shape(self, param: Tensor, name: str) -> tuple[int | Dim, ...]:
         return param.shape
 
     def state_dict(self) -> dict[str, Any]:
@@ -301,7 +301,7 @@ class Adafactor(Optimizer):
             relative=relative,
         )
 
-    def moment_shape(self, param: Tensor, name: str) -> tuple[int, ...]:
+    def moment_shape(self, param: Tensor, name: str) -> tuple[int | Dim, ...]:
         if param.ndim < 2:
             return param.shape
         return param.shape[:-1] if name == "m" else param.shape[-1:]
@@ -392,7 +392,7 @@ class Average:
             yield
         finally:
             for p, c in zip(self.params, current):
-                _core.assign(p, c)
+                _core.assign(p, Tensor(c))
 
     def state_dict(self) -> dict[str, Any]:
         return {k: np.array(v.numpy()) if isinstance(v, Tensor) else v for k, v in self.live_state().items()}
@@ -437,7 +437,7 @@ class TriggeredMean(Average):
         self.count = 0  # steps in the mean
 
     @property
-    def begun(self) -> bool:
+    def begun(self) -> bool:  # type: ignore[override]
         return self.count > 0
 
     def step(self) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pathlib
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -61,7 +62,8 @@ def read(folder: pathlib.Path | None) -> Pooling:
     """What modules.json and the files it names say; the mean over tokens where there is none."""
     if folder is None or not (folder / "modules.json").exists():
         return Pooling()
-    modes, normalise, max_length = ("mean",), False, None
+    modes: tuple[str, ...] = ("mean",)
+    normalise, max_length = False, None
     listed = read_json_value(folder / "modules.json")
     if not isinstance(listed, list) or not all(isinstance(module, dict) for module in listed):
         raise FormatError(f"'{folder / 'modules.json'}' must be a list of objects")
@@ -81,7 +83,7 @@ def read(folder: pathlib.Path | None) -> Pooling:
     return Pooling(modes, normalise, max_length)
 
 
-def _modes(values: dict) -> tuple[str, ...]:
+def _modes(values: dict[str, Any]) -> tuple[str, ...]:
     named = values.get("pooling_mode")
     found = tuple(
         named.split("+") if isinstance(named, str) else (mode for mode, key in KEYS.items() if values.get(key))

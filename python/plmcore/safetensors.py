@@ -84,7 +84,9 @@ def write(
     groups = shards.split({name: t.nbytes for name, t in ours.items()}, max_shard_bytes) if max_shard_bytes else []
     if len(groups) <= 1:
         if aligned:
-            write_each(path, {n: (t.dtype, tuple(t.shape)) for n, t in ours.items()}, ours.__getitem__, metadata)
+            write_each(
+                path, {n: (t.dtype, tuple(map(int, t.shape))) for n, t in ours.items()}, ours.__getitem__, metadata
+            )
         else:
             _core.safetensors.write(os.fspath(path), ours, dict(metadata or {}))
         index.unlink(missing_ok=True)
@@ -133,7 +135,7 @@ def write_each(
                 raise _core.ArgumentError(
                     f"safetensors: {name!r} must be {specs[name][0]} {list(specs[name][1])}, got {tensor.dtype} {list(tensor.shape)}"
                 )
-            f.write(memoryview(tensor.numpy().reshape(-1).view(np.uint8)))
+            f.write(tensor.numpy().reshape(-1).view(np.uint8).data)
 
 
 def _tensor(name: str, value: Tensor | np.ndarray) -> Tensor:

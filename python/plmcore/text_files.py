@@ -10,7 +10,7 @@ import pathlib
 import re
 import zlib
 from collections.abc import Iterable, Iterator
-from typing import BinaryIO
+from typing import BinaryIO, cast
 
 from plmcore._core import ArgumentError, FormatError
 
@@ -46,7 +46,7 @@ def opened(path: Path) -> Iterator[BinaryIO]:
         packed = f.peek(2)[:2] == GZIP
         try:
             with gzip.GzipFile(fileobj=f) if packed else contextlib.nullcontext(f) as unpacked:
-                yield unpacked
+                yield cast(BinaryIO, unpacked)
         except (EOFError, gzip.BadGzipFile, zlib.error) as e:
             raise FormatError(f"'{os.fspath(path)}' cannot be unpacked: {e}") from None
 

@@ -48,8 +48,8 @@ def rebuild_tensor(
     size: Any,
     stride: Any,
     requires_grad: bool = False,
-    hooks: Any = None,
-    metadata: Any = None,
+    hooks: object = None,
+    metadata: object = None,
 ) -> TensorRecord:
     if not isinstance(storage, Storage):
         raise FormatError(f"a tensor needs a storage, got a {type(storage).__name__}")
@@ -59,13 +59,13 @@ def rebuild_tensor(
     return TensorRecord(storage, offset, size, stride)
 
 
-def rebuild_parameter(tensor: Any, requires_grad: bool = False, hooks: Any = None) -> TensorRecord:
+def rebuild_parameter(tensor: Any, requires_grad: bool = False, hooks: object = None) -> TensorRecord:
     if not isinstance(tensor, TensorRecord):
         raise FormatError(f"a parameter needs a tensor, got a {type(tensor).__name__}")
     return tensor
 
 
-def ordered_dict(pairs: Any = ()) -> dict:
+def ordered_dict(pairs: Any = ()) -> dict[str | int, Any]:
     """Python 2 wrote the members as a list of [key, value]."""
     if not isinstance(pairs, (list, tuple)) or not all(isinstance(p, (list, tuple)) and len(p) == 2 for p in pairs):
         raise FormatError("an OrderedDict is made of pairs")
@@ -77,7 +77,7 @@ class Allowed:
     """A function of this file under the name that a pickle knows it by."""
 
     name: str
-    call: Callable
+    call: Callable[..., Any]
 
 
 GLOBALS: dict[tuple[str, str], Allowed | StorageType] = {
@@ -115,8 +115,8 @@ class _Machine:
     def __init__(self, data: Any, start: int):
         self.data, self.at, self.last = data, start, start
         self.end = min(len(data), start + MAX_BYTES)
-        self.stack: list = []
-        self.below: list[list] = []  # the stacks under each mark
+        self.stack: list[Any] = []
+        self.below: list[list[Any]] = []  # the stacks under each mark
         self.memo: dict[int, object] = {}
 
     def run(self) -> object:
@@ -137,7 +137,7 @@ class _Machine:
         self.at += n
         return bytes(self.data[self.at - n : self.at])
 
-    def number(self, form: str):
+    def number(self, form: str) -> Any:
         return struct.unpack(form, self.take(struct.calcsize(form)))[0]
 
     def line(self) -> str:
@@ -167,7 +167,7 @@ class _Machine:
         self.below.append(self.stack)
         self.stack = []
 
-    def since_mark(self) -> list:
+    def since_mark(self) -> list[Any]:
         if not self.below:
             raise FormatError("it goes back to a mark that is not there")
         items, self.stack = self.stack, self.below.pop()
@@ -189,7 +189,7 @@ class _Machine:
         self.push(self.memo[index])
 
     # ---- building ----
-    def set_items(self, items: list) -> None:
+    def set_items(self, items: list[Any]) -> None:
         target = self.top(dict)
         if len(items) % 2:
             raise FormatError("a key has no value")
@@ -204,7 +204,7 @@ class _Machine:
         value = self.pop()
         self.top(list).append(value)
 
-    def extend(self, items: list) -> None:
+    def extend(self, items: list[Any]) -> None:
         self.top(list).extend(items)
 
     def find_global(self, module: object, name: object) -> None:

@@ -10,6 +10,8 @@ from plmcore.evaluate.pairs import answers, paired
 
 ORDERS = (1, 2, 3, 4)
 SIGMA = 6.0  # of the penalty for another length
+Grams = Counter[tuple[str, ...]]
+Weights = list[dict[tuple[str, ...], float]]
 
 
 def cider(predictions: Sequence[str], references: Sequence[str | Sequence[str]]) -> float:
@@ -29,20 +31,20 @@ def cider(predictions: Sequence[str], references: Sequence[str | Sequence[str]])
     return 10 * total / len(predictions)
 
 
-def _grams(text: str) -> Counter:
+def _grams(text: str) -> Grams:
     words = text.lower().split()
     return Counter(gram for n in ORDERS for gram in zip(*(words[i:] for i in range(n))))
 
 
-def _weighted(grams: Counter, documents: Counter, scale: float) -> tuple[list[dict], int]:
+def _weighted(grams: Grams, documents: Grams, scale: float) -> tuple[Weights, int]:
     """For each n the weights of the n-grams, and the length of the text in bigrams."""
-    by_order: list[dict] = [{} for _ in ORDERS]
+    by_order: Weights = [{} for _ in ORDERS]
     for gram, count in grams.items():
         by_order[len(gram) - 1][gram] = count * (scale - math.log(max(documents[gram], 1)))
     return by_order, sum(count for gram, count in grams.items() if len(gram) == 2)
 
 
-def _similarity(a: tuple[list[dict], int], b: tuple[list[dict], int]) -> float:
+def _similarity(a: tuple[Weights, int], b: tuple[Weights, int]) -> float:
     """The mean over n of the cosine, where a weight of the prediction counts no higher than that of the reference."""
     penalty = math.exp(-((a[1] - b[1]) ** 2) / (2 * SIGMA**2))
     total = 0.0

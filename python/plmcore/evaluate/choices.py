@@ -149,7 +149,8 @@ def _pairs(i: int, record: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def _causal_row(lm: LanguageModel, kind: str, start: int | None, context: str, continuation: str) -> Row:
-    whole, known = lm.tokenizer.encode_ids([context + continuation, context])
+    tokenizer: Any = lm.tokenizer
+    whole, known = tokenizer.encode_ids([context + continuation, context])
     n = min(len(whole), len(known))
     differ = np.flatnonzero(whole[:n] != known[:n])
     shared = int(differ[0]) if len(differ) else n
@@ -171,6 +172,5 @@ def _causal_row(lm: LanguageModel, kind: str, start: int | None, context: str, c
 
 def _seq2seq_row(lm: LanguageModel, context: str, continuation: str) -> Row:
     longest = lm.config.longest
-    return Row(
-        lm.tokenizer(context, max_length=longest).input_ids, lm.tokenizer(continuation, max_length=longest).input_ids
-    )
+    tokenizer: Any = lm.tokenizer
+    return Row(tokenizer(context, max_length=longest).input_ids, tokenizer(continuation, max_length=longest).input_ids)

@@ -55,7 +55,7 @@ def _scored(
     return {"precision": precision, "recall": recall, "f1": harmonic(precision, recall)}
 
 
-def _links(clusters: list[frozenset], others: list[frozenset]) -> Count:
+def _links(clusters: list[frozenset[Any]], others: list[frozenset[Any]]) -> Count:
     home = {mention: i for i, cluster in enumerate(others) for mention in cluster}
     found = total = 0
     for cluster in clusters:
@@ -64,13 +64,13 @@ def _links(clusters: list[frozenset], others: list[frozenset]) -> Count:
     return found, total
 
 
-def _mentions(clusters: list[frozenset], others: list[frozenset]) -> Count:
+def _mentions(clusters: list[frozenset[Any]], others: list[frozenset[Any]]) -> Count:
     home = {mention: cluster for cluster in others for mention in cluster}
     found = sum(len(c & home.get(mention, frozenset())) / len(c) for c in clusters for mention in c)
     return found, sum(map(len, clusters))
 
 
-def _aligned(clusters: list[frozenset], others: list[frozenset]) -> Count:
+def _aligned(clusters: list[frozenset[Any]], others: list[frozenset[Any]]) -> Count:
     if not clusters or not others:
         return 0.0, len(clusters)
     worth = np.array([[2 * len(a & b) / (len(a) + len(b)) for b in others] for a in clusters])
@@ -78,7 +78,7 @@ def _aligned(clusters: list[frozenset], others: list[frozenset]) -> Count:
     return float(worth[rows, columns].sum()), len(clusters)
 
 
-def _disjoint(metric: str, document: int, clusters: Clusters) -> list[frozenset]:
+def _disjoint(metric: str, document: int, clusters: Clusters) -> list[frozenset[Any]]:
     sets = [frozenset(cluster) for cluster in clusters]
     seen: set[Hashable] = set()
     for cluster in sets:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -35,12 +35,12 @@ class Perplexity(float):
     bytes: int  # of the text in UTF-8
     characters: int
 
-    def __new__(cls, nll: float, tokens: int, words: int = 0, bytes: int = 0, characters: int = 0):
+    def __new__(cls, nll: float, tokens: int, words: int = 0, bytes: int = 0, characters: int = 0) -> Self:
         self = super().__new__(cls, _exp(nll / tokens) if tokens else math.nan)
         self.nll, self.tokens, self.words, self.bytes, self.characters = nll, tokens, words, bytes, characters
         return self
 
-    def __getnewargs__(self):
+    def __getnewargs__(self) -> tuple[float, int, int, int, int]:  # type: ignore[override]
         return self.nll, self.tokens, self.words, self.bytes, self.characters
 
     @property
@@ -138,7 +138,7 @@ def perplexity(
 
 def _causal_rows(
     lm: Any, count: _Count, texts: Any, kind: str, window: int | None, stride: int | None, start: int | None
-):
+) -> Iterator[Row]:
     longest = lm.config.longest
     window = (longest or WINDOW) if window is None else window
     if window < 1:
@@ -176,7 +176,7 @@ def windows(
         yield have, first
 
 
-def _masked_rows(lm: Any, count: _Count, texts: Any, window: int | None, stride: int | None):
+def _masked_rows(lm: Any, count: _Count, texts: Any, window: int | None, stride: int | None) -> Iterator[Row]:
     tokenizer = count.tokenizer("perplexity")
     mask = tokenizer.mask_token_id
     if mask is None:
@@ -202,7 +202,9 @@ def _masked_rows(lm: Any, count: _Count, texts: Any, window: int | None, stride:
                 yield Row(hidden, labels)
 
 
-def _seq2seq_rows(count: _Count, texts: Any, sources: str | Sequence[str] | None, target_tokenizer: Tokenizer | None):
+def _seq2seq_rows(
+    count: _Count, texts: Any, sources: str | Sequence[str] | None, target_tokenizer: Tokenizer | None
+) -> Iterator[Row]:
     if sources is None:
         raise ArgumentError("perplexity: a sequence-to-sequence model needs sources=, what the texts were made of")
     tokenizer = count.tokenizer("perplexity")
@@ -235,7 +237,7 @@ class _Count:
         self.lm, self.progress, self.errors = lm, progress, errors
         self.words = self.bytes = self.characters = 0
 
-    def tokenizer(self, caller: str):
+    def tokenizer(self, caller: str) -> Tokenizer:
         if self.lm.tokenizer is None:
             raise ArgumentError(f"{caller}: this model has no tokenizer; load it from a directory with tokenizer files")
         return self.lm.tokenizer

@@ -109,7 +109,7 @@ def _covered(grams: np.ndarray, bad: np.ndarray, n: int, length: int) -> float:
     return float((np.cumsum(covered)[:length] > 0).mean()) if length else 0.0
 
 
-class _Words(dict):
+class _Words(dict[str, int]):
     """Texts and ids as streams of 64-bit numbers, one for each word. Remembers a million words."""
 
     def __missing__(self, word: str) -> int:

@@ -75,7 +75,7 @@ def few_shot(
             for p, r in zip(prompts, records, strict=True)
         ]
         found = choices.choose(lm, asked, normalise, answer_context=answer_context)
-        return FewShot(found.predictions.tolist(), {"accuracy": found.accuracy}, prompts, counts)
+        return FewShot(found.predictions.tolist(), {"accuracy": found.accuracy or 0.0}, prompts, counts)
     written = [
         text for at in range(0, len(prompts), BATCH) for text in _write(lm, prompts[at : at + BATCH], max_new_tokens, num_beams, stop)
     ]  # fmt: skip
@@ -105,11 +105,12 @@ def fitted(
     lm: LanguageModel, instruction: str, shots: Sequence[Record], record: Record, template: str, separator: str, room: int | None, behind: str,
 ) -> tuple[str, int]:  # fmt: skip
     """The prompt with as many of the last shots as leave room for what comes behind it, and how many these are."""
+    tokenizer: Any = lm.tokenizer
     query = template.format(**record)
     solved = [template.format(**shot) + solution(shot) for shot in shots]
     for first in range(len(solved) + 1):
         prompt = separator.join(filter(None, [instruction, *solved[first:], query]))
-        if room is None or len(lm.tokenizer(prompt + behind).input_ids) <= room:
+        if room is None or len(tokenizer(prompt + behind).input_ids) <= room:
             return prompt, len(solved) - first
     raise ArgumentError(
         f"few_shot: a record does not fit into {room} tokens, even without solved examples: {query!r:.80}"

@@ -43,7 +43,7 @@ def edits(a: Sequence[Hashable], b: Sequence[Hashable]) -> int:
     return distance
 
 
-def _error_rate(metric: str, predictions: Sequence[Sequence], references: Sequence[Sequence]) -> float:
+def _error_rate(metric: str, predictions: Sequence[Sequence[str]], references: Sequence[Sequence[str]]) -> float:
     predictions, references = paired(metric, predictions, references)
     total = sum(map(len, references))
     if total == 0:

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from plmcore import nn
 from plmcore._core import ArgumentError, Tensor, ops
 from plmcore.autograd import no_grad
 from plmcore.models import seq2seq, stacks
@@ -118,7 +117,7 @@ def _encoded(
     lm: LanguageModel, ids: Tensor, mask: Tensor, labels: np.ndarray
 ) -> tuple[Encoded, Callable[[Tensor], Tensor]]:
     """The rows of the last layer, and what makes logits of them."""
-    model: nn.Module = lm.model
+    model: Any = lm.model
     reads = (Tensor(labels),)
     if isinstance(model, seq2seq.Seq2SeqLM):
         return model.body.run(ids, mask, model.body.shifted(reads[0]), reads=reads), model.logits

@@ -22,7 +22,7 @@ def rouge(
     in papers are mostly with Porter's. Of several references the best counts, for each kind by itself.
     """
     predictions, references = paired("rouge", predictions, references)
-    totals = Counter(dict.fromkeys(("rouge1", "rouge2", "rougeL", "rougeLsum"), 0.0))
+    totals = dict.fromkeys(("rouge1", "rouge2", "rougeL", "rougeLsum"), 0.0)
     for text, rights in zip(predictions, answers("rouge", references)):
         scored = [rouge_of(text, right, stem) for right in rights]
         for kind in totals:

@@ -72,13 +72,13 @@ def spans(tags: Sequence[str]) -> set[Span]:
         else:
             raise ArgumentError(f"roles: a tag is O, B-ROLE or I-ROLE, got {tag!r}")
     arguments: list[tuple[str, list[tuple[int, int]]]] = []
-    for role, start, end in plain:
+    for role, first, end in plain:
         whole = role.removeprefix("C-")
         before = [a for a in arguments if a[0] == whole]
         if role != whole and before:
-            before[-1][1].append((start, end))
+            before[-1][1].append((first, end))
         else:
-            arguments.append((whole, [(start, end)]))
+            arguments.append((whole, [(first, end)]))
     return {(role, tuple(stretches)) for role, stretches in arguments if role != "V"}
 
 

@@ -85,7 +85,7 @@ class Run:
         return Trace(
             kind,
             self.settings.num_beams,
-            [traced(self.search, i, ids, self.lm.tokenizer, decode) for i, ids in enumerate(self.given.rows)],
+            [traced(self.search, i, ids.tolist(), self.lm.tokenizer, decode) for i, ids in enumerate(self.given.rows)],
         )
 
     def text(self, prompt: int, new: list[int]) -> str:
@@ -161,7 +161,7 @@ def generate(lm: Any, inputs: Any, attention_mask: Any = None, decoder_input_ids
     if run.settings.detailed:
         return result
     alone = run.given.single and run.settings.num_return_sequences == 1
-    if run.given.text:
+    if run.given.text and result.texts is not None:
         return result.texts[0] if alone else result.texts
     return result.sequences[0] if alone else result.sequences
 
@@ -175,7 +175,8 @@ def stream(lm: Any, text: str, **options: Any) -> Iterator[str]:
 
 
 def pieces(run: Run) -> Iterator[str]:
-    tokens, shown = [], run.text(0, [])
+    tokens: list[int] = []
+    shown = run.text(0, [])
     while not run.search.done:
         run.advance()
         tokens = run.search.result(0)[0].tokens if run.search.done else [*tokens, int(run.search.tokens.numpy()[0, 0])]

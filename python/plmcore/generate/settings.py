@@ -110,8 +110,8 @@ class Settings:
         o.bad_words = [[int(t) for t in word] for word in self.bad_words_ids]
         o.forced_first = as_list(self.forced_bos_token_id) if starts else []
         o.forced_last = as_list(self.forced_eos_token_id)
-        if self.prefix_allowed_tokens_fn is not None:
-            o.set_allowed(lambda prompt, ids: [int(t) for t in self.prefix_allowed_tokens_fn(prompt, ids)])
+        if (allowed := self.prefix_allowed_tokens_fn) is not None:
+            o.set_allowed(lambda prompt, ids: [int(t) for t in allowed(prompt, ids)])
         o.token_scores, o.trace = bool(self.output_scores), bool(self.trace)
         return o
 
@@ -124,7 +124,7 @@ class Settings:
             return 20 if room is None else min(20, room)
         if self.max_new_tokens is not None:
             new = self.max_new_tokens
-        elif (new := self.max_length - prompt) < 1:
+        elif self.max_length is not None and (new := self.max_length - prompt) < 1:
             raise ArgumentError(f"max_length = {self.max_length} counts the prompt, which has {prompt} tokens already")
         if not isinstance(new, int) or isinstance(new, bool):
             raise ArgumentError(f"max_new_tokens must be a whole number, got {new!r}")

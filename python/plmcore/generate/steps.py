@@ -6,7 +6,7 @@ Shapes: B prompts, L of them alive, n sequences of each, C width, V vocabulary.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,6 +14,9 @@ from plmcore import _core, nn
 from plmcore._core import ArgumentError, Packing, Tensor, ops
 from plmcore.models import causal, seq2seq, stacks, xlnet
 from plmcore.models.cache import Cache
+
+if TYPE_CHECKING:
+    from plmcore.models import Model
 
 WORTH_TRIMMING = 40 << 20  # bytes
 
@@ -42,10 +45,10 @@ class Steps:
     limit: the most new tokens.
     """
 
-    def __init__(self, model: nn.Module, prompts: Sequence[np.ndarray], limit: int):
+    def __init__(self, model: Model, prompts: Sequence[np.ndarray], limit: int):
         self.model, self.prompts = model, prompts
         self.lengths = np.array([len(p) for p in prompts])
-        self.cache = Cache(self.lengths, limit)
+        self.cache = Cache(self.lengths.tolist(), limit)
 
     def __call__(self, search: Any) -> Tensor:
         with unpacked():
@@ -62,12 +65,19 @@ class Steps:
         encoded = self.run(Tensor(ids), None if mask.all() else Tensor(mask), (causal.marks(last, ids.shape[1]),))
         return self.logits(causal.rows_at(encoded, last))
 
+    def run(self, ids: Any, mask: Any = None, reads: Any = ()) -> Any:
+        """The rows that the decoder makes of ids, with `reads` those that are read of them."""
+        raise NotImplementedError
+
+    def logits(self, rows: Tensor) -> Tensor:
+        raise NotImplementedError
+
     def step(self, tokens: Tensor) -> Tensor:
         return self.logits(self.run(tokens).rows)
 
 
 class CausalSteps(Steps):
-    def run(self, ids: Any, mask: Any = None, reads: Any = ()):
+    def run(self, ids: Any, mask: Any = None, reads: Any = ()) -> Any:
         return self.model.body.encode(ids, mask, reads=reads, cache=self.cache)
 
     def logits(self, rows: Tensor) -> Tensor:
@@ -75,7 +85,7 @@ class CausalSteps(Steps):
 
 
 class StacksCausalSteps(Steps):
-    def run(self, ids: Any, mask: Any = None, reads: Any = ()):
+    def run(self, ids: Any, mask: Any = None, reads: Any = ()) -> Any:
         return self.model.body.decoder(ids, None, mask, reads=reads, cache=self.cache)
 
     def logits(self, rows: Tensor) -> Tensor:
@@ -85,13 +95,13 @@ class StacksCausalSteps(Steps):
 class Seq2SeqSteps(Steps):
     """The prompts are the decoder's; sources the encoder's."""
 
-    def __init__(self, model: nn.Module, prompts: Sequence[np.ndarray], limit: int, sources: Sequence[np.ndarray]):
+    def __init__(self, model: Model, prompts: Sequence[np.ndarray], limit: int, sources: Sequence[np.ndarray]):
         super().__init__(model, prompts, limit)
         ids, mask = padded(sources)
         with unpacked():
             self.encoded = model.body.encode(Tensor(ids), None if mask.all() else Tensor(mask))
 
-    def run(self, ids: Any, mask: Any = None, reads: Any = ()):
+    def run(self, ids: Any, mask: Any = None, reads: Any = ()) -> Any:
         return self.model.body.decode(ids, self.encoded, mask, reads=reads, cache=self.cache)
 
     def logits(self, rows: Tensor) -> Tensor:
@@ -103,9 +113,9 @@ class XLNetSteps(Steps):
     looks both ways they change with what follows them. Their past is the memory of earlier runs. Prompts of different lengths run apart.
     """
 
-    def __init__(self, model: nn.Module, prompts: Sequence[np.ndarray], limit: int):
+    def __init__(self, model: Model, prompts: Sequence[np.ndarray], limit: int):
         super().__init__(model, prompts, limit)
-        self.groups = [  # which prompts; their ids [B n, T]; memories [P, B n, C] by layer, or None
+        self.groups: list[list[Any]] = [  # which prompts; their ids [B n, T]; memories [P, B n, C] by layer, or None
             [np.flatnonzero(self.lengths == T), None, None] for T in np.unique(self.lengths)
         ]
 
@@ -124,7 +134,7 @@ class XLNetSteps(Steps):
         return rows if len(found) == 1 else ops.index_select(rows, Tensor(order))  # [B, n, V]
 
     def advance(self, live: np.ndarray, parents: np.ndarray, tokens: np.ndarray) -> None:
-        groups = []
+        groups: list[list[Any]] = []
         for places, ids, memories in self.groups:
             now = np.flatnonzero(np.isin(live, places))
             if not len(now):
@@ -138,7 +148,7 @@ class XLNetSteps(Steps):
             groups.append([now, ids, memories])
         self.groups = groups
 
-    def predict(self, group: list) -> Tensor:
+    def predict(self, group: list[Any]) -> Tensor:
         _, ids, memories = group
         ids = np.pad(ids if memories is None else ids[:, -2:], ((0, 0), (0, 1)))
         B, T = ids.shape
@@ -158,11 +168,9 @@ def has_encoder(model: nn.Module) -> bool:
     return isinstance(model, seq2seq.Seq2SeqLM)
 
 
-def steps_of(
-    model: nn.Module, prompts: Sequence[np.ndarray], sources: Sequence[np.ndarray] | None, limit: int
-) -> Steps:
+def steps_of(model: Model, prompts: Sequence[np.ndarray], sources: Sequence[np.ndarray] | None, limit: int) -> Steps:
     if has_encoder(model):
-        return Seq2SeqSteps(model, prompts, limit, sources)
+        return Seq2SeqSteps(model, prompts, limit, sources or ())
     kinds = (
         (causal.CausalLM, CausalSteps), (stacks.StacksCausalLM, StacksCausalSteps), (xlnet.XLNetCausalLM, XLNetSteps)
     )  # fmt: skip

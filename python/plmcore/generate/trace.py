@@ -31,7 +31,8 @@ class Node:
 
     def tokens(self) -> list[int]:
         """From the first new one to its own."""
-        found, node = [], self
+        found: list[int] = []
+        node: Node | None = self
         while node is not None:
             found.append(node.token)
             node = node.parent

@@ -8,7 +8,7 @@ import types
 import typing
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from plmcore._core import ArgumentError
 
@@ -71,6 +71,10 @@ class Config:
         """The config that the tensors of a file, by published names, ask for where they know better than config.json."""
         return self
 
+    if TYPE_CHECKING:  # the keys that only some families have
+
+        def __getattr__(self, name: str) -> Any: ...
+
     # ---- config.json ----
 
     @classmethod
@@ -85,7 +89,7 @@ class Config:
         if "num_labels" not in changes and isinstance(values.get("id2label"), Mapping):
             values["num_labels"] = len(values["id2label"])
         extra = {key: value for key, value in values.items() if key not in known}
-        own = {key: tuple(v) if isinstance(v, list) else v for key, v in values.items() if key in known}
+        own: dict[str, Any] = {key: tuple(v) if isinstance(v, list) else v for key, v in values.items() if key in known}
         return cls(**own, extra=extra)
 
     def to_dict(self) -> dict[str, Any]:

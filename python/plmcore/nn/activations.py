@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from plmcore._core import Tensor, ops
 from plmcore.nn.module import Module
 
-FUNCTIONS = {
+FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "none": lambda x: x,
     "relu": ops.relu,
     "gelu": ops.gelu,

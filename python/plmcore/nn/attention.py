@@ -6,7 +6,7 @@ of CrossAttention's queries, weight_init all unless they are given.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 from plmcore._core import Tensor, ops
 from plmcore.nn.dropout import Dropout
@@ -24,8 +24,8 @@ def head_width(name: str, width: int, heads: int) -> int:
 def attend(collected: list[Tensor] | None, *inputs: Tensor, **options: Any) -> Tensor:
     """ops.attention; its weights are appended to `collected` unless that is None."""
     if collected is None:
-        return ops.attention(*inputs, **options)
-    y, weights = ops.attention(*inputs, **options, weights=True)
+        return cast(Tensor, ops.attention(*inputs, **options))
+    y, weights = cast(tuple[Tensor, Tensor], ops.attention(*inputs, **options, weights=True))
     collected.append(weights)
     return y
 
@@ -125,7 +125,7 @@ class CrossAttention(Module):
         weights: list[Tensor] | None = None,
     ) -> Tensor:
         q = ops.reshape(self.q(x), (*x.shape[:-1], self.heads, self.depth))  # [B, T, H, D]
-        kv = self.project(source) if kv is None else kv
+        kv = self.project(source) if kv is None and source is not None else kv
         y = attend(
             weights, q, kv, scale=self.scale, dropout=self.dropout if self.training else 0.0, lengths=lengths, mask=mask, bias=bias
         )  # fmt: skip

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, Self, cast, overload
 
 from plmcore.nn.module import Module
 
@@ -27,10 +27,14 @@ class ModuleList(Module):
     def __len__(self) -> int:
         return len(self.items)
 
-    def __iter__(self) -> Iterator[Module]:
+    def __iter__(self) -> Iterator[Any]:  # the class of its modules is the caller's to know
         return iter(self.items)
 
-    def __getitem__(self, index: int | slice):
+    @overload
+    def __getitem__(self, index: int) -> Any: ...
+    @overload
+    def __getitem__(self, index: slice) -> Self: ...
+    def __getitem__(self, index: int | slice) -> Any:
         return type(self)(self.items[index]) if isinstance(index, slice) else self.items[index]
 
 
@@ -38,9 +42,10 @@ class Sequential(ModuleList):
     """Modules one after the other."""
 
     def __init__(self, *modules: Module | Iterable[Module]):
-        super().__init__(modules[0] if len(modules) == 1 and not isinstance(modules[0], Module) else modules)
+        one = len(modules) == 1 and not isinstance(modules[0], Module)
+        super().__init__(cast("Iterable[Module]", modules[0] if one else modules))
 
-    def __call__(self, x: Any):
+    def __call__(self, x: Any) -> Any:
         for module in self.items:
             x = module(x)
         return x

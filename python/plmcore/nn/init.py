@@ -9,7 +9,6 @@ import contextlib
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
-from typing import Any
 
 import numpy as np
 
@@ -56,7 +55,7 @@ def normal(std: float = 0.02, mean: float = 0.0) -> Init:
 def truncated_normal(std: float = 0.02, mean: float = 0.0, cut: float = 2.0) -> Init:
     """Normal, redrawn where it falls beyond `cut` standard deviations; `std` is that before the cut, as in BERT."""
 
-    def draw(shape: Any, dtype: str = "float32"):
+    def draw(shape: Sequence[int], dtype: str = "float32") -> Tensor:
         values = np.array(ops.normal(shape, 0.0, 1.0, "float32").numpy())
         while (beyond := np.abs(values) > cut).any():
             values[beyond] = ops.normal((int(beyond.sum()),), 0.0, 1.0, "float32").numpy()
@@ -68,7 +67,7 @@ def truncated_normal(std: float = 0.02, mean: float = 0.0, cut: float = 2.0) -> 
 def rows(*draws: Init) -> Init:
     """Equal parts of the rows, each drawn in its own way: weights that are used in one product."""
 
-    def draw(shape: Any, dtype: str = "float32"):
+    def draw(shape: Sequence[int], dtype: str = "float32") -> Tensor:
         if shape[0] % len(draws):
             raise ValueError(f"init.rows: {shape[0]} rows cannot be split into {len(draws)} equal parts")
         return ops.concat([d((shape[0] // len(draws), *shape[1:]), dtype) for d in draws], 0)
@@ -79,7 +78,7 @@ def rows(*draws: Init) -> Init:
 def zero_row(draw: Init, row: int) -> Init:
     """As `draw`, but one row is zeros: that of a padding token."""
 
-    def draw_all(shape: Any, dtype: str = "float32"):
+    def draw_all(shape: Sequence[int], dtype: str = "float32") -> Tensor:
         values = draw(shape, dtype)
         values.numpy()[row] = 0
         return values

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar, Never
 
 from plmcore._core import Tensor, keep_packed
 from plmcore.nn import init
@@ -62,8 +62,10 @@ class Unset:
     stored_as: a dtype that loading leaves as it is, whatever the others are converted to.
     """
 
+    kind: ClassVar[type[Tensor]]
+
     def __init__(self, draw: init.Init, shape: Sequence[int], stored_as: str | None = None):
-        super().__init__(NOTHING)
+        super().__init__(NOTHING)  # type: ignore[call-arg]  # of the class of tensors beside this one
         self.draw, self._shape, self.stored_as = draw, tuple(shape), stored_as
 
     @property
@@ -82,7 +84,7 @@ class Unset:
     def nbytes(self) -> int:
         return 4 * self.size
 
-    def numpy(self):
+    def numpy(self) -> Never:
         raise RuntimeError(f"a parameter {list(self._shape)} of a model built inside nn.init.skipped() has no values")
 
     def drawn(self) -> Tensor:

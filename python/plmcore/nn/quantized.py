@@ -6,6 +6,8 @@ stays shared. Activations are float32.
 
 from __future__ import annotations
 
+from typing import Any
+
 from plmcore._core import Tensor, ops
 from plmcore.nn.embedding import Embedding
 from plmcore.nn.linear import Linear
@@ -16,11 +18,11 @@ from plmcore.nn.parameter import Buffer, QuantizedWeight
 class Quantized(Module):
     """weight: int8 [N, K] with scale float32 [N], which stands for weight * scale by rows; or bfloat16 [N, K] and scale None."""
 
-    weight: QuantizedWeight
+    weight: Any  # a QuantizedWeight, where the layer had a Parameter
     scale: Buffer | None
 
     @property
-    def fixed(self) -> str:
+    def fixed(self) -> str:  # type: ignore[override]
         return f"{self.weight.dtype} weights"
 
     def describe(self) -> str:
@@ -56,6 +58,6 @@ def quantize_layer(
 ) -> None:
     """Turns a Linear or an Embedding into the layer that computes with this weight."""
     layer.__class__ = QuantizedLinear if isinstance(layer, Linear) else QuantizedEmbedding
-    layer.weight, layer.scale = weight, scale
+    vars(layer).update(weight=weight, scale=scale)
     if isinstance(layer, QuantizedLinear):
         layer.bits = bits

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -21,8 +22,9 @@ class AddedTokens:
 
     def cut(self, text: str) -> list[tuple[int, str, int | None]]:
         """Start, text and id (None: not an added token) of the parts."""
-        parts, end = [], 0
-        for found in self.pattern.finditer(text):
+        parts: list[tuple[int, str, int | None]] = []
+        end = 0
+        for found in self.pattern.finditer(text) if self.pattern else ():
             if found.start() > end:
                 parts.append((end, text[end : found.start()], None))
             parts.append((found.start(), found[0], self.ids[found[0]]))
@@ -79,7 +81,7 @@ class AddedTokens:
         return {i: None for i, text in enumerate(texts) if self.pattern.search(text)}
 
 
-def _joined_rows(parts: Sequence[tuple]) -> Row:
+def _joined_rows(parts: Sequence[tuple[Any, ...]]) -> Row:
     rows: list[Row] = []
     word = 0
     for start, part, id, row in parts:

@@ -78,7 +78,7 @@ class Window:
     b: slice | None
 
     def part(self, text: int) -> slice:
-        return self.b if text else self.a
+        return self.b if text and self.b is not None else self.a
 
     def __len__(self) -> int:
         return sum(s.stop - s.start for s in (self.a, self.b) if s is not None)
@@ -190,7 +190,7 @@ def fill(
                 ids[r, at] = part.id
                 end = at + 1
             else:
-                piece = (b if part.text else a)[window.sample][window.part(part.text)]
+                piece = (b if part.text and b is not None else a)[window.sample][window.part(part.text)]
                 end = at + len(piece)
                 ids[r, at:end] = piece
             if typed:
@@ -211,7 +211,7 @@ def fill_detail(
         for part in parts:
             end = at + 1
             if part.text is not None:
-                _, spans, numbers = (b if part.text else a)[window.sample]
+                _, spans, numbers = (b if part.text and b is not None else a)[window.sample]
                 chosen = window.part(part.text)
                 end = at + chosen.stop - chosen.start
                 offsets[r, at:end], words[r, at:end], sequences[r, at:end] = spans[chosen], numbers[chosen], part.text

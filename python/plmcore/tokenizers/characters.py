@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -62,10 +63,10 @@ class Characters:
         new = [token for token in map(str, tokens) if token not in self.vocabulary]
         vocabulary = self.vocabulary | {token: top + i for i, token in enumerate(new)}
         size, kept = self.size, self.special
-        self.__init__(vocabulary, self.unknown)
+        self.__init__(vocabulary, self.unknown)  # type: ignore[misc]
         self.size, self.special = size, kept | ({vocabulary[str(t)] for t in tokens} if special else set())
 
-    def identity(self) -> list:
+    def identity(self) -> list[Any]:
         return [self.kind, self.vocabulary, self.unknown]
 
     def files(self) -> dict[str, bytes]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from plmcore._core import ArgumentError
 
@@ -53,8 +54,8 @@ _BERT = _roles(pad="[PAD]", unk="[UNK]", cls="[CLS]", sep="[SEP]", mask="[MASK]"
 # in the order of their ids
 _ROBERTA = _roles(bos="<s>", pad="<pad>", eos="</s>", unk="<unk>", mask="<mask>", cls="<s>", sep="</s>")
 _GPT2 = _roles(unk="<|endoftext|>", bos="<|endoftext|>", eos="<|endoftext|>")
-_CLS_SEP = dict(single="cls A sep", pair="cls A sep B:1 sep:1")
-_S_S = dict(single="cls A sep", pair="cls A sep sep B sep")
+_CLS_SEP: dict[str, Any] = dict(single="cls A sep", pair="cls A sep B:1 sep:1")
+_S_S: dict[str, Any] = dict(single="cls A sep", pair="cls A sep sep B sep")
 
 FAMILIES = {
     family.name: family

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,12 +43,14 @@ class Format:
         """How many special tokens there are."""
         return sum(part.text is None for part in self.parts(pair))
 
-    def build(self, a: np.ndarray, b: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+    def build(
+        self, a: Sequence[int] | np.ndarray, b: Sequence[int] | np.ndarray | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
         """ids and segment ids, int64."""
         ids, types = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
         for part in self.parts(b is not None):
-            piece = np.array([part.id]) if part.text is None else (a, b)[part.text]
-            ids.append(np.asarray(piece, np.int64))
+            piece = np.asarray([part.id] if part.text is None else (a, b)[part.text], np.int64)
+            ids.append(piece)
             types.append(np.full(len(piece), part.type, np.int64))
         return np.concatenate(ids), np.concatenate(types)
 
@@ -79,7 +81,7 @@ def of_processor(processor: Any) -> Format:
         return _of_state(json.loads(processor.__getstate__()))
 
 
-def _of_state(state: Mapping) -> Format:
+def _of_state(state: Mapping[str, Any]) -> Format:
     for state in state["processors"] if state["type"] == "Sequence" else [state]:
         if state["type"] == "TemplateProcessing":
             return Format(_template(state, "single"), _template(state, "pair"))
@@ -93,7 +95,7 @@ def _of_state(state: Mapping) -> Format:
     return BARE
 
 
-def _template(state: Mapping, which: str) -> tuple[Part, ...]:
+def _template(state: Mapping[str, Any], which: str) -> tuple[Part, ...]:
     parts = []
     for entry in state[which]:
         if "Sequence" in entry:
@@ -104,7 +106,7 @@ def _template(state: Mapping, which: str) -> tuple[Part, ...]:
     return tuple(parts)
 
 
-def processor_of(format: Format, token_of: Callable[[int], str]):
+def processor_of(format: Format, token_of: Callable[[int], str | None]) -> Any:
     """The post-processor that transformers will read."""
     from tokenizers import processors
 

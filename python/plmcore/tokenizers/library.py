@@ -79,7 +79,7 @@ class Library:
         """A word as it must be spelled to be encoded by itself as it would be inside a text."""
         return " " + word if self.kind == "byte-bpe" else word
 
-    def add(self, tokens: Sequence[str], special: bool) -> None:
+    def add(self, tokens: Sequence[Any], special: bool) -> None:
         with guard.panics("add_tokens"):
             (self.native.add_special_tokens if special else self.native.add_tokens)(list(tokens))
         self.__dict__.pop("vocabulary", None)
@@ -152,7 +152,7 @@ def read_bpe(
         lines = merges.decode("utf-8").split("\n")
         if lines and lines[0].startswith("#version"):
             lines = lines[1:]
-        pairs = [tuple(line.rstrip("\r").split(" ")) for line in lines if line.strip()]
+        pairs: list[tuple[Any, ...]] = [tuple(line.rstrip("\r").split(" ")) for line in lines if line.strip()]
         if bad := next((p for p in pairs if len(p) != 2), None):
             raise FormatError(f"'{source}': a line of merges.txt must be two tokens, got {' '.join(bad)!r}")
         for a, b in pairs:

@@ -38,7 +38,7 @@ def load_tokenizer(
     backend, known = _backend(folder, files, settings, known)
     _add_tokens(backend, folder, settings)
     roles = _roles(settings, known, backend.vocabulary)
-    options = dict(
+    options: dict[str, Any] = dict(
         max_length=_limit(settings), padding_side=settings.get("padding_side"), language=language or settings.get("src_lang"),
         settings=settings,
     )  # fmt: skip
@@ -63,7 +63,7 @@ def dressed(backend: Any, known: Family, roles: Mapping[str, str], source: objec
 
 def _backend(
     folder: pathlib.Path, files: Mapping[str, pathlib.Path], settings: Mapping[str, Any], known: Family | None
-):
+) -> tuple[Any, Family]:
     """The first of the kinds of files that is there, read; and the family, which it may tell."""
     if "source.spm" in files and "vocab.json" in files:
         vocabulary = read_json(files["vocab.json"])
@@ -125,7 +125,7 @@ def _make_special(backend: Any, known: Family, roles: Mapping[str, str]) -> None
 def _add_tokens(backend: Any, folder: pathlib.Path, settings: Mapping[str, Any]) -> None:
     """Tokens of added_tokens.json and tokenizer_config.json that the vocabulary lacks, in the order of their ids."""
     with guard.reading(folder / "added_tokens.json"):
-        added = {
+        added: dict[int, tuple[str | None, bool]] = {
             id: (token, False) for token, id in library.checked_ids(_optional(folder / "added_tokens.json")).items()
         }
     with guard.reading(folder / "tokenizer_config.json"):
@@ -147,10 +147,11 @@ def _set_processor(tokenizer: Tokenizer) -> None:
     """What tokenizer.json needs to say for other readers; byte-level families with <s> trim their offsets."""
     from tokenizers import processors
 
-    native, roles = tokenizer.backend.native, tokenizer.roles
+    native: Any = tokenizer.backend.native
+    roles: Mapping[str, Any] = tokenizer.roles
     if tokenizer.family.name in ("roberta", "bart"):
         native.post_processor = processors.RobertaProcessing(
-            (roles["sep"], tokenizer.sep_token_id), (roles["cls"], tokenizer.cls_token_id),
+            (roles["sep"], tokenizer.sep_token_id or 0), (roles["cls"], tokenizer.cls_token_id or 0),
             trim_offsets=True, add_prefix_space=bool(tokenizer.settings.get("add_prefix_space", False)),
         )  # fmt: skip
     elif tokenizer.format != format.BARE:

@@ -114,7 +114,8 @@ class Pieces:
         return splits
 
     def _split_commas(self, ids: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        new_ids, spans = [], []
+        new_ids: list[int] = []
+        spans: list[tuple[int, int]] = []
         for id, (start, end) in zip(ids.tolist(), offsets.tolist()):
             parts = self._splits.get(id, [id])
             widths = [len(self.pieces[p].lstrip(SPACE)) for p in parts[1:]]
@@ -137,8 +138,8 @@ class Pieces:
     def _decode(self, tokens: Sequence[tuple[str, bool]]) -> str:
         """Runs of pieces as the library joins them, added tokens as they are, a space before each where one was."""
         text = ""
-        for is_added, run in itertools.groupby(tokens, key=lambda item: item[1]):
-            run = [token for token, _ in run]
+        for is_added, items in itertools.groupby(tokens, key=lambda item: item[1]):
+            run = [token for token, _ in items]
             part = " ".join(run) if is_added else self.processor.decode(run).replace(SPACE, " ").removeprefix(" ")
             text += (" " if text and (is_added or run[0].startswith(SPACE)) else "") + part
         return text
@@ -151,7 +152,7 @@ class Pieces:
 
     def add(self, tokens: Sequence[str], special: bool) -> None:
         top = max(self.vocabulary.values(), default=-1) + 1
-        new = {}
+        new: dict[str, int] = {}
         for token in map(str, tokens):
             new[token] = self.vocabulary.setdefault(token, top + len([t for t in new.values() if t >= top]))
         self.added = AddedTokens({**self.added.ids, **new})
@@ -159,22 +160,22 @@ class Pieces:
         if special:
             self.special |= set(new.values())
 
-    def identity(self) -> list:
+    def identity(self) -> list[Any]:
         numbers = None if self.numbers is None else self.numbers.tolist()
         return [self.model.hex(), numbers, self.added.ids, self.tidy, self.lower]
 
     def files(self) -> dict[str, bytes]:
         return {"spiece.model" if self.numbers is None else "sentencepiece.bpe.model": self.model}
 
-    def __getstate__(self) -> dict:
+    def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name != "processor"}
 
-    def __setstate__(self, state: dict) -> None:
+    def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__ |= state
         self.processor = open_model(self.model, "a sentencepiece model")
 
 
-def open_model(model: bytes, source: object):
+def open_model(model: bytes, source: object) -> Any:
     import sentencepiece
 
     if not model:
@@ -188,7 +189,8 @@ def open_model(model: bytes, source: object):
 def read(model: bytes, source: object, family: Family, lower: bool | None = None, sentinels: int = 100) -> Pieces:
     """A family's published model: sentinels, language codes and <mask> follow the pieces; fairseq families put their own four first."""
     processor = open_model(model, source)
-    n, options = len(processor), dict(family.pieces)
+    n = len(processor)
+    options: dict[str, Any] = dict(family.pieces)
     if lower is not None and "lower" in options:
         options["lower"] = bool(lower)
     if options.pop("fairseq", False):
@@ -233,7 +235,7 @@ def tidy(text: str, lower: bool) -> str:
 _HIGH = re.compile("[\u0300-\U0010ffff]+")  # no character below combines
 
 
-def _without_marks(found: re.Match) -> str:
+def _without_marks(found: re.Match[str]) -> str:
     return "".join(c for c in found[0] if not unicodedata.combining(c))
 
 

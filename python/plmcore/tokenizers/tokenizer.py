@@ -6,7 +6,7 @@ import itertools
 import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
@@ -115,10 +115,10 @@ class Tokenizer:
     @functools.cached_property
     def word_starts(self) -> np.ndarray:
         """Does this id begin a new word? Special tokens do.  bool [vocab_size]"""
-        starts = [token is None or token == "" or self.backend.starts_word(token) for token in self._tokens]
-        if None in starts:
+        found = [token is None or token == "" or self.backend.starts_word(token) for token in self._tokens]
+        if None in found:
             raise ArgumentError("a BPE with </w> marks where words end, not where they start: it has no word_starts")
-        starts = np.array(starts, bool)
+        starts = np.array(found, bool)
         starts[self.special_ids] = True
         return starts
 
@@ -188,7 +188,9 @@ class Tokenizer:
         """The tokens of a text, to look at."""
         return [self._tokens[i] for i in self.encode_ids([text])[0]]
 
-    def build(self, ids_a: Sequence[int], ids_b: Sequence[int] | None = None) -> tuple[np.ndarray, np.ndarray]:
+    def build(
+        self, ids_a: Sequence[int] | np.ndarray, ids_b: Sequence[int] | np.ndarray | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Special tokens around ready ids: ids and token_type_ids.  int64 [n]"""
         return self.format.build(ids_a, ids_b)
 
@@ -212,8 +214,8 @@ class Tokenizer:
         the row before. words=True: a text is a list of words, `word_ids` their numbers and `offsets` count within words.
         """
         one = isinstance(text, str) or (words and len(text) > 0 and isinstance(text[0], str))
-        texts = [text] if one else list(text)
-        pairs = None if pair is None else [pair] if one else list(pair)
+        texts: list[Any] = [text] if one else list(text)
+        pairs: list[Any] | None = None if pair is None else [pair] if one else list(pair)
         if pairs is not None and len(pairs) != len(texts):
             raise ArgumentError(f"{len(texts)} texts need {len(texts)} second texts, got {len(pairs)}")
         cut = Cut(self.max_length if max_length is None else max_length, truncation, stride)
@@ -267,7 +269,15 @@ class Tokenizer:
 
     # ---- ids to text ----
 
-    def decode(self, ids: Sequence[int] | Sequence[Sequence[int]], skip_special_tokens: bool = True) -> str | list[str]:
+    @overload
+    def decode(self, ids: Sequence[int], skip_special_tokens: bool = True) -> str: ...
+    @overload
+    def decode(
+        self, ids: Sequence[Sequence[int]] | Sequence[np.ndarray], skip_special_tokens: bool = True
+    ) -> list[str]: ...
+    @overload
+    def decode(self, ids: np.ndarray, skip_special_tokens: bool = True) -> Any: ...  # by its axes
+    def decode(self, ids: Any, skip_special_tokens: bool = True) -> Any:
         """The text of one row of ids, or of several."""
         many = getattr(ids, "ndim", None) == 2 or (not hasattr(ids, "ndim") and len(ids) > 0 and np.ndim(ids[0]) == 1)
         rows = [np.asarray(row, np.int64).reshape(-1) for row in (ids if many else [ids])]
@@ -290,7 +300,7 @@ class Tokenizer:
         return f"Tokenizer({self.family.name or 'own format'}, {self.kind}, {self.vocab_size:,} tokens)"
 
 
-def _texts(texts: Sequence, words: bool) -> Sequence:
+def _texts(texts: Sequence[Any], words: bool) -> Sequence[Any]:
     for text in texts:
         if words and (isinstance(text, str) or not all(isinstance(word, str) for word in text)):
             raise TypeError(f"words=True takes lists of words, got {text!r:.60}")

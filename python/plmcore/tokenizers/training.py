@@ -86,7 +86,9 @@ class _Text:
     def __init__(self, files: Path | Iterable[Path] | None, texts: Iterable[str] | None, errors: str):
         self.files = None if files is None else files_in(files)
         self.texts = list(texts) if isinstance(texts, Iterator) else texts  # read more than once
-        self.errors, self.failure, self.progress = errors, None, None
+        self.errors = errors
+        self.failure: Exception | None = None
+        self.progress: Any = None
         self.bytes = sum(f.stat().st_size for f in self.files or ())
 
     def __iter__(self) -> Iterator[str]:
@@ -103,7 +105,7 @@ class _Text:
 
     def _passages(self) -> Iterator[str]:
         if self.files is None:
-            yield from self.texts
+            yield from self.texts or ()
             return
         from plmcore.cli.progress import Progress
 
@@ -142,10 +144,11 @@ def _library(plan: _Plan) -> Tokenizer:
     kind, special, unknown = plan.kind, plan.specials, plan.family.roles["unk"]
     lower = plan.family.lower and kind == "wordpiece" if plan.lower is None else plan.lower
     settings: dict[str, Any] = {}
-    options = dict(
+    options: dict[str, Any] = dict(
         special_tokens=special, show_progress=False, min_frequency=plan.min_count or (1 if kind == "words" else 2)
     )
     options["vocab_size"] = 2**31 - 1 if plan.vocab_size is None else plan.vocab_size
+    trainer: Any
     if kind == "words":
         backend, trainer = (
             library.words({unknown: 0}, lower=lower, unknown=unknown),
@@ -161,7 +164,7 @@ def _library(plan: _Plan) -> Tokenizer:
         )
     else:
         alphabet = pre_tokenizers.ByteLevel.alphabet()
-        if plan.vocab_size < len(alphabet) + len(special):
+        if options["vocab_size"] < len(alphabet) + len(special):
             raise ArgumentError(
                 f"a byte-level vocabulary has {len(alphabet)} bytes and {len(special)} special tokens; vocab_size={plan.vocab_size} is too small"
             )
@@ -202,9 +205,10 @@ def _letters(backend: library.Library, text: _Text, kind: str) -> list[str]:
 def _unigram(plan: _Plan) -> Tokenizer:
     import sentencepiece
 
-    known, options, n = plan.family, dict(plan.family.pieces), plan.vocab_size
+    known, n = plan.family, plan.vocab_size or 0
+    options: dict[str, Any] = dict(plan.family.pieces)
     lower = options.get("lower", False) if plan.lower is None else plan.lower
-    layout = dict(unk_id=0, bos_id=1, eos_id=2, pad_id=-1)
+    layout: dict[str, Any] = dict(unk_id=0, bos_id=1, eos_id=2, pad_id=-1)
     if options.get("fairseq"):
         n -= 2 + len(known.languages)  # the four of fairseq stand for the model's three, <mask> comes last
     elif known.name == "t5":
@@ -231,8 +235,8 @@ def _unigram(plan: _Plan) -> Tokenizer:
     except guard.TokenizerError as e:
         if plan.text.failure is not None:
             raise plan.text.failure from None
-        if most := re.search(r"too high.*<= (\d+)", str(e)):
-            most = int(most[1]) + plan.vocab_size - n
+        if found := re.search(r"too high.*<= (\d+)", str(e)):
+            most = int(found[1]) + (plan.vocab_size or 0) - n
             raise ArgumentError(
                 f"vocab_size={plan.vocab_size} is more than this text has pieces for: at most {most}"
             ) from None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -37,7 +38,8 @@ class Spelling:
     ) -> Batch:
         """input_ids [B, T, width] of one text or several, split at white space; words=True: of lists of words. Special are the first and last word of a sentence."""
         one = isinstance(text, str) or (words and len(text) > 0 and isinstance(text[0], str))
-        rows = [self.prepared(t if words else t.split()) for t in ([text] if one else text)]
+        sentences: Sequence[Any] = [text] if one else text
+        rows = [self.prepared(t if words else t.split()) for t in sentences]
         known = list(dict.fromkeys(word for row in rows for word in row))
         table = self.encode(known)
         width = table.shape[1]
@@ -59,7 +61,7 @@ class Spelling:
         """Words with spaces between, of ids [T, width] or [B, T, width]."""
         ids = np.asarray(ids)
         if ids.ndim == 3:
-            return [self.decode(row) for row in ids]
+            return [" ".join(filter(None, map(self.decoded_word, row))) for row in ids]
         return " ".join(filter(None, map(self.decoded_word, ids)))
 
     def decoded_word(self, ids: np.ndarray) -> str:
