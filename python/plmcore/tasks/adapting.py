@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from plmcore import draws, nn
+from plmcore import draws, models, nn
 from plmcore._core import ArgumentError, assign
+from plmcore.models import names
 from plmcore.tasks import lora
 from plmcore.tasks.features import Features
 from plmcore.train import groups
@@ -40,13 +41,23 @@ def finish(model: nn.Module, table: Mapping[str, Any], folder: pathlib.Path, sou
 
 
 def add_noise(model: nn.Module, strength: float, seed: int) -> None:
-    """NoisyTune: W + U(-strength / 2, strength / 2) std(W), for every tensor of the pre-trained body; one that is constant stays."""
+    """NoisyTune: W + U(-strength / 2, strength / 2) std(W), for every tensor W of the pre-trained body as it is published: query, key and value
+    apart where they are, though they are one parameter here. One that is constant stays."""
     if not strength >= 0:
         raise ArgumentError(f"adapt.noise must be at least 0, got {strength}")
+    whole = published(model)
+    parts = {id(s.parameter): len(s.stored.parts) for s in names.slots(models.family(whole.config), whole)}
     for number, (_, p) in enumerate(body_of(model).named_parameters()):
         values = p.numpy()
         drawn = draws.uniform(seed, NOISE, number, np.arange(values.size)).reshape(values.shape) - 0.5
-        assign(p, (values + drawn * strength * values.std()).astype(values.dtype))
+        widths = [strength * spread(w) for w in np.split(values, parts[id(p)])] if values.ndim else [0.0]
+        rows = np.repeat(widths, len(values) // len(widths)) if values.ndim else np.zeros(())
+        assign(p, (values + drawn * rows.reshape(-1, *[1] * (values.ndim - 1))).astype(values.dtype))
+
+
+def spread(values: np.ndarray) -> float:
+    """The standard deviation, exactly 0 for values that are all the same."""
+    return 0.0 if not values.size or values.min() == values.max() else float(values.std(dtype=np.float64))
 
 
 def reinitialise(model: nn.Module, layers: int) -> None:
