@@ -33,6 +33,7 @@ from plmcore._core import (
 from plmcore._core import manual_seed as seed
 from plmcore.autograd import enable_grad, grad, no_grad, recompute, stop_gradient, stored_activations
 from plmcore.export import export, load_program, load_programs
+from plmcore.generator import Generator
 from plmcore.making import arange, full, ones, rand, randn, zeros
 from plmcore.program import Program, spec, trace
 
@@ -66,6 +67,7 @@ __all__ = [
     "DeviceError",
     "Dim",
     "FormatError",
+    "Generator",
     "GraphError",
     "IndexRangeError",
     "KindError",

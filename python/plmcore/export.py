@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from plmcore import _core
-from plmcore.autograd import no_grad
 from plmcore.program import Spec, spec, trace
 
 if TYPE_CHECKING:
@@ -50,12 +49,10 @@ def _program(name: str, what: LanguageModel | nn.Module | _core.Program) -> _cor
         raise _core.DTypeError(
             f"export: {name!r} must be a model, or a Program, which plm.trace(module, x=plm.spec(...)) makes, got {type(what).__name__}"
         )
-    was_training = model.training
-    try:
-        with no_grad():
-            return trace(model.eval(), None, **signature(model))
-    finally:
-        model.train(was_training)
+    from plmcore.nn.modes import inference
+
+    with inference():
+        return trace(model, None, **signature(model))
 
 
 def load_programs(path: str | os.PathLike[str], *, mapped: bool = True) -> dict[str, _core.Program]:

@@ -11,7 +11,6 @@ import numpy as np
 
 from plmcore import directory, models, nn, pooling
 from plmcore._core import ArgumentError, Tensor
-from plmcore.autograd import no_grad
 from plmcore.files import only_writer
 from plmcore.models.config import Config
 from plmcore.models.names import Report
@@ -75,18 +74,16 @@ class LanguageModel:
         how = pooling.read(self.source)
         limits = [how.max_length, self.tokenizer.max_length, self.config.longest]
         longest = min((n for n in limits if n), default=None)
-        body, was_training = getattr(self.model, "body", self.model), self.model.training
-        self.model.eval()
+        body = getattr(self.model, "body", self.model)
         by_length = sorted(range(len(texts)), key=lambda i: -len(texts[i]))  # a batch of equals has no padding
         vectors: dict[int, np.ndarray] = {}
-        with no_grad():
+        with nn.inference():
             for start in range(0, len(texts), batch_size):
                 chosen = by_length[start : start + batch_size]
                 batch = self.tokenizer([texts[i] for i in chosen], max_length=longest)
                 encoded = body.encode(**{name: Tensor(batch[name]) for name in self._takes(batch)})
                 states = encoded.layout.unpack(encoded.rows).numpy().astype(np.float32)  # [B, T, C]
                 vectors.update(zip(chosen, how(states, batch["attention_mask"])))
-        self.model.train(was_training)
         return np.stack([vectors[i] for i in range(len(texts))])
 
     def perplexity(self, texts: Any, sources: str | Sequence[str] | None = None, **options: Any) -> Perplexity:

@@ -59,6 +59,17 @@ class Once(Counting):
         return super().__getitem__(step)
 
 
+def test_other_models_of_the_same_kind_are_not_watched():
+    """Another thread may run one meanwhile."""
+    ours, other = gpt2(), gpt2()
+    poison(other.parameters()[0])
+    x = plm.Tensor(np.arange(8)[None])
+    with nonfinite.watched(ours) as found, nonfinite.watched(other) as others:
+        other(x)
+        ours(x)
+    assert not found and others
+
+
 def test_a_skipped_step_changes_nothing(tmp_path):
     model, reference = gpt2(), gpt2()
     with train.RunDirectory(tmp_path, quiet=True) as d:

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from plmcore._core import ArgumentError, Tensor
-from plmcore.autograd import no_grad
 from plmcore.evaluate.likelihood import Perplexity, perplexity
 from plmcore.evaluate.scoring import kind_of
 from plmcore.models import causal, seq2seq, stacks, xlnet
+from plmcore.nn import inference
 from plmcore.tasks.rows import Rows, takes_types
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ def rows_of(lm: LanguageModel, lines: Sequence[str]) -> dict[str, np.ndarray]:
 
 def outputs(lm: LanguageModel, inputs: dict[str, np.ndarray]) -> list[tuple[str, np.ndarray]]:
     """Logits, or the states of a model without a head, of the positions that are no padding."""
-    with no_grad():
+    with inference():
         out: Any = lm.model(**{name: Tensor(a) for name, a in inputs.items()})
     names = ("logits", "prediction_logits", "start_logits", "end_logits", "last_hidden_state")
     mask = inputs.get("attention_mask")

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from plmcore._core import ArgumentError, Tensor, ops
-from plmcore.autograd import no_grad
 from plmcore.models import seq2seq, stacks
 from plmcore.models.padding import Encoded
 
@@ -70,16 +69,11 @@ def kind_of(lm: LanguageModel) -> str:
 def score(
     lm: LanguageModel, rows: Iterable[Row], batch_tokens: int = BATCH_TOKENS, best: bool = True
 ) -> Iterator[Scores]:
-    """The scores of each row, in order. As many rows run together as make `batch_tokens` with their padding; the model runs in eval mode."""
-    was_training = lm.model.training
-    lm.model.eval()
-    try:
-        for batch in batches(rows, batch_tokens):
-            with no_grad():
-                found = _score(lm, batch, best)
-            yield from found
-    finally:
-        lm.model.train(was_training)
+    """The scores of each row, in order. As many rows run together as make `batch_tokens` with their padding; the model runs as in eval mode."""
+    for batch in batches(rows, batch_tokens):
+        with nn.inference():
+            found = _score(lm, batch, best)
+        yield from found
 
 
 def batches(rows: Iterable[Row], batch_tokens: int) -> Iterator[list[Row]]:

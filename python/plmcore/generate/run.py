@@ -11,7 +11,6 @@ import numpy as np
 
 from plmcore import nn
 from plmcore._core import ArgumentError, Completion, Search
-from plmcore.autograd import no_grad
 from plmcore.generate.inputs import Prompts, prompts_of
 from plmcore.generate.settings import Settings, as_list
 from plmcore.generate.steps import Steps, has_encoder, steps_of
@@ -50,7 +49,7 @@ class Run:
     steps: Steps
 
     def advance(self) -> None:
-        with no_grad(), evaluating(self.lm.model):
+        with nn.inference():
             self.search.accept(self.steps(self.search))
 
     def finish(self) -> Generated:
@@ -99,21 +98,6 @@ def decode(tokenizer: Any, ids: list[int]) -> str:
     return tokenizer.decode([t for t in ids if t < tokenizer.vocab_size])
 
 
-class evaluating:
-    """Without dropout, whatever mode the model is in."""
-
-    def __init__(self, model: nn.Module):
-        self.model, self.training = model, model.training
-
-    def __enter__(self) -> None:
-        if self.training:
-            self.model.eval()
-
-    def __exit__(self, *_: object) -> None:
-        if self.training:
-            self.model.train()
-
-
 def begin(lm: Any, inputs: Any, attention_mask: Any = None, decoder_input_ids: Any = None, **options: Any) -> Run:
     settings = Settings.of(lm.config, lm.source, options)
     model, V = lm.model, lm.config.vocab_size
@@ -133,7 +117,7 @@ def begin(lm: Any, inputs: Any, attention_mask: Any = None, decoder_input_ids: A
             raise ArgumentError("stop_strings need a tokenizer; this model has none")
         rules.set_stop(lambda i, ids: any(s in decode(lm.tokenizer, ids[len(prompts[i]) :]) for s in stops))
     search = Search([p.tolist() for p in prompts], rules)
-    with no_grad(), evaluating(model):
+    with nn.inference():
         steps = steps_of(model, prompts, sources, rules.max_new_tokens)
         return Run(lm, settings, given, prompts, search, steps)
 

@@ -8,6 +8,7 @@ from plmcore.nn.dropout import Dropout, LockedDropout
 from plmcore.nn.embedding import Embedding
 from plmcore.nn.linear import Linear
 from plmcore.nn.mlp import MLP
+from plmcore.nn.modes import inference
 from plmcore.nn.module import Module
 from plmcore.nn.norms import LayerNorm, RMSNorm
 from plmcore.nn.parameter import Buffer, Parameter, QuantizedWeight
@@ -15,5 +16,5 @@ from plmcore.nn.quantized import QuantizedEmbedding, QuantizedLinear
 
 __all__ = [
     "GELU", "MLP", "Activation", "Buffer", "CrossAttention", "Dropout", "Embedding", "LayerNorm", "Linear", "LockedDropout", "Module", "ModuleList",
-    "Parameter", "QuantizedEmbedding", "QuantizedLinear", "QuantizedWeight", "RMSNorm", "ReLU", "SelfAttention", "Sequential", "SiLU", "Sigmoid", "Tanh", "init",
+    "Parameter", "QuantizedEmbedding", "QuantizedLinear", "QuantizedWeight", "RMSNorm", "ReLU", "SelfAttention", "Sequential", "SiLU", "Sigmoid", "Tanh", "inference", "init",
 ]  # fmt: skip

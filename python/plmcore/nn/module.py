@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Self
 
 from plmcore._core import ArgumentError, Tensor, assign
+from plmcore.nn.modes import infers
 from plmcore.nn.parameter import Buffer, Parameter, QuantizedWeight
 
 
@@ -13,7 +14,6 @@ class Module:
     A subclass sets attributes in __init__ and computes in __call__; neither needs a call of super().
     """
 
-    training = True
     fixed: str | None = None  # what keeps a layer's weights from being trained or converted: "int8 weights"
 
     if TYPE_CHECKING:  # each subclass has its own
@@ -91,6 +91,17 @@ class Module:
         return missing, unexpected
 
     # ---- modes ----
+
+    _training = True
+
+    @property
+    def training(self) -> bool:
+        """Whether this computes as in training: its mode, but for threads inside nn.inference()."""
+        return self._training and not infers()
+
+    @training.setter
+    def training(self, mode: bool) -> None:
+        self._training = mode
 
     def train(self, mode: bool = True) -> Self:
         if mode:

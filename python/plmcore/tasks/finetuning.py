@@ -12,6 +12,7 @@ from typing import Any
 
 from plmcore import data, directory, language_model
 from plmcore.files import atomic_directory, atomic_write
+from plmcore.generator import Generator
 from plmcore.tasks import adapting, language_modelling, task_model, task_settings
 from plmcore.tasks.language_modelling import TextExamples
 from plmcore.tasks.scoring import Scoring
@@ -75,7 +76,7 @@ def finetune(
     task_settings.check_installed(chosen)
     task_data = TaskData(chosen)
     task_data.check()
-    with RunDirectory(out, quiet=quiet, new=begun is None) as run:
+    with RunDirectory(out, quiet=quiet, new=begun is None) as run, Generator():
         return _Finetuning(run, chosen, task_data, callbacks)()
 
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from plmcore._core import ArgumentError, Tensor
-from plmcore.autograd import no_grad
 from plmcore.evaluate import scoring
+from plmcore.nn import inference
 from plmcore.tasks import task_settings
 from plmcore.tasks.examples import softmax
 from plmcore.tasks.features import Features
@@ -49,15 +49,12 @@ def classify(
     run = DecoderLoss(lm.model, both=True).plain if both else lambda inputs: (lm.model(**inputs), None)
     logits: dict[int, np.ndarray] = {}
     order = np.argsort(-rows.lengths[: len(texts)], kind="stable")
-    was_training = lm.model.training
-    lm.model.eval()
-    with no_grad():
+    with inference():
         for start in range(0, len(order), batch_size):
             chosen = order[start : start + batch_size]
             places = np.stack([chosen, chosen + len(texts)], 1).ravel() if both else chosen
             out, _ = run({name: Tensor(a) for name, a in rows.batch(places).items()})
             logits.update(zip(chosen.tolist(), out.logits.numpy().astype(np.float64)))
-    lm.model.train(was_training)
     return [described(lm, logits[i]) for i in range(len(texts))]
 
 
@@ -116,12 +113,9 @@ def fill_mask(lm: LanguageModel, text: str, k: int) -> list[Found] | list[list[F
     places = np.flatnonzero(ids == tokenizer.mask_token_id)
     if not len(places):
         raise ArgumentError(f"fill_mask: the text has no {tokenizer.mask_token}: {text!r}")
-    was_training = lm.model.training
-    lm.model.eval()
-    with no_grad():
+    with inference():
         out = lm.model(**{name: Tensor(a) for name, a in rows.batch([0]).items()})
         logits = (out.prediction_logits if lm.head == "pretraining" else out.logits).numpy()[0].astype(np.float64)
-    lm.model.train(was_training)
     found = [
         [filled(tokenizer, ids, at, i, p) for i, p in likeliest(logits[at], k, tokenizer.vocab_size)] for at in places
     ]

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from plmcore._core import ArgumentError, Tensor
-from plmcore.autograd import no_grad
 from plmcore.data.readers import Record
+from plmcore.nn import inference
 from plmcore.tasks import labels
 from plmcore.tasks.inference import needed_tokenizer
 from plmcore.tasks.rows import Rows, takes_types
@@ -63,11 +63,10 @@ def layer_states(
     words = field == "tags"
     texts = [r["tokens" if words else "text"] for r in records]
     rows.add(texts, max_length=min(limits, default=None), words=words, detail=("word_ids", "sequence_ids"))
-    body, was_training = getattr(lm.model, "body", lm.model), lm.model.training
-    lm.model.eval()
+    body = getattr(lm.model, "body", lm.model)
     found: list[list[np.ndarray]] = []
     classes: list[str] = []
-    with no_grad():
+    with inference():
         for start in range(0, len(rows), batch):
             chosen = range(start, min(start + batch, len(rows)))
             inputs = {name: Tensor(a) for name, a in rows.batch(chosen).items()}
@@ -80,7 +79,6 @@ def layer_states(
                 classes += names
                 for vectors, h in zip(found, layers, strict=True):
                     vectors.append(h[r, at] if words else h[r, at].mean(0, keepdims=True))
-    lm.model.train(was_training)
     return [np.concatenate(vectors) for vectors in found], classes
 
 

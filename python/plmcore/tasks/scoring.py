@@ -8,7 +8,6 @@ import numpy as np
 
 from plmcore import nn
 from plmcore._core import Tensor
-from plmcore.autograd import no_grad
 from plmcore.data.readers import Record
 from plmcore.tasks.examples import Examples
 
@@ -28,9 +27,7 @@ class Scoring:
         order = np.argsort(-examples.lengths(0), kind="stable")
         collected: list[Any] = [None] * n
         total, count = 0.0, 0
-        was_training = model.training
-        model.eval()
-        with no_grad():
+        with nn.inference():
             for at in range(0, n, self.batch):
                 chosen = order[at : at + self.batch]
                 batch = examples.batch(chosen, seed=0, epoch=0)
@@ -42,7 +39,6 @@ class Scoring:
             self.predictions = examples.predictions(collected)
             if examples.generates and self.final:
                 self.predictions = examples.generated(model, self.batch)
-        model.train(was_training)
         self.found = {}
         if examples.known:
             self.found = {**examples.of_loss(total / max(1, count)), **examples.scores(self.predictions)}

@@ -9,7 +9,6 @@ import numpy as np
 
 from plmcore import nn
 from plmcore._core import ArgumentError
-from plmcore.autograd import no_grad
 from plmcore.data import Corpus
 from plmcore.train import batching
 
@@ -70,7 +69,7 @@ class HeldOutLoss:
 
     def __call__(self, model: nn.Module) -> dict[str, float]:
         loss, total, labels = self.loss(model), 0.0, 0
-        with no_grad():
+        with nn.inference():
             for i in range(self.count):
                 (batch,) = batching.check_batch(self.batches[i])
                 if n := batching.labels_of(model, batch):

@@ -18,9 +18,10 @@ from typing import Any
 
 import numpy as np
 
-from plmcore import _core, draws, nn, optim
+from plmcore import draws, nn, optim
 from plmcore._core import ArgumentError, Tensor, ops
 from plmcore.autograd import STORED, stored_activations
+from plmcore.generator import Generator
 from plmcore.train import batching, checkpoint, nonfinite, schedules
 from plmcore.train.interrupts import Interrupted, Interrupts
 from plmcore.train.run_directory import RunDirectory
@@ -112,8 +113,12 @@ class Trainer:
 
     def advance(self) -> Metrics:
         """One step with everything that is due after it."""
+        with self._generator():
+            return self._advance()
+
+    def _advance(self) -> Metrics:
         start = time.perf_counter()
-        metrics = self.update()
+        metrics = self._update()
         metrics["seconds"] = time.perf_counter() - start
         self.step += 1
         self.seconds += metrics["seconds"]
@@ -137,11 +142,14 @@ class Trainer:
 
     def update(self) -> Metrics:
         """Batch, gradients, parameters."""
+        with self._generator():
+            return self._update()
+
+    def _update(self) -> Metrics:
         parts = batching.check_batch(self.batches[self.step])
         carried = self.loss.state
         shares = self.loss.shares(parts)
         self.optimizer.zero_grad()
-        self._seed()
         total = 0.0
         with stored_activations(self.activations):
             for part, share in zip(parts, shares, strict=True):
@@ -167,10 +175,10 @@ class Trainer:
         """`carried`: the state before the step, which goes on from there."""
 
         def forward() -> None:
-            self._seed()
             self.loss.state = carried
-            for part, share in zip(parts, shares, strict=True):
-                self.loss(part, share)
+            with self._generator():
+                for part, share in zip(parts, shares, strict=True):
+                    self.loss(part, share)
 
         what = f"step {self.step + 1}: loss {loss:g}; {nonfinite.explain(self.model, forward)}"
         self.loss.state = carried
@@ -179,9 +187,9 @@ class Trainer:
             raise nonfinite.NonFiniteError(what + (f"; {self.skips} steps in a row" if self.skips > 1 else ""))
         self._say(f"left out {what}")
 
-    def _seed(self) -> None:
-        """Dropout's stream of this step."""
-        _core.set_random_state(int(draws.bits(self.seed, self.step) >> np.uint64(1)), 0)
+    def _generator(self) -> Generator:
+        """Dropout's stream of this step, and that of callbacks."""
+        return Generator(int(draws.bits(self.seed, self.step) >> np.uint64(1)))
 
     def stop(self, reason: str) -> None:
         """Ends the run after this step."""

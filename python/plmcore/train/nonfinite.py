@@ -48,24 +48,27 @@ def explain(model: nn.Module, forward: Callable[[], Any]) -> str:
 def watched(model: nn.Module) -> Iterator[list[str]]:
     """Inside, modules whose output is not finite are noted, inner ones first: the first is where it began."""
     found: list[str] = []
-    names = {id(module): name or type(model).__name__ for name, module in model.named_modules()}
-    kinds = {type(module) for module in model.modules() if hasattr(type(module), "__call__")}
-    originals = {kind: kind.__dict__["__call__"] for kind in kinds if "__call__" in kind.__dict__}
-
-    def noting(original: Callable) -> Callable:
-        def call(self: nn.Module, *args: Any, **inputs: Any) -> Any:
-            result = original(self, *args, **inputs)
-            if isinstance(result, Tensor) and "float" in result.dtype:
-                name = first_bad([(names.get(id(self), type(self).__name__), result)])
-                found.extend([name] if name else [])
-            return result
-
-        return call
-
-    for kind, original in originals.items():
-        kind.__call__ = noting(original)
+    kinds = {}
+    for name, module in model.named_modules():
+        if callable(module) and id(module) not in kinds:
+            kinds[id(module)] = module, type(module)
+            module.__class__ = _noting(type(module), name or type(module).__name__, found)
     try:
         yield found
     finally:
-        for kind, original in originals.items():
-            kind.__call__ = original
+        for module, kind in kinds.values():
+            module.__class__ = kind
+
+
+def _noting(kind: type, name: str, found: list[str]) -> type:
+    """A kind for one module: the others of its kind may be at work in other threads."""
+
+    class Noting(kind):
+        def __call__(self, *args: Any, **inputs: Any) -> Any:
+            result = super().__call__(*args, **inputs)
+            if isinstance(result, Tensor) and "float" in result.dtype and (bad := first_bad([(name, result)])):
+                found.append(bad)
+            return result
+
+    Noting.__name__ = Noting.__qualname__ = kind.__name__
+    return Noting

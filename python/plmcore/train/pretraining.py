@@ -79,7 +79,7 @@ def pretrain(
         chosen = run_settings.new(given, config, changes)
     if chosen["train"]["tensorboard"]:
         tensorboard.library()  # is missed now, not after the corpus is made
-    with RunDirectory(out, quiet=quiet, new=begun is None) as run:
+    with RunDirectory(out, quiet=quiet, new=begun is None) as run, plm.Generator():
         return _Pretraining(run, chosen, callbacks)()
 
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from plmcore import nn
 from plmcore._core import Tensor
-from plmcore.autograd import no_grad
 from plmcore.language_model import LanguageModel
 from plmcore.objectives.objective import IGNORED
 from plmcore.tokenizers import Tokenizer
@@ -56,11 +56,8 @@ def written(lm: LanguageModel, example: Mapping[str, np.ndarray]) -> str:
 def filled(lm: LanguageModel, example: Mapping[str, np.ndarray]) -> str:
     """A text with hidden tokens, and with the likeliest in their place."""
     known = {k: Tensor(v) for k, v in example.items() if not k.endswith(("labels", "_label"))}
-    training = lm.model.training
-    lm.model.eval()
-    with no_grad():
+    with nn.inference():
         out = lm.model(**known)
-    lm.model.train(training)
     likeliest = (out.prediction_logits if lm.head == "pretraining" else out.logits).numpy().argmax(-1)
     whole = np.where(example["labels"] != IGNORED, likeliest, example["input_ids"])
     return f"{visible(lm.tokenizer, example['input_ids'][0])}\n-> {visible(lm.tokenizer, whole[0])}"

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from plmcore._core import ArgumentError, Tensor
-from plmcore.autograd import no_grad
 from plmcore.models import seq2seq
+from plmcore.nn import inference
 from plmcore.viz import page as pages
 
 if TYPE_CHECKING:
@@ -130,19 +130,15 @@ def attention(
         raise ArgumentError(f"attention: the text {text!r} has no tokens")
     inputs = {name: Tensor(batch[name]) for name in lm._takes(batch) if name != "attention_mask"}
     body = getattr(lm.model, "body", lm.model)
-    read, was_training = source, lm.model.training
+    read = source
     if isinstance(body, seq2seq.EncoderDecoder):
         inputs.pop("token_type_ids", None)
         read = _target(lm, target, source)
         inputs["decoder_input_ids"] = Tensor(read)
     elif target is not None:
         raise ArgumentError(f"attention: target is for encoder-decoder models, {lm.config.model_type} reads one text")
-    lm.model.eval()
-    try:
-        with no_grad():
-            out = (body if callable(body) else lm.model)(**inputs, output_attentions=True)
-    finally:
-        lm.model.train(was_training)
+    with inference():
+        out = (body if callable(body) else lm.model)(**inputs, output_attentions=True)
     names = {"source": _tokens(lm, source), "target": _tokens(lm, read)}
     maps = {}
     for kind in (k for k in KINDS if k in out):
