@@ -14,6 +14,7 @@ import numpy as np
 from plmcore._core import ArgumentError, Tensor, ops
 from plmcore.models import seq2seq, stacks
 from plmcore.models.padding import Encoded
+from plmcore.nn import inference
 
 if TYPE_CHECKING:
     from plmcore.language_model import LanguageModel
@@ -71,7 +72,7 @@ def score(
 ) -> Iterator[Scores]:
     """The scores of each row, in order. As many rows run together as make `batch_tokens` with their padding; the model runs as in eval mode."""
     for batch in batches(rows, batch_tokens):
-        with nn.inference():
+        with inference():
             found = _score(lm, batch, best)
         yield from found
 
