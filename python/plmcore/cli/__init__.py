@@ -1,4 +1,4 @@
-"""The command `plmcore`, also `python -m plmcore`: one module per subcommand, with add_parser(commands) and run(args)."""
+"""The command `plmcore`, also `plmcore`: one module per subcommand, with add_parser(commands) and run(args)."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ from plmcore.cli import (
     show,
     tokenize,
 )
+from plmcore.cli.arguments import Help
 
 COMMANDS = {
     "demo": demo,
@@ -46,32 +47,21 @@ COMMANDS = {
 }
 EXAMPLES = """\
 examples:
-  python -m plmcore demo --out run                train a tokenizer and a small GPT-2 for two minutes and read what it writes
-  python -m plmcore pretrain gpt2 --size tiny --text book.txt --out run
-                                                  train a tokenizer and a small GPT-2 on a text
-  python -m plmcore finetune model-dir --task classification --train train.tsv --dev dev.tsv --out run
-                                                  train a classifier on a table of texts and labels
-  python -m plmcore classify run/final "a lovely film"
-                                                  the class of a text, by a fine-tuned model
-  python -m plmcore fill-mask bert-dir "Paris is the [MASK] of France."
-                                                  the likeliest tokens for a mask
-  python -m plmcore convert model-dir new-dir     pytorch_model.bin to model.safetensors, without PyTorch and without running pickled code
-  python -m plmcore generate model-dir --prompt "Once upon" --beams 4
-                                                  write the text that follows a prompt
-  python -m plmcore info model-dir                family, head, parameters and memory of a model directory
-  python -m plmcore show masked-lm --text "..."   what an objective makes of a text, and what is to be predicted
-  python -m plmcore evaluate model-dir text.txt   perplexity of a text per token, word, byte and character
-  python -m plmcore embed model-dir lines.txt --out vectors.npy
-                                                  a vector for each line
-  python -m plmcore quantize model-dir --to int8 --out small-dir
-                                                  the same model with int8 weights, and what that saves and costs
-  python -m plmcore export model-dir model.plm    one file that a C++ program runs without Python
-  python -m plmcore tokenize train texts/ --out my-tokenizer
-                                                  train a tokenizer on a folder of text
-  python -m plmcore corpus texts/ --tokenizer my-tokenizer --out my-corpus
-                                                  the same text as ids, ready for training
-  cmake -B build -Dplmcore_DIR=$(python -m plmcore --cmake-dir)
-                                                  build a C++ program against the installed library
+  plmcore demo --out run                             train a small GPT-2 in two minutes
+  plmcore pretrain gpt2 --text book.txt --out run    train a tokenizer and a model on text
+  plmcore generate run/final --prompt "Once upon"    generate text
+  plmcore evaluate run/final held-out.txt            perplexity of a text
+  plmcore finetune bert-base-uncased --task classification --train train.tsv --out classifier
+                                                     train a classifier on a table of texts and labels
+  plmcore classify classifier/final "a lovely film"  classify a text
+  plmcore fill-mask bert-base-uncased "Paris is the [MASK] of France."
+                                                     predict a masked token
+  plmcore embed all-MiniLM-L6-v2 lines.txt --out vectors.npy
+                                                     write a vector for each line
+  plmcore quantize gpt2 --to int8 --out gpt2-int8    write a model with int8 weights
+  plmcore export gpt2 gpt2.plm                       write a file that a C++ program runs without Python
+
+`plmcore COMMAND --help` describes a command, with examples.
 """
 
 
@@ -80,10 +70,10 @@ def parser() -> argparse.ArgumentParser:
         prog="plmcore",
         description=plmcore.__doc__,
         epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=Help,
     )
     main.add_argument("--version", action="version", version=f"plmcore {plmcore.__version__}")
-    main.add_argument("--cmake-dir", action="store_true", help="print the folder of plmcore-config.cmake and exit")
+    main.add_argument("--cmake-dir", action="store_true", help="print the folder of the CMake package and exit")
     commands = main.add_subparsers(dest="command", metavar="COMMAND")
     for command in COMMANDS.values():
         command.add_parser(commands)

@@ -3,7 +3,17 @@
 from __future__ import annotations
 
 import argparse
+import textwrap
 from typing import Any
+
+
+class Help(argparse.RawDescriptionHelpFormatter):
+    """Wraps descriptions to the terminal; examples, which have lines of their own, stay as they are."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        if "\n" in text:
+            return super()._fill_text(text, width, indent)
+        return textwrap.fill(text, width, initial_indent=indent, subsequent_indent=indent)
 
 
 def positive(text: str) -> int:
@@ -19,5 +29,5 @@ def add_errors(parser: Any, default: str | None = "strict") -> None:
         "--errors",
         choices=("strict", "replace"),
         default=default,
-        help="what bytes that are not UTF-8 are: an error that names the first of them, or U+FFFD (default: strict)",
+        help="how to read bytes that are not UTF-8: strict stops with an error that names the first one, replace reads U+FFFD (default: strict)",
     )

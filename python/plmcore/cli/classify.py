@@ -11,15 +11,15 @@ from typing import Any
 
 import plmcore
 from plmcore.cli import texts
-from plmcore.cli.arguments import add_errors, positive
+from plmcore.cli.arguments import Help, add_errors, positive
 
 BATCHES = 32  # that are read, and sorted by length, together
 EXAMPLES = """\
 examples:
   plmcore classify run/final "a lovely film" "a waste of time"
-  plmcore classify run/final reviews.txt                             a text in each line
+  plmcore classify run/final reviews.txt                             a text on each line
   plmcore classify run/final reviews.jsonl --field body --json > classes.jsonl
-  plmcore classify run/final pairs.tsv --pairs                       two texts in each line, a tab between them
+  plmcore classify run/final pairs.tsv --pairs                       two texts on each line, separated by a tab
   cat reviews.txt | plmcore classify run/final --json                {"text", "label", "probability", "probabilities"} lines
 """
 
@@ -27,11 +27,11 @@ examples:
 def add_parser(commands: Any) -> None:
     command = commands.add_parser(
         "classify",
-        help="give each text a class, by a fine-tuned model",
-        description="Prints a line for each text: its class, how probable the model finds that, and the text; of a model that was trained on numbers the number and the text. "
-        "The order is that of the texts. A blank line gets an empty answer. Memory does not grow with the number of texts.",
+        help="classify texts with a fine-tuned model",
+        description="Prints a line for each text, in the order of the texts: the class, its probability and the text. A model that was trained on numbers prints the number and the text. "
+        "A blank line gets an empty answer. Memory does not grow with the number of texts.",
         epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=Help,
     )
     add = command.add_argument
     add("folder", type=pathlib.Path, metavar="DIR", help="the directory of a fine-tuned model")
@@ -39,15 +39,13 @@ def add_parser(commands: Any) -> None:
         "texts",
         nargs="*",
         metavar="TEXT|FILE",
-        help="a text, or a file with a text in each line; - or nothing for standard input",
+        help="texts, or files with a text on each line (default: standard input, also -)",
     )
-    add("--pairs", action="store_true", help="each text is two, with a tab between them")
-    add("--field", metavar="NAME", help="the lines are JSON objects, and this is their text")
-    add("--pair-field", metavar="NAME", help="and this is the second text")
-    add(
-        "--json", action="store_true", help="print one JSON object for each text, with the probabilities of all classes"
-    )
-    add("--batch", type=positive, default=32, metavar="B", help="texts that run together (default: %(default)s)")
+    add("--pairs", action="store_true", help="read two texts on each line, separated by a tab")
+    add("--field", metavar="NAME", help="read each line as a JSON object, and take its text from this field")
+    add("--pair-field", metavar="NAME", help="take the second text from this field")
+    add("--json", action="store_true", help="print a JSON object for each text, with the probabilities of all classes")
+    add("--batch", type=positive, default=32, metavar="B", help="number of texts in a batch (default: %(default)s)")
     add_errors(command)
 
 

@@ -9,7 +9,7 @@ import sys
 import numpy as np
 
 from plmcore import FormatError, safetensors, shards, torch_file
-from plmcore.cli.arguments import positive
+from plmcore.cli.arguments import Help, positive
 from plmcore.files import copy_inside
 
 FILE = "pytorch_model.bin"
@@ -26,19 +26,19 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     command = commands.add_parser(
         "convert",
         help="turn pytorch_model.bin into safetensors",
-        description="Reads what torch.save wrote (a file, or a model directory with one or several) and writes safetensors. PyTorch is not needed, "
-        "and nothing in the file is run: one that holds more than tensors is refused.",
-        epilog="examples:\n  python -m plmcore convert bert-dir bert-new\n  python -m plmcore convert pytorch_model.bin model.safetensors",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        description="Converts files of torch.save, alone or in a model directory, to safetensors. PyTorch is not needed. "
+        "No code in a file is run. A file that holds anything but tensors is refused.",
+        epilog="examples:\n  plmcore convert bert-dir bert-new\n  plmcore convert pytorch_model.bin model.safetensors",
+        formatter_class=Help,
     )
     command.add_argument(
-        "source", type=pathlib.Path, metavar="DIR|FILE", help="a model directory or a file of torch.save"
+        "source", type=pathlib.Path, metavar="DIR|FILE", help="a model directory, or a file of torch.save"
     )
     command.add_argument(
         "out",
         type=pathlib.Path,
         metavar="OUT",
-        help="a directory, which also gets configuration and tokenizer files, or a .safetensors file",
+        help="the directory to write, with configuration and tokenizer files; or a .safetensors file",
     )
     command.add_argument(
         "--max-shard-mb",

@@ -9,7 +9,7 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-from plmcore.cli.arguments import add_errors
+from plmcore.cli.arguments import Help, add_errors
 from plmcore.cli.show import setting
 from plmcore.objectives import NAMES, make
 
@@ -21,63 +21,63 @@ STEPS = 1000  # batches that are made to see how long they take
 
 EXAMPLES = """\
 examples:
-  python -m plmcore corpus books/ wiki.txt.gz --tokenizer bert-base-uncased --out corpus
-  python -m plmcore corpus pages.jsonl --field body --tokenizer my-tokenizer --out pages --workers 8
-  python -m plmcore corpus wiki.txt --tokenizer bert-base-uncased --out corpus --objective masked-lm --length 128
-  python -m plmcore corpus --check corpus
+  plmcore corpus books/ wiki.txt.gz --tokenizer bert-base-uncased --out corpus
+  plmcore corpus pages.jsonl --field body --tokenizer my-tokenizer --out pages --workers 8
+  plmcore corpus wiki.txt --tokenizer bert-base-uncased --out corpus --objective masked-lm --length 128
+  plmcore corpus --check corpus
 """
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser(
         "corpus",
-        help="tokenise text files and folders into a binary corpus",
-        description="Tokenises files of any size, on all cores, into a directory that plmcore.data.Corpus opens without loading it. Files in .jsonl, .csv, .tsv "
-        "and .parquet have a document in each record, others are text; all may be packed (.gz). A run that was stopped goes on when the command is repeated.",
+        help="tokenise text files into a binary corpus",
+        description="Tokenises files of any size on all cores. Writes a directory that plmcore.data.Corpus maps into memory. Files in .jsonl, .csv, .tsv and .parquet have a document "
+        "in each record. Other files are text. Files may be packed with gzip. Repeat the command to continue a stopped run.",
         epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=Help,
     )
-    parser.add_argument("inputs", nargs="*", type=pathlib.Path, metavar="FILE|DIR", help="what to read")
-    parser.add_argument("--out", type=pathlib.Path, metavar="DIR", help="the corpus to write")
+    parser.add_argument("inputs", nargs="*", type=pathlib.Path, metavar="FILE|DIR", help="files and folders to read")
+    parser.add_argument("--out", type=pathlib.Path, metavar="DIR", help="the corpus directory to write")
     parser.add_argument("--tokenizer", type=pathlib.Path, metavar="DIR", help="a directory with tokenizer files")
     parser.add_argument(
-        "--family", metavar="NAME", help="of the tokenizer, where its files do not say: bert, gpt2, t5, ..."
+        "--family", metavar="NAME", help="family of the tokenizer, if its files do not name it: bert, gpt2, t5, ..."
     )
-    parser.add_argument(
-        "--workers", type=int, metavar="N", help="threads or processes that encode (default: one for each core)"
-    )
+    parser.add_argument("--workers", type=int, metavar="N", help="number of workers (default: one for each core)")
     parser.add_argument(
         "--documents",
         choices=("blank", "line", "file"),
         default="blank",
-        help="in text files: separated by blank lines, one to a line, one to a file (default: %(default)s)",
+        help="a document of a text file ends at a blank line, at a line end, or at the end of the file (default: %(default)s)",
     )
     parser.add_argument(
         "--sentences",
         choices=("rule", "lines", "document"),
         default="rule",
-        help="end by a rule, with the line, or with the document (default: %(default)s)",
+        help="a sentence ends by a rule, at a line end, or with the document (default: %(default)s)",
     )
     parser.add_argument("--unwrap", action="store_true", help="read line breaks inside a document as spaces")
     parser.add_argument(
-        "--field", default="text", metavar="NAME", help="of records: which is the text (default: %(default)s)"
+        "--field", default="text", metavar="NAME", help="field of a record that holds the text (default: %(default)s)"
     )
     add_errors(parser)
     parser.add_argument(
         "--objective",
         choices=[name for name in NAMES if name not in OTHER_DATA],
-        help="then make batches of it, as a training would, and say how many an epoch has, how quickly, and in how much memory",
+        help="also make batches for this objective, and print their number, rate and memory",
     )
     parser.add_argument(
-        "--length", type=int, default=128, metavar="N", help="tokens of an example (default: %(default)s)"
+        "--length", type=int, default=128, metavar="N", help="tokens in an example (default: %(default)s)"
     )
-    parser.add_argument("--batch-size", type=int, default=32, metavar="N", help="examples (default: %(default)s)")
+    parser.add_argument(
+        "--batch-size", type=int, default=32, metavar="N", help="examples in a batch (default: %(default)s)"
+    )
     parser.add_argument(
         "--set", nargs="+", action="extend", default=[], metavar="NAME=VALUE", help="settings of the objective"
     )
-    parser.add_argument("--overwrite", action="store_true", help="replace a corpus that is there")
+    parser.add_argument("--overwrite", action="store_true", help="replace an existing corpus")
     parser.add_argument(
-        "--check", type=pathlib.Path, metavar="DIR", help="only read a corpus through and verify its checksums"
+        "--check", type=pathlib.Path, metavar="DIR", help="read a corpus and verify its checksums; do nothing else"
     )
 
 

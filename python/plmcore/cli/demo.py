@@ -10,7 +10,7 @@ import tempfile
 
 import plmcore
 from plmcore.cli import endings
-from plmcore.cli.arguments import positive
+from plmcore.cli.arguments import Help, positive
 from plmcore.files import atomic_write
 
 TEXT = "manual.txt"
@@ -24,19 +24,22 @@ SETTINGS = (
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     command = commands.add_parser(
         "demo",
-        help="train a tokenizer and a small GPT-2 on the manual inside Python",
-        description="Trains a byte-level BPE tokenizer and a small GPT-2 on the reference manual that ships inside Python (pydoc_data.topics): nothing "
-        "to download. OUT/final is a model directory that plm.load and transformers open, OUT/report.html shows the curves.",
-        epilog="example:\n  python -m plmcore demo --out demo-run",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        help="train a small GPT-2 in about two minutes, with nothing to download",
+        description="Trains a byte-level BPE tokenizer and a small GPT-2 on the reference manual inside Python (pydoc_data.topics). Downloads nothing. Writes a run directory DIR: DIR/final is "
+        "a model directory that plm.load and transformers open, DIR/report.html and DIR/loss.svg have the curves.",
+        epilog="example:\n  plmcore demo --out demo-run",
+        formatter_class=Help,
     )
     command.add_argument(
-        "--steps", type=positive, default=700, metavar="N", help="training steps (default: %(default)s)"
+        "--steps", type=positive, default=700, metavar="N", help="number of steps (default: %(default)s)"
     )
     command.add_argument(
-        "--out", type=pathlib.Path, metavar="DIR", help="the run's directory (default: a new temporary one)"
+        "--out",
+        type=pathlib.Path,
+        metavar="DIR",
+        help="the run directory to write (default: a new temporary directory)",
     )
-    command.add_argument("--seed", type=int, default=0, metavar="S", help="of weights, batches and the sample (default: %(default)s)")  # fmt: skip
+    command.add_argument("--seed", type=int, default=0, metavar="S", help="seed of weights, batches and the sample (default: %(default)s)")  # fmt: skip
 
 
 def run(args: argparse.Namespace) -> int:

@@ -15,15 +15,15 @@ import numpy as np
 
 import plmcore
 from plmcore.cli import texts
-from plmcore.cli.arguments import add_errors, positive
+from plmcore.cli.arguments import Help, add_errors, positive
 from plmcore.files import atomic_write
 
 BATCHES = 32  # that are read, and sorted by length, together
 EXAMPLES = """\
 examples:
-  python -m plmcore embed all-MiniLM-L6-v2 sentences.txt --out vectors.npy     float32 [lines, width]
-  python -m plmcore embed bert-dir reviews.jsonl --field body --out vectors.jsonl
-  cat sentences.txt | python -m plmcore embed bert-dir > vectors.jsonl         {"text": ..., "vector": [...]} lines
+  plmcore embed all-MiniLM-L6-v2 sentences.txt --out vectors.npy     float32 [lines, width]
+  plmcore embed bert-dir reviews.jsonl --field body --out vectors.jsonl
+  cat sentences.txt | plmcore embed bert-dir > vectors.jsonl         {"text": ..., "vector": [...]} lines
 """
 
 
@@ -31,22 +31,31 @@ def add_parser(commands: Any) -> None:
     parser = commands.add_parser(
         "embed",
         help="turn texts into vectors",
-        description="One vector for each line of a file or of standard input, pooled and normalised as the model directory says (mean over tokens where it says "
-        "nothing): row i is line i. Memory does not grow with the number of lines.",
+        description="Writes a vector for each line of a file or of standard input. Row i belongs to line i. Pooling and normalisation come from the model directory; the default is the mean "
+        "over tokens. Memory does not grow with the number of lines.",
         epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=Help,
     )
     parser.add_argument("folder", type=pathlib.Path, metavar="DIR", help="a model directory with tokenizer files")
     parser.add_argument(
-        "file", nargs="?", default="-", metavar="FILE", help="a text per line, may be packed (default: standard input)"
+        "file",
+        nargs="?",
+        default="-",
+        metavar="FILE",
+        help="a file with a text on each line; it may be packed with gzip (default: standard input)",
     )
     parser.add_argument(
-        "--out", type=pathlib.Path, metavar="FILE", help=".npy or .jsonl (default: JSON lines to standard output)"
+        "--out",
+        type=pathlib.Path,
+        metavar="FILE",
+        help="the file to write, .npy or .jsonl (default: JSON lines to standard output)",
     )
-    parser.add_argument("--field", metavar="NAME", help="the lines are JSON objects, and this is their text")
+    parser.add_argument(
+        "--field", metavar="NAME", help="read each line as a JSON object, and take its text from this field"
+    )
     add_errors(parser)
     parser.add_argument(
-        "--batch", type=positive, default=32, metavar="B", help="texts that run together (default: %(default)s)"
+        "--batch", type=positive, default=32, metavar="B", help="number of texts in a batch (default: %(default)s)"
     )
 
 

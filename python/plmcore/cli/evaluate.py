@@ -8,7 +8,7 @@ import pathlib
 import sys
 from typing import Any
 
-from plmcore.cli.arguments import add_errors
+from plmcore.cli.arguments import Help, add_errors
 from plmcore.cli.progress import Progress
 
 # What each task of plmcore.evaluate.running takes from the command line.
@@ -22,23 +22,23 @@ OPTIONS = {
 TUNED = ("columns", "changes", "predictions", "errors")  # what those take that models are fine-tuned for
 EXAMPLES = """\
 examples:
-  python -m plmcore evaluate gpt2-dir wiki.test.raw --stride 512       perplexity per token, word, byte and character
-  python -m plmcore evaluate t5-dir test.de --source test.en           perplexity of each line given its source
-  python -m plmcore evaluate gpt2-dir lambada.jsonl --task lambada     accuracy of the last word, from {"text": ...} lines or a .txt file
-  python -m plmcore evaluate gpt2-dir swag.jsonl --task choices        accuracy, from {"context", "choices", "label"} lines
-  python -m plmcore evaluate gpt2-dir test.jsonl --task few-shot --shots train.jsonl --k 4 --template "Q: {question}\\nA:"
-                                                                       answers that are written, or chosen, after four solved examples
-  python -m plmcore evaluate run/final test.tsv --task classification  a fine-tuned model on another file
+  plmcore evaluate gpt2-dir wiki.test.raw --stride 512       perplexity per token, word, byte and character
+  plmcore evaluate t5-dir test.de --source test.en           perplexity of each line, given its source
+  plmcore evaluate gpt2-dir lambada.jsonl --task lambada     accuracy of the last word, from {"text": ...} lines or a .txt file
+  plmcore evaluate gpt2-dir swag.jsonl --task choices        accuracy, from {"context", "choices", "label"} lines
+  plmcore evaluate gpt2-dir test.jsonl --task few-shot --shots train.jsonl --k 4 --template "Q: {question}\\nA:"
+                                                                       answers after four solved examples
+  plmcore evaluate run/final test.tsv --task classification  a fine-tuned model on another file
 """
 
 
 def add_parser(commands: Any) -> None:
     evaluate = commands.add_parser(
         "evaluate",
-        help="score a language model on files",
-        description="Perplexity of text files, the accuracy of a model that chooses by probability, or the scores of a fine-tuned model. Nothing is trained.",
+        help="score a model on files",
+        description="Prints the scores of a model on files: the perplexity of texts, the accuracy of choices by probability, or the metrics of a fine-tuned model. Nothing is trained.",
         epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=Help,
     )
     add = evaluate.add_argument
     add("folder", type=pathlib.Path, metavar="DIR", help="a model directory with tokenizer files")
@@ -47,7 +47,7 @@ def add_parser(commands: Any) -> None:
         type=pathlib.Path,
         nargs="+",
         metavar="FILE",
-        help="UTF-8 text, one JSON object per line, or as for finetune",
+        help="UTF-8 texts, files of JSON lines, or files as for finetune",
     )
     add(
         "--task",
@@ -56,41 +56,57 @@ def add_parser(commands: Any) -> None:
         help=f"{', '.join(OPTIONS)}; or what the model was fine-tuned for: classification, pair, regression, multiple-choice, tagging, qa, seq2seq, "
         "sst2, ... (default: %(default)s)",
     )
-    add("--window", type=int, metavar="N", help="tokens the model reads at once (default: as many as it has positions)")
-    add("--stride", type=int, metavar="N", help="tokens the window moves on by (default: half a window)")
-    add("--start", type=int, metavar="ID", help="a token to put before every text, so that its first one is scored too")
+    add("--window", type=int, metavar="N", help="tokens in a window (default: the number of positions of the model)")
+    add("--stride", type=int, metavar="N", help="tokens between the starts of two windows (default: half a window)")
+    add(
+        "--start",
+        type=int,
+        metavar="ID",
+        help="put this token before every text, so that the first token is scored too",
+    )
     add(
         "--source",
         type=pathlib.Path,
         metavar="FILE",
-        help="what FILE was made of, line by line, for models with an encoder",
+        help="the sources of the lines of FILE, for models with an encoder",
     )
-    add("--batch-tokens", type=int, metavar="N", help="tokens that run together (default: 4096)")
-    add("--normalise", metavar="HOW", help="of choices: sum, tokens, characters, bytes or context (default: sum)")
-    add("--shots", type=pathlib.Path, metavar="FILE", help="of few-shot: solved examples, one JSON object per line")
-    add("--k", type=int, metavar="K", help="of few-shot: how many of them stand before each record")
+    add("--batch-tokens", type=int, metavar="N", help="tokens in a batch (default: 4096)")
+    add(
+        "--normalise", metavar="HOW", help="choices, few-shot: sum, tokens, characters, bytes or context (default: sum)"
+    )
+    add("--shots", type=pathlib.Path, metavar="FILE", help="few-shot: solved examples, a JSON object on each line")
+    add("--k", type=int, metavar="K", help="few-shot: number of solved examples before each record")
     add(
         "--template",
         type=unescaped,
         metavar="TEXT",
-        help=r"of few-shot: 'Q: {question}\nA:'; {...} are fields of the records, \n begins a line",
+        help=r"few-shot: text of a record, e.g. 'Q: {question}\nA:'; {...} are fields of the record, \n starts a line",
     )
-    add("--instruction", type=unescaped, metavar="TEXT", help="of few-shot: what stands before everything")
-    add("--max-new-tokens", type=int, metavar="N", help="of few-shot: tokens of an answer at most (default: 16)")
+    add("--instruction", type=unescaped, metavar="TEXT", help="few-shot: a text before the examples")
+    add("--max-new-tokens", type=int, metavar="N", help="few-shot: largest number of tokens of an answer (default: 16)")
+    add("--beams", dest="num_beams", type=int, metavar="N", help="few-shot: number of beams (default: 1, greedy)")
+    add("--seed", type=int, metavar="S", help="few-shot: seed of the drawn examples (default: 0)")
     add(
-        "--beams", dest="num_beams", type=int, metavar="N", help="of few-shot: beams for an answer (default: 1, greedy)"
+        "--columns",
+        type=lambda text: text.split(","),
+        metavar="A,B,C",
+        help="fine-tuned models: columns of the table, as for finetune",
     )
-    add("--seed", type=int, metavar="S", help="of few-shot: which examples are drawn (default: 0)")
-    add("--columns", type=lambda text: text.split(","), metavar="A,B,C", help="of fine-tuned models: as for finetune")
-    add("--set", action="append", dest="changes", metavar="A.B=C", help="of fine-tuned models: a setting of finetune")
+    add(
+        "--set",
+        action="append",
+        dest="changes",
+        metavar="A.B=C",
+        help="fine-tuned models: change one setting of finetune; may be repeated",
+    )
     add(
         "--predictions",
         type=pathlib.Path,
         metavar="FILE",
-        help="of fine-tuned models: where predictions go, as JSON lines",
+        help="fine-tuned models: write the predictions to this file, as JSON lines",
     )
     add_errors(evaluate, default=None)
-    add("--json", action="store_true", help="print one JSON object")
+    add("--json", action="store_true", help="print the scores as one JSON object")
 
 
 def unescaped(text: str) -> str:

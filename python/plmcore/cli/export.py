@@ -7,23 +7,24 @@ import pathlib
 import sys
 
 from plmcore import language_model
+from plmcore.cli.arguments import Help
 from plmcore.export import export, load_program
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     command = commands.add_parser(
         "export",
-        help="write a model as a program that C++ runs without Python",
-        description="The forward pass of a model directory with its weights, in one file: plmcore::Model::load opens it in C++, plm.load_program "
-        "in Python. It runs at any batch size and length; tokens come in and logits or states go out as numbers, the tokenizer is not part of it.",
-        epilog="example:\n  python -m plmcore export bert-base-uncased bert.plm",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        help="write a model as one file that C++ runs without Python",
+        description="Writes the forward pass of a model and its weights to one file. plmcore::Model::load opens it in C++, plm.load_program in Python. The program runs at any batch "
+        "size and length. Its inputs are ids, its outputs logits or states. The tokenizer is not part of the file.",
+        epilog="example:\n  plmcore export bert-base-uncased bert.plm",
+        formatter_class=Help,
     )
     command.add_argument(
         "folder", type=pathlib.Path, metavar="DIR", help="a directory with config.json and safetensors files"
     )
     command.add_argument("out", type=pathlib.Path, metavar="FILE", help="the file to write")
-    command.add_argument("--head", help="another head than that of config.json, for instance base")
+    command.add_argument("--head", help="the head to export (default: the head that config.json names)")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -10,13 +10,13 @@ from typing import Any
 
 import plmcore
 from plmcore.cli import texts
-from plmcore.cli.arguments import add_errors, positive
+from plmcore.cli.arguments import Help, add_errors, positive
 
 EXAMPLES = """\
 examples:
   plmcore fill-mask bert-dir "Paris is the [MASK] of France."
   plmcore fill-mask roberta-dir "Paris is the <mask> of <mask>." --k 3
-  plmcore fill-mask bert-dir gaps.txt --json > filled.jsonl          a text in each line
+  plmcore fill-mask bert-dir gaps.txt --json > filled.jsonl          a text on each line
   echo "Paris is the [MASK] of France." | plmcore fill-mask bert-dir --json
 """
 
@@ -24,11 +24,11 @@ examples:
 def add_parser(commands: Any) -> None:
     command = commands.add_parser(
         "fill-mask",
-        help="the likeliest tokens for the masks in a text",
-        description="Prints, for each mask of each text, the likeliest tokens, how probable they are, and the text with them. The mask is the tokenizer's own: [MASK] for "
+        help="predict the masked tokens of texts",
+        description="Prints the most likely tokens for each mask of each text, with their probabilities and the completed text. The mask is the tokenizer's own: [MASK] for "
         "BERT, <mask> for RoBERTa. A blank line gets an empty answer.",
         epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=Help,
     )
     add = command.add_argument
     add("folder", type=pathlib.Path, metavar="DIR", help="the directory of a masked language model")
@@ -36,11 +36,11 @@ def add_parser(commands: Any) -> None:
         "texts",
         nargs="*",
         metavar="TEXT|FILE",
-        help="a text, or a file with a text in each line; - or nothing for standard input",
+        help="texts, or files with a text on each line (default: standard input, also -)",
     )
-    add("--k", type=positive, default=5, metavar="K", help="tokens for each mask (default: %(default)s)")
-    add("--field", metavar="NAME", help="the lines are JSON objects, and this is their text")
-    add("--json", action="store_true", help="print one JSON object for each text, with a list for each of its masks")
+    add("--k", type=positive, default=5, metavar="K", help="number of tokens for each mask (default: %(default)s)")
+    add("--field", metavar="NAME", help="read each line as a JSON object, and take its text from this field")
+    add("--json", action="store_true", help="print a JSON object for each text, with a list for each mask")
     add_errors(command)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import plmcore
 from plmcore.cli import endings
-from plmcore.cli.arguments import add_errors, positive
+from plmcore.cli.arguments import Help, add_errors, positive
 
 EXAMPLES = """\
 examples:
@@ -18,57 +18,63 @@ examples:
   plmcore finetune bert-dir --task tagging --train eng.train --dev eng.testa --set task.metrics='["entities"]' --out run
   plmcore finetune bert-dir --task qa --train train-v1.1.json --dev dev-v1.1.json --out run
   plmcore finetune bert-dir --task pair --train pairs.tsv --lr 5e-5 --batch 16 --epochs 4 --lora 8 --out run
-  plmcore finetune --out run --resume --epochs 5                           make a run longer, ended or not
-  plmcore finetune --out run --resume                                      go on with a run that was stopped
+  plmcore finetune --out run --resume --epochs 5                           make a run longer
+  plmcore finetune --out run --resume                                      continue a stopped run
 """
 
 
 def add_parser(commands: Any) -> None:
     command = commands.add_parser(
         "finetune",
-        help="train a model directory for a task",
-        description="Trains the model of DIR, with a new head, on labelled examples. The directory OUT gets config.toml, metrics.jsonl, scores.json, "
-        "predictions, log.txt, checkpoints, report.html and final: a model directory that plm.load and transformers open.",
+        help="train a model for a task, from labelled examples",
+        description="Trains the model of DIR with a new head on labelled examples. Writes a run directory OUT: OUT/final is the model directory, OUT/scores.json has the scores, "
+        "OUT/report.html has the curves. plm.load and transformers open OUT/final.",
         epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=Help,
     )
     add = command.add_argument
     add("model", nargs="?", metavar="DIR", help="a model directory with tokenizer files")
     add(
         "--task",
         metavar="TASK",
-        help="classification, pair, regression, multiple-choice, tagging, qa, seq2seq, lm; or sst2, snli, squad, ...",
+        help="the kind of task: classification, pair, regression, multiple-choice, tagging, qa, seq2seq, lm; or a published task: sst2, snli, squad, ...",
     )
-    add("--train", metavar="FILE", help="what to learn from: TSV, CSV, JSON lines; columns of tags; SQuAD")
-    add("--dev", metavar="FILE", help="evaluated after every epoch")
-    add("--test", metavar="FILE", help="evaluated in the end; may have no labels")
-    add("--data", metavar="FOLDER", help="the folder of a published task, instead of files")
+    add(
+        "--train",
+        metavar="FILE",
+        help="training examples: TSV, CSV or JSON lines; CoNLL columns for tagging; SQuAD for qa",
+    )
+    add("--dev", metavar="FILE", help="examples for the evaluation after every epoch")
+    add("--test", metavar="FILE", help="examples for the evaluation at the end; they may have no labels")
+    add("--data", metavar="FOLDER", help="the folder of a published task, in place of files")
     add(
         "--columns",
         metavar="A,B,C",
-        help="the columns of a table without a header, as label,text,pair; or text=sentence,label=class",
+        help="column names of a table without a header, e.g. label,text,pair; or a choice of columns, e.g. text=sentence,label=class",
     )
-    add("--labels", metavar="A,B,C", help="the classes, in the order of their numbers (default: those that occur)")
-    add("--epochs", type=positive, metavar="N", help="times to go through the examples (default: 3)")
-    add("--steps", type=positive, metavar="N", help="updates of the parameters, instead of epochs")
+    add("--labels", metavar="A,B,C", help="the classes in their order (default: the classes of the training examples)")
+    add("--epochs", type=positive, metavar="N", help="number of epochs (default: 3)")
+    add("--steps", type=positive, metavar="N", help="number of steps, in place of epochs")
     add("--lr", type=float, metavar="R", help="the highest learning rate: the setting optim.lr")
-    add("--batch", type=positive, metavar="N", help="examples that run together: the setting data.batch")
+    add("--batch", type=positive, metavar="N", help="examples in a batch: the setting data.batch")
     add(
         "--lora",
         type=positive,
         metavar="RANK",
-        help="train LoRA matrices of this rank instead: the setting adapt.lora_rank",
+        help="train LoRA matrices of this rank: the setting adapt.lora_rank",
     )
-    add("--save-every", type=positive, metavar="K", help="a checkpoint every K steps (default: each epoch)")
-    add("--seed", type=int, metavar="S", help="of the new head, order and dropout (default: 0)")
+    add("--save-every", type=positive, metavar="K", help="write a checkpoint every K steps (default: after each epoch)")
+    add("--seed", type=int, metavar="S", help="seed of the new head, the order and dropout (default: 0)")
     add_errors(command, default=None)
-    add("--config", type=pathlib.Path, metavar="FILE", help="the config.toml of another run")
-    add("--set", action="append", default=[], metavar="A.B=C", help="one setting of config.toml; may be repeated")
-    add("--out", type=pathlib.Path, required=True, metavar="OUT", help="the run's directory")
+    add("--config", type=pathlib.Path, metavar="FILE", help="start from the config.toml of another run")
+    add(
+        "--set", action="append", default=[], metavar="A.B=C", help="change one setting of config.toml; may be repeated"
+    )
+    add("--out", type=pathlib.Path, required=True, metavar="OUT", help="the run directory to write")
     add(
         "--resume",
         action="store_true",
-        help="go on from the last checkpoint in OUT, or begin if there is none; more steps than before make the run longer",
+        help="continue from the last checkpoint in OUT, or start if there is none; more steps or epochs than before make the run longer",
     )
 
 

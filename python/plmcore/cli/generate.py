@@ -14,7 +14,7 @@ from typing import Any, TextIO
 import plmcore
 from plmcore import generate
 from plmcore.cli import texts
-from plmcore.cli.arguments import add_errors
+from plmcore.cli.arguments import Help, add_errors
 from plmcore.cli.progress import Progress
 from plmcore.files import check_replaceable, open_own, sync_folder
 from plmcore.text_files import lines_of
@@ -23,51 +23,65 @@ from plmcore.text_files import lines_of
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser(
         "generate",
-        help="write the text that follows a prompt",
-        description="One --prompt: the text appears as it is made. --prompts: one prompt per line of a file, or - for standard input; each becomes one line of JSON "
-        "with its text, score and number of tokens, in the same order; the text for a blank line is empty. Memory does not grow with the number of prompts. --out takes its name when it is "
-        "complete; until then, and after an error, it is FILE.partial.",
-        epilog="examples:\n  python -m plmcore generate gpt2-dir --prompt 'Once upon' --max-new-tokens 40\n"
-        "  python -m plmcore generate bart-dir --prompts articles.txt --beams 4 --out summaries.jsonl\n"
-        "  python -m plmcore generate gpt2-dir --prompt 'Once upon' --beams 4 --trace beams.html\n"
-        "  cat questions | python -m plmcore generate t5-dir --prompts - --sample --top-p 0.9 --seed 7",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        help="generate text from prompts",
+        description="Generates text. --prompt prints the text while it is generated. --prompts reads a prompt from each line of a file and writes a JSON line for each, in the same order, with "
+        "text, score and number of tokens. A blank line gives an empty text. Memory does not grow with the number of prompts. The file of --out is named FILE.partial until it is complete.",
+        epilog="examples:\n  plmcore generate gpt2-dir --prompt 'Once upon' --max-new-tokens 40\n"
+        "  plmcore generate bart-dir --prompts articles.txt --beams 4 --out summaries.jsonl\n"
+        "  plmcore generate gpt2-dir --prompt 'Once upon' --beams 4 --trace beams.html\n"
+        "  cat questions | plmcore generate t5-dir --prompts - --sample --top-p 0.9 --seed 7",
+        formatter_class=Help,
     )
     parser.add_argument("folder", type=pathlib.Path, metavar="DIR", help="a model directory with tokenizer files")
     what = parser.add_mutually_exclusive_group(required=True)
-    what.add_argument("--prompt", metavar="TEXT", help="what to continue, or to answer")
-    what.add_argument("--prompts", metavar="FILE", help="a file with a prompt per line, - for standard input")
+    what.add_argument("--prompt", metavar="TEXT", help="the text to continue, or to answer")
+    what.add_argument("--prompts", metavar="FILE", help="a file with a prompt on each line, - for standard input")
     parser.add_argument(
-        "--out", type=pathlib.Path, metavar="FILE", help="where JSON lines go (default: standard output)"
+        "--out", type=pathlib.Path, metavar="FILE", help="the file for JSON lines (default: standard output)"
     )
     parser.add_argument(
         "--trace",
         type=pathlib.Path,
         metavar="FILE.html",
-        help="of a --prompt: write a page that shows the search step by step",
+        help="with --prompt: write a page that shows the search step by step",
     )
-    parser.add_argument("--max-new-tokens", type=int, default=40, metavar="N", help="default: %(default)s")
-    parser.add_argument("--min-new-tokens", type=int, metavar="N", help="no text ends before")
-    parser.add_argument("--beams", type=int, metavar="K", help="beam search of this width")
     parser.add_argument(
-        "--returns", type=int, default=1, metavar="R", help="texts for each prompt (default: %(default)s)"
+        "--max-new-tokens",
+        type=int,
+        default=40,
+        metavar="N",
+        help="largest number of new tokens (default: %(default)s)",
     )
-    parser.add_argument("--length-penalty", type=float, metavar="A", help="of beams: log-probability / length^A")
-    parser.add_argument("--no-repeat-ngram", type=int, metavar="N", help="no N tokens in a row occur twice")
+    parser.add_argument("--min-new-tokens", type=int, metavar="N", help="smallest number of new tokens")
+    parser.add_argument("--beams", type=int, metavar="K", help="number of beams (default: 1, greedy)")
     parser.add_argument(
-        "--repetition-penalty", type=float, metavar="P", help="more than 1: tokens that occurred are less likely"
+        "--returns", type=int, default=1, metavar="R", help="number of texts for each prompt (default: %(default)s)"
     )
-    parser.add_argument("--sample", action="store_true", help="draw tokens instead of taking the best")
-    parser.add_argument("--temperature", type=float, metavar="T", help="of sampling")
-    parser.add_argument("--top-k", type=int, metavar="K", help="draw from the K best (default: 50; 0: all)")
-    parser.add_argument("--top-p", type=float, metavar="P", help="draw from the fewest with this share")
     parser.add_argument(
-        "--seed", type=int, default=0, metavar="S", help="line i draws from the stream S + i (default: %(default)s)"
+        "--length-penalty", type=float, metavar="A", help="beam search: the score is log-probability / length^A"
     )
-    parser.add_argument("--stop", action="append", metavar="TEXT", help="ends a text that contains it; may be repeated")
+    parser.add_argument("--no-repeat-ngram", type=int, metavar="N", help="never repeat a sequence of N tokens")
+    parser.add_argument(
+        "--repetition-penalty", type=float, metavar="P", help="a value above 1 makes earlier tokens less likely"
+    )
+    parser.add_argument("--sample", action="store_true", help="sample tokens; the default takes the best one")
+    parser.add_argument("--temperature", type=float, metavar="T", help="sampling: temperature (default: 1)")
+    parser.add_argument(
+        "--top-k", type=int, metavar="K", help="sampling: draw from the K best tokens (default: 50; 0 for all)"
+    )
+    parser.add_argument(
+        "--top-p",
+        type=float,
+        metavar="P",
+        help="sampling: draw from the fewest tokens with this share of the probability",
+    )
+    parser.add_argument(
+        "--seed", type=int, default=0, metavar="S", help="sampling: seed; line i uses S + i (default: %(default)s)"
+    )
+    parser.add_argument("--stop", action="append", metavar="TEXT", help="end a text at this string; may be repeated")
     add_errors(parser)
     parser.add_argument(
-        "--batch", type=int, default=8, metavar="B", help="prompts that run together (default: %(default)s)"
+        "--batch", type=int, default=8, metavar="B", help="number of prompts in a batch (default: %(default)s)"
     )
 
 

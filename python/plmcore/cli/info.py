@@ -9,6 +9,7 @@ import sys
 from collections import Counter
 
 from plmcore import directory, models, safetensors
+from plmcore.cli.arguments import Help
 
 TOKENIZERS = (
     "source.spm",
@@ -24,10 +25,10 @@ TOKENIZERS = (
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     command = commands.add_parser(
         "info",
-        help="say what a model directory holds",
-        description="Family, head, number of parameters, dtype and memory of a model directory. The weights are not read.",
-        epilog="example:\n  python -m plmcore info bert-base-uncased",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        help="describe a model directory",
+        description="Prints the family, head, number of parameters, dtype, memory and tokenizer of a model directory. The weights are not read.",
+        epilog="example:\n  plmcore info bert-base-uncased",
+        formatter_class=Help,
     )
     command.add_argument(
         "folder", type=pathlib.Path, metavar="DIR", help="a directory with config.json and safetensors files"

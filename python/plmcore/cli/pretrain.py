@@ -7,7 +7,7 @@ import pathlib
 
 import plmcore
 from plmcore.cli import endings
-from plmcore.cli.arguments import add_errors, positive
+from plmcore.cli.arguments import Help, add_errors, positive
 
 EPILOG = """\
 examples:
@@ -16,9 +16,9 @@ examples:
   plmcore pretrain transformer --size mini --text news.en --target news.de --out run
   plmcore pretrain t5 --size mini --text wiki/ --supervised sst2=train.tsv --set mixture.text_rate=0.7 --out run
   plmcore pretrain gpt2 --text book.txt --lr 5e-4 --batch 24 --out run
-  plmcore pretrain --out run --resume --steps 4000                            make a run longer, ended or not
-  plmcore pretrain --out run --resume                                         go on with a run that was stopped
-  plmcore pretrain --config run/config.toml --set optim.lr=3e-4 --out other   the same again, with one change
+  plmcore pretrain --out run --resume --steps 4000                            make a run longer
+  plmcore pretrain --out run --resume                                         continue a stopped run
+  plmcore pretrain --config run/config.toml --set optim.lr=3e-4 --out other   repeat a run with one change
 """
 
 
@@ -26,24 +26,24 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     command = commands.add_parser(
         "pretrain",
         help="train a model from text files",
-        description="Trains a tokenizer and a model of a family on text, with the family's own objective and hyper-parameters. The directory DIR gets "
-        "config.toml, metrics.jsonl, log.txt, checkpoints, report.html and, in the end, final: a model directory that plm.load and transformers open.",
+        description="Trains a tokenizer and a model on text, with the objective and the hyper-parameters of the model's family. Writes a run directory DIR: DIR/final is the model directory, "
+        "DIR/report.html has the curves, DIR/checkpoints serves --resume. plm.load and transformers open DIR/final.",
         epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=Help,
     )
     command.add_argument(
         "family",
         nargs="?",
         metavar="FAMILY",
-        help="gpt2, bert, roberta, albert, xlnet, bart, t5, transformer, gpt3 or openai-gpt",
+        help="model family: gpt2, bert, roberta, albert, xlnet, bart, t5, transformer, gpt3 or openai-gpt",
     )
     command.add_argument(
         "--size",
         metavar="SIZE",
-        help="tiny, mini, small, medium, base, large or what else the family has (default: tiny)",
+        help="model size: tiny, mini, small, medium, base, large, or another size of the family (default: tiny)",
     )
     command.add_argument(
-        "--text", nargs="+", type=pathlib.Path, default=[], metavar="FILE", help="text files or folders"
+        "--text", nargs="+", type=pathlib.Path, default=[], metavar="FILE", help="text files or folders of them"
     )
     command.add_argument(
         "--target",
@@ -51,38 +51,41 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         type=pathlib.Path,
         default=[],
         metavar="FILE",
-        help="translations of TEXT, line by line (transformer)",
+        help="translations of the lines of --text, for the family transformer",
     )
     command.add_argument(
         "--supervised",
         nargs="+",
         default=[],
         metavar="TASK=FILE",
-        help="tables of supervised tasks, mixed with the text (t5, bart): a task of T5, or a table as in config.toml",
+        help="tables of supervised tasks to mix with the text, for t5 and bart: a task of T5, or a table as in config.toml",
     )
     command.add_argument(
-        "--steps", type=positive, metavar="N", help="updates of the parameters (default: the recipe's)"
+        "--steps", type=positive, metavar="N", help="number of steps (default: that of the family's recipe)"
     )
     command.add_argument("--lr", type=float, metavar="R", help="the highest learning rate: the setting optim.lr")
+    command.add_argument("--batch", type=positive, metavar="N", help="examples in a batch: the setting data.batch")
     command.add_argument(
-        "--batch", type=positive, metavar="N", help="examples that run together: the setting data.batch"
+        "--save-every",
+        type=positive,
+        metavar="K",
+        help="write a checkpoint every K steps (default: ten checkpoints in a run)",
     )
-    command.add_argument(
-        "--save-every", type=positive, metavar="K", help="a checkpoint every K steps (default: ten in all)"
-    )
-    command.add_argument("--seed", type=int, metavar="S", help="of weights, order, noise and dropout (default: 0)")
+    command.add_argument("--seed", type=int, metavar="S", help="seed of weights, order, noise and dropout (default: 0)")
     command.add_argument(
         "--tokenizer",
         metavar="DIR|KIND",
         help="a directory with tokenizer files, or the kind to train: byte-bpe, wordpiece, unigram, bpe, words, characters",
     )
     add_errors(command, default=None)
-    command.add_argument("--config", type=pathlib.Path, metavar="FILE", help="the config.toml of another run")
     command.add_argument(
-        "--set", action="append", default=[], metavar="A.B=C", help="one setting of config.toml; may be repeated"
+        "--config", type=pathlib.Path, metavar="FILE", help="start from the config.toml of another run"
     )
-    command.add_argument("--out", type=pathlib.Path, required=True, metavar="DIR", help="the run's directory")
-    command.add_argument("--resume", action="store_true", help="go on from the last checkpoint in DIR, or begin if there is none; more steps than before make the run longer")  # fmt: skip
+    command.add_argument(
+        "--set", action="append", default=[], metavar="A.B=C", help="change one setting of config.toml; may be repeated"
+    )
+    command.add_argument("--out", type=pathlib.Path, required=True, metavar="DIR", help="the run directory to write")
+    command.add_argument("--resume", action="store_true", help="continue from the last checkpoint in DIR, or start if there is none; more steps than before make the run longer")  # fmt: skip
 
 
 def run(args: argparse.Namespace) -> int:

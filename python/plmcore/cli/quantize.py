@@ -8,6 +8,7 @@ import sys
 import textwrap
 from typing import TYPE_CHECKING
 
+from plmcore.cli.arguments import Help
 from plmcore.cli.progress import Progress
 
 if TYPE_CHECKING:
@@ -19,8 +20,8 @@ MOST_CHARACTERS = 20_000
 LINE = 120
 EXAMPLES = """\
 examples:
-  python -m plmcore quantize gpt2-dir --to int8 --out gpt2-int8 --text held-out.txt
-  python -m plmcore quantize marian-dir --out marian-int8 --text test.de --source test.en
+  plmcore quantize gpt2-dir --to int8 --out gpt2-int8 --text held-out.txt
+  plmcore quantize marian-dir --out marian-int8 --text test.de --source test.en
 """
 
 
@@ -28,19 +29,19 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     command = commands.add_parser(
         "quantize",
         help="write a model directory with int8 or bfloat16 weights",
-        description="Writes the model of a directory with int8 or bfloat16 weights to a new directory, which opens like any other, and compares the two: size, "
-        "speed, perplexity on a text, and how often they choose alike.",
+        description="Writes a model with int8 or bfloat16 weights to a new directory. The new directory loads like any other. Prints a comparison of both models: size, speed, "
+        "perplexity on a text, and how often they choose the same token.",
         epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=Help,
     )
     add = command.add_argument
     add("folder", type=pathlib.Path, metavar="DIR", help="a model directory")
     add("--to", choices=WEIGHTS, default=WEIGHTS[0], help="the type of the weights (default: %(default)s)")
-    add("--out", type=pathlib.Path, required=True, metavar="DIR8", help="the new directory")
-    add("--head", metavar="HEAD", help="the head to keep (default: the one that config.json names)")
-    add("--text", type=pathlib.Path, metavar="FILE", help="UTF-8 text to compare on (default: some of the manual inside Python)")  # fmt: skip
-    add("--source", type=pathlib.Path, metavar="FILE", help="what the lines of --text were made of, for models with an encoder")  # fmt: skip
-    add("--no-compare", action="store_true", help="write the directory and nothing else")
+    add("--out", type=pathlib.Path, required=True, metavar="DIR8", help="the directory to write")
+    add("--head", metavar="HEAD", help="the head to keep (default: the head that config.json names)")
+    add("--text", type=pathlib.Path, metavar="FILE", help="UTF-8 text for the comparison (default: a part of Python's manual)")  # fmt: skip
+    add("--source", type=pathlib.Path, metavar="FILE", help="the sources of the lines of --text, for models with an encoder")  # fmt: skip
+    add("--no-compare", action="store_true", help="write the directory without a comparison")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from plmcore.cli.arguments import Help
 from plmcore.objectives import NAMES, make
 
 FAMILIES = {  # whose special tokens the built-in tokenizer has
@@ -34,12 +35,12 @@ TEXT = (
 )
 EXAMPLES = """\
 examples:
-  python -m plmcore show masked-lm --text "The cat sat on the mat. It purred."
-  python -m plmcore show masked-lm --set unit=word rate=0.3 --tokenizer bert-base-uncased
-  python -m plmcore show denoising --set noise=infilling --seed 3
-  python -m plmcore show blank-infilling --set modes=0,1,0
-  python -m plmcore show translation --text "the house is red" --text "das Haus ist rot" --set reverse=True
-  python -m plmcore show text-to-text --text "a fine film" --set task=sst2 label=positive
+  plmcore show masked-lm --text "The cat sat on the mat. It purred."
+  plmcore show masked-lm --set unit=word rate=0.3 --tokenizer bert-base-uncased
+  plmcore show denoising --set noise=infilling --seed 3
+  plmcore show blank-infilling --set modes=0,1,0
+  plmcore show translation --text "the house is red" --text "das Haus ist rot" --set reverse=True
+  plmcore show text-to-text --text "a fine film" --set task=sst2 label=positive
 """
 DIM, CHANGED, PREDICTED = "2", "31", "1;32"
 
@@ -47,22 +48,27 @@ DIM, CHANGED, PREDICTED = "2", "31", "1;32"
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     show = commands.add_parser(
         "show",
-        help="print an example of a pre-training objective, before and after",
-        description="Prints a text, what the model sees of it and what it is to predict; in colour on a terminal.",
+        help="print an example of a pre-training objective",
+        description="Prints a text, the input that the objective makes of it, and the tokens that the model predicts. The output has colours on a terminal.",
         epilog=f"objectives: {', '.join(NAMES)}\n{EXAMPLES}",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=Help,
     )
-    show.add_argument("objective", choices=NAMES, metavar="OBJECTIVE", help="one of those below")
+    show.add_argument("objective", choices=NAMES, metavar="OBJECTIVE", help="one of the objectives below")
     show.add_argument(
-        "--text", action="append", metavar="TEXT", help="documents, with blank lines between them; twice for pairs"
+        "--text",
+        action="append",
+        metavar="TEXT",
+        help="documents, separated by blank lines; give it twice for pairs (default: a built-in text)",
     )
     show.add_argument(
-        "--tokenizer", type=pathlib.Path, metavar="DIR", help="a tokenizer directory (default: a token is a word)"
+        "--tokenizer", type=pathlib.Path, metavar="DIR", help="a tokenizer directory (default: every word is a token)"
     )
-    show.add_argument("--length", type=int, default=64, metavar="N", help="tokens of an example (default: %(default)s)")
-    show.add_argument("--example", type=int, default=0, metavar="I", help="which one (default: %(default)s)")
-    show.add_argument("--seed", type=int, default=0, metavar="S", help="(default: %(default)s)")
-    show.add_argument("--epoch", type=int, default=0, metavar="E", help="(default: %(default)s)")
+    show.add_argument("--length", type=int, default=64, metavar="N", help="tokens in an example (default: %(default)s)")
+    show.add_argument(
+        "--example", type=int, default=0, metavar="I", help="number of the example (default: %(default)s)"
+    )
+    show.add_argument("--seed", type=int, default=0, metavar="S", help="seed of the noise (default: %(default)s)")
+    show.add_argument("--epoch", type=int, default=0, metavar="E", help="epoch of the noise (default: %(default)s)")
     show.add_argument(
         "--set", nargs="+", action="extend", default=[], metavar="NAME=VALUE", help="settings of the objective"
     )

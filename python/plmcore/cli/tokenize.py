@@ -8,16 +8,16 @@ import sys
 from collections.abc import Iterator
 
 from plmcore.cli import texts
-from plmcore.cli.arguments import add_errors
+from plmcore.cli.arguments import Help, add_errors
 from plmcore.text_files import lines_of
 
 KINDS = ("wordpiece", "bpe", "byte-bpe", "unigram", "characters", "words")
 EXAMPLES = """\
 examples:
-  python -m plmcore tokenize train texts/ --kind byte-bpe --vocab-size 8000 --out my-tokenizer
-  python -m plmcore tokenize train news.txt --kind wordpiece --family bert --vocab-size 30000 --out my-bert
-  python -m plmcore tokenize encode my-tokenizer --text "Once upon a time" --tokens
-  python -m plmcore tokenize encode my-tokenizer news.txt > ids.txt
+  plmcore tokenize train texts/ --kind byte-bpe --vocab-size 8000 --out my-tokenizer
+  plmcore tokenize train news.txt --kind wordpiece --family bert --vocab-size 30000 --out my-bert
+  plmcore tokenize encode my-tokenizer --text "Once upon a time" --tokens
+  plmcore tokenize encode my-tokenizer news.txt > ids.txt
 """
 
 
@@ -25,29 +25,38 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     group = commands.add_parser(
         "tokenize",
         help="train a tokenizer, or turn text into ids",
-        description="Trains tokenizers of all kinds on text of any size, and encodes text with any tokenizer directory.",
+        description="Trains a tokenizer on text files, or encodes text with the tokenizer of a directory.",
         epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=Help,
     )
     what = group.add_subparsers(dest="what", metavar="train|encode", required=True)
 
     train = what.add_parser(
         "train",
-        help="a new vocabulary",
-        description="Trains a vocabulary and writes a directory that plm.load_tokenizer and transformers open. The same text gives the same vocabulary.",
+        help="train a tokenizer",
+        description="Trains a tokenizer and writes a directory that plm.load_tokenizer and transformers open. The same text gives the same vocabulary.",
         epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=Help,
     )
     train.add_argument(
         "files", nargs="+", type=pathlib.Path, metavar="FILE", help="UTF-8 text files, or folders of them"
     )
-    train.add_argument("--kind", choices=KINDS, default="byte-bpe", help="(default: %(default)s)")
-    train.add_argument("--vocab-size", type=int, metavar="N", help="tokens in all (default: 30000; characters: all)")
-    train.add_argument("--family", metavar="NAME", help="whose special tokens: bert, roberta, gpt2, albert, t5, ...")
     train.add_argument(
-        "--lower", action=argparse.BooleanOptionalAction, help="lower-case the text (default: as the family does)"
+        "--kind", choices=KINDS, default="byte-bpe", help="kind of the vocabulary (default: %(default)s)"
     )
-    train.add_argument("--min-count", type=int, metavar="N", help="how often a pair, character or word must occur")
+    train.add_argument(
+        "--vocab-size",
+        type=int,
+        metavar="N",
+        help="number of tokens, special tokens included (default: 30000; characters: all)",
+    )
+    train.add_argument(
+        "--family", metavar="NAME", help="family of the special tokens: bert, roberta, gpt2, albert, t5, ..."
+    )
+    train.add_argument(
+        "--lower", action=argparse.BooleanOptionalAction, help="lower-case the text (default: that of the family)"
+    )
+    train.add_argument("--min-count", type=int, metavar="N", help="smallest count of a pair, character or word")
     train.add_argument(
         "--special", action="append", default=[], metavar="TOKEN", help="a further special token; may be repeated"
     )
@@ -59,24 +68,28 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         metavar="N",
         help="unigram: train on at most N megabytes (default: %(default)s)",
     )
-    train.add_argument("--seed", type=int, default=0, metavar="S", help="of that sample (default: %(default)s)")
+    train.add_argument(
+        "--seed", type=int, default=0, metavar="S", help="unigram: seed of the sample (default: %(default)s)"
+    )
     train.add_argument("--out", required=True, type=pathlib.Path, metavar="DIR", help="the directory to write")
 
     encode = what.add_parser(
         "encode",
-        help="text to ids, a line each",
-        description="Prints the ids of every line of the files, of standard input, or of --text.",
+        help="print the ids of each line",
+        description="Prints the ids of each line of files, of standard input, or of --text.",
         epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=Help,
     )
     encode.add_argument("folder", type=pathlib.Path, metavar="DIR", help="a directory with tokenizer files")
     encode.add_argument(
         "files", nargs="*", type=pathlib.Path, metavar="FILE", help="UTF-8 text files (default: standard input)"
     )
-    encode.add_argument("--text", action="append", metavar="TEXT", help="this instead of files; may be repeated")
+    encode.add_argument(
+        "--text", action="append", metavar="TEXT", help="a text to encode, in place of files; may be repeated"
+    )
     encode.add_argument("--tokens", action="store_true", help="print tokens instead of ids")
     add_errors(encode)
-    encode.add_argument("--bare", action="store_true", help="without special tokens")
+    encode.add_argument("--bare", action="store_true", help="leave out special tokens")
 
 
 def run(args: argparse.Namespace) -> int:
