@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -36,6 +37,48 @@ class Similarity(Task):
         return super().__call__({**record, "label": f"{round(float(record['label']) * 5) / 5:.1f}"})
 
 
+class Spaced(Task):
+    """SQuAD as T5 reads it: spaces around every character that is no ASCII letter, digit or underscore, and none twice."""
+
+    def __call__(self, record: Mapping[str, Any]) -> tuple[str, str]:
+        source, target = super().__call__({k: spaced(v) if isinstance(v, str) else v for k, v in record.items()})
+        return re.sub(BLANK, " ", source), target
+
+
+BLANK = re.compile(r"[ \t\n\f\r]+")
+
+
+def spaced(text: str) -> str:
+    return re.sub(BLANK, " ", re.sub(r"(\W)", r" \1 ", text, flags=re.ASCII))
+
+
+class Relation(Task):
+    """QA-ZRE: XXX in the question stands for the subject; a text without the answer has the answer "unanswerable"."""
+
+    def __call__(self, record: Mapping[str, Any]) -> tuple[str, str]:
+        fields = dict(record)
+        if "subject" in fields:
+            fields["question"] = fields["question"].replace("XXX", fields["subject"])
+        return super().__call__(fields | {"answer": fields.get("answer") or "unanswerable"})
+
+
+class TableQuery(Task):
+    """WikiSQL: `columns` of the table, and the words of SQL."""
+
+    def __call__(self, record: Mapping[str, Any]) -> tuple[str, str]:
+        listed = {"columns": ", ".join(record["columns"]), "words": ", ".join(SQL)} if "columns" in record else {}
+        return super().__call__({**record, **listed})
+
+
+class Schema(Task):
+    """MWSC: the question names its two `choices`."""
+
+    def __call__(self, record: Mapping[str, Any]) -> tuple[str, str]:
+        listed = {"choices": " or ".join(record["choices"])} if "choices" in record else {}
+        return super().__call__({**record, **listed})
+
+
+SQL = "MAX MIN COUNT SUM AVG = > < OP SELECT WHERE AND COL TABLE CAPTION PAGE SECTION OP COND QUESTION AGG AGGOPS CONDOPS".split()
 TWO = ("not_entailment", "entailment")
 TASKS = {  # T5's prefixes; fields as plmcore.data names them
     "cola": Task("cola sentence: {text}", labels=("unacceptable", "acceptable")),
@@ -46,20 +89,34 @@ TASKS = {  # T5's prefixes; fields as plmcore.data names them
     "mnli": Task("mnli hypothesis: {pair} premise: {text}", labels=("entailment", "neutral", "contradiction")),
     "qnli": Task("qnli question: {text} sentence: {pair}", labels=TWO[::-1]),
     "rte": Task("rte sentence1: {text} sentence2: {pair}", labels=TWO[::-1]),
-    "squad": Task("question: {question} context: {context}", "{answer}"),
+    "squad": Spaced("question: {question} context: {context}", "{answer}"),
     "summarize": Task("summarize: {text}", "{summary}"),
     "translate": Task("translate {source_language} to {target_language}: {source}", "{target}"),
 }
-DECANLP = {  # every task as a question about a context with an answer
-    name: Task(f"question: {asked} context: {context}", answer)
-    for name, (asked, context, answer) in {
-        "translation": ("What is the translation from {source_language} to {target_language}?", "{source}", "{target}"),
-        "summarization": ("What is the summary?", "{text}", "{summary}"),
-        "entailment": ("{pair} -- entailment, neutral, or contradiction?", "{text}", "{label}"),
-        "sentiment": ("Is this sentence positive or negative?", "{text}", "{label}"),
-        "question-answering": ("{question}", "{context}", "{answer}"),
+DECANLP = {  # every task as a question about a context with an answer, in the words of the published code
+    name: kind(f"question: {asked} context: {context}", answer)
+    for name, (kind, asked, context, answer) in {
+        "question-answering": (Task, "{question}", "{context}", "{answer}"),
+        "translation": (Task, "Translate from {source_language} to {target_language}", "{source}", "{target}"),
+        "summarization": (Task, "What is the summary?", "{text}", "{summary}"),
+        "entailment": (
+            Task, 'Hypothesis: "{pair}" -- entailment, neutral, or contradiction?', 'Premise: "{text}"', "{label}",
+        ),
+        "sentiment": (Task, "Is this review negative or positive?", "{text}", "{label}"),
+        "semantic-roles": (Task, "{question}", "{context}", "{answer}"),
+        "relations": (Relation, "{question}", "{context}", "{answer}"),
+        "dialogue": (Task, "What is the change in state?", "{context}", "{answer}"),
+        "semantic-parsing": (
+            TableQuery, "What is the translation from English to SQL?",
+            "The table has columns {columns} and key words {words}-- {question}", "{answer}",
+        ),
+        "pronouns": (Schema, "{question} {choices}?", "{context}", "{answer}"),
     }.items()
-}
+}  # fmt: skip
+DECATHLON = {  # the ten tasks, as evaluate.decascore names them -> how they are cast
+    "squad": "question-answering", "iwslt": "translation", "cnn_dm": "summarization", "mnli": "entailment", "sst": "sentiment",
+    "qa_srl": "semantic-roles", "qa_zre": "relations", "woz": "dialogue", "wikisql": "semantic-parsing", "mwsc": "pronouns",
+}  # fmt: skip
 
 
 class TextToText(Objective):
