@@ -106,7 +106,8 @@ def test_damaged_tables(tmp_path, content, message):
 def test_ragged_rows(tmp_path):
     path = file(tmp_path, "a\tb\n1\n2\t3\n4\t5\t6\n")
     assert list(read_table(path, ragged="skip")) == [{"a": "2", "b": "3"}]
-    with pytest.raises(ValueError, match="ragged must be 'error' or 'skip', got 'pad'"):
+    assert list(read_table(path, ragged="fit")) == [{"a": "1"}, {"a": "2", "b": "3"}, {"a": "4", "b": "5"}]
+    with pytest.raises(ValueError, match="ragged must be 'error', 'skip' or 'fit', got 'pad'"):
         list(read_table(path, ragged="pad"))
 
 

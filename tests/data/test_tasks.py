@@ -277,7 +277,9 @@ def test_names():
 
 
 def test_absent_files(tmp_path):
-    with pytest.raises(FileNotFoundError, match="has no snli_1.0_dev.jsonl or dev.tsv for the split 'dev' of snli"):
+    with pytest.raises(
+        FileNotFoundError, match="has no snli_1.0_dev.jsonl or snli_1.0_dev.txt or dev.tsv for the split 'dev' of snli"
+    ):
         task("snli").read(tmp_path, "dev")
     (tmp_path / "train" / "pos").mkdir(parents=True)
     with pytest.raises(FileNotFoundError, match="has no folder neg"):

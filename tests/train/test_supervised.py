@@ -123,11 +123,11 @@ def test_rates_are_checked_before_anything_is_read(tables):
 
 @pytest.mark.parametrize("rows, message", [
     ("sentence\tlabel\nfine\t1\nbad\n", "line 3: 2 fields expected (sentence, label), got 1"),
-    ("sentence\tlabel\nfine\t1\nbad\tawful\n", "line 3: the label must be one of negative, positive or its number, got 'awful'"),
+    ("sentence\tlabel\nfine\t1\nbad\tawful\n", "line 3: the label must be one of 0, 1, got 'awful'"),
     ("sentence\tlabel\nfine\t2\n", "line 2: the label must be one of negative, positive or its number, got '2'"),
     ("words\tlabel\nfine\t1\n", "line 2: the record has no field 'text'; it has words, label"),
     ("fine\t1\nbad\t7\n", "line 2: the label must be one of negative, positive or its number, got '7'"),
-    ("sentence\tmark\nfine\t1\n", "line 2: the record has no field 'label'; it has sentence, mark, text"),
+    ("sentence\tmark\nfine\t1\n", "record 1: the record has no field 'label'; it has text"),
     ("sentence\tlabel\n", "has no records"),
     ("", "has no records"),
 ])  # fmt: skip

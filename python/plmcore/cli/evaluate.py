@@ -19,7 +19,8 @@ OPTIONS = {
     "choices": ("start", "batch_tokens", "normalise", "errors"),
     "few-shot": ("errors", "shots", "k", "template", "instruction", "normalise", "max_new_tokens", "num_beams", "seed"),
 }
-TUNED = ("columns", "changes", "predictions", "errors")  # what those take that models are fine-tuned for
+TUNED = ("columns", "changes", "predictions", "split", "errors")  # what those take that models are fine-tuned for
+PUBLISHED = (*TUNED, *OPTIONS["few-shot"])  # a published task is also put to a model that was not
 EXAMPLES = """\
 examples:
   plmcore evaluate gpt2-dir wiki.test.raw --stride 512       perplexity per token, word, byte and character
@@ -28,7 +29,8 @@ examples:
   plmcore evaluate gpt2-dir swag.jsonl --task choices        accuracy, from {"context", "choices", "label"} lines
   plmcore evaluate gpt2-dir test.jsonl --task few-shot --shots train.jsonl --k 4 --template "Q: {question}\\nA:"
                                                                        answers after four solved examples
-  plmcore evaluate run/final test.tsv --task classification  a fine-tuned model on another file
+  plmcore evaluate run/final test.tsv                        a fine-tuned model on another file
+  plmcore evaluate gpt2-dir SWAG/val.csv --task swag         a published task, without fine-tuning
 """
 
 
@@ -47,14 +49,18 @@ def add_parser(commands: Any) -> None:
         type=pathlib.Path,
         nargs="+",
         metavar="FILE",
-        help="UTF-8 texts, files of JSON lines, or files as for finetune",
+        help="UTF-8 texts, files of JSON lines, files as for finetune, or the folder of a published task",
     )
     add(
         "--task",
-        default="perplexity",
         metavar="TASK",
         help=f"{', '.join(OPTIONS)}; or what the model was fine-tuned for: classification, pair, regression, multiple-choice, tagging, qa, seq2seq, "
-        "sst2, ... (default: %(default)s)",
+        "sst2, ... (default: what the model was fine-tuned for, else perplexity)",
+    )
+    add(
+        "--split",
+        metavar="NAME",
+        help="of a published task's folder: dev, test, ... (default: test if it has labels, else dev)",
     )
     add("--window", type=int, metavar="N", help="tokens in a window (default: the number of positions of the model)")
     add("--stride", type=int, metavar="N", help="tokens between the starts of two windows (default: half a window)")
@@ -116,22 +122,29 @@ def unescaped(text: str) -> str:
 
 def run(args: argparse.Namespace) -> int:
     import plmcore
+    from plmcore import directory
     from plmcore.evaluate import running
 
     given = {name: getattr(args, name) for name in sorted({*TUNED}.union(*OPTIONS.values()))}
     options = {name: value for name, value in given.items() if value is not None}
+    try:
+        task = args.task or running.trained_for(directory.read_config(args.folder))
+    except (ValueError, OSError) as e:
+        print(f"plmcore evaluate: {e}", file=sys.stderr)
+        return 1
+    known = OPTIONS.get(task, PUBLISHED if running.is_published(task) else TUNED)
     for name in options:
-        if name not in OPTIONS.get(args.task, TUNED):
+        if name not in known:
             option = "set" if name == "changes" else name.replace("_", "-")
-            print(f"plmcore evaluate: --{option} means nothing to {args.task}", file=sys.stderr)
+            print(f"plmcore evaluate: --{option} means nothing to {task}", file=sys.stderr)
             return 2
     bar = None
-    if args.task == "perplexity":
+    if task == "perplexity":
         sizes = [f.stat().st_size * (3 if f.suffix == ".gz" else 1) for f in args.files if f.is_file()]  # about
         bar = Progress(sum(sizes), "byte")
         options["progress"] = lambda done: bar.update(min(done, bar.total))
     try:
-        scores = running.evaluate(args.folder, args.files, args.task, **options)
+        scores = running.evaluate(args.folder, args.files, task, **options)
     except (ValueError, TypeError, OSError, ImportError, plmcore.OutOfMemoryError) as e:
         print(f"plmcore evaluate: {e}", file=sys.stderr)
         return 1

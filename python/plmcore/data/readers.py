@@ -75,7 +75,8 @@ def read_table(
     """Rows of a TSV or CSV file by the names of its first line, or by those given as `header`; header=False names columns "0", "1", ...
 
     Without `delimiter` a name in .csv means commas, any other tabs. `quoted` fields may hold the delimiter and line breaks, and "" for a quote;
-    without it that is so for commas only. Every row must have as many fields as the header; ragged="skip" passes over those that have not.
+    without it that is so for commas only. Every row must have as many fields as the header; ragged="skip" passes over those that have not,
+    ragged="fit" takes the fields that they have, and none behind the last of the header.
     """
     options = dict(delimiter=delimiter, header=header, quoted=quoted, ragged=ragged, errors=errors)
     return (row for _, row in numbered_table(path, **options))
@@ -90,8 +91,8 @@ def numbered_table(
     ragged: str = "error",
     errors: str = "strict",
 ) -> Iterator[tuple[int, dict[str, str]]]:
-    if ragged not in ("error", "skip"):
-        raise ValueError(f"ragged must be 'error' or 'skip', got {ragged!r}")
+    if ragged not in ("error", "skip", "fit"):
+        raise ValueError(f"ragged must be 'error', 'skip' or 'fit', got {ragged!r}")
     if delimiter is None:
         delimiter = "," if ".csv" in pathlib.Path(path).suffixes else "\t"
     quoted = delimiter == "," if quoted is None else quoted
@@ -104,7 +105,7 @@ def numbered_table(
                 raise wrong(path, number, f"the header names a column twice: {names}")
             if header:
                 continue
-        if len(row) == len(names):
+        if len(row) == len(names) or ragged == "fit":
             yield number, dict(zip(names, row))
         elif ragged == "error":
             raise wrong(path, number, f"{len(names)} fields expected ({', '.join(names)}), got {len(row)}")

@@ -11,39 +11,67 @@ from plmcore._core import ArgumentError, FormatError
 
 if TYPE_CHECKING:
     from plmcore.language_model import LanguageModel
+    from plmcore.models.config import Config
 
 Files = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
 
 def evaluate(
-    model: LanguageModel | str | os.PathLike[str], files: Files, task: str = "perplexity", **options: Any
+    model: LanguageModel | str | os.PathLike[str], files: Files, task: str | None = None, **options: Any
 ) -> dict[str, Any]:
-    """The scores of a model, or of the model in a directory, on files. `task`: a key of TASKS, or one that the model was fine-tuned for; `options`
-    are the task's."""
-    if task not in TASKS:
-        from plmcore import data
-        from plmcore.tasks.records import KINDS
+    """The scores of a model, or of the model in a directory, on files, or on the folder of a published task.
 
-        if task not in (*KINDS, *data.TASKS):
-            own = f"{', '.join(KINDS)} or a name of plmcore.data"
-            raise ArgumentError(f"there is no task {task!r}; one of {', '.join(TASKS)}, or of fine-tuned models {own}")
+    `task`: a key of TASKS, a kind of task that the model was fine-tuned for, or a published task, which is also put to a language model that was not
+    (plmcore.tasks.zero_shot); without it the task that the model was fine-tuned for, else perplexity. `options` are the task's.
+    """
+    if task is not None:
+        check_task(task)
     paths = [pathlib.Path(f) for f in ([files] if isinstance(files, (str, os.PathLike)) else files)]
     if not paths:
         raise ArgumentError("evaluate: there are no files")
     for path in paths:
-        if not path.is_file():
+        if not path.exists():
             raise FileNotFoundError(f"there is no file '{path}'")
     if isinstance(model, (str, os.PathLike)):
         from plmcore import language_model
 
         model = language_model.load(model)
+    if task is None:
+        task = trained_for(model.config)
     if task in TASKS:
         return TASKS[task](model, paths, **options)
-    from plmcore.tasks import evaluation
+    from plmcore.tasks import evaluation, zero_shot
 
     if len(paths) != 1:
         raise ArgumentError(f"evaluate: {task} is scored on one file, got {len(paths)}")
+    untrained = is_published(task) and not ({*options} & {"changes", "predictions"}) and zero_shot.is_for(model, task)
+    if untrained:
+        return zero_shot.score(model, paths[0], task, **options)
+    if unknown := sorted({*options} - {"split", "columns", "changes", "predictions", "errors"}):
+        raise ArgumentError(f"evaluate: {unknown[0]} means nothing to {task} of a model with the head {model.head}")
     return evaluation.score(model, paths[0], task, **options)
+
+
+def check_task(task: str) -> None:
+    from plmcore.tasks.records import KINDS
+
+    if task not in (*TASKS, *KINDS) and not is_published(task):
+        own = f"{', '.join(KINDS)} or a name of plmcore.data"
+        raise ArgumentError(f"there is no task {task!r}; one of {', '.join(TASKS)}, or of fine-tuned models {own}")
+
+
+def is_published(task: str) -> bool:
+    from plmcore import data
+
+    return task in data.TASKS
+
+
+def trained_for(config: Config) -> str:
+    """The task that config.json remembers from fine-tuning; perplexity where there is none."""
+    from plmcore.tasks import task_settings
+
+    task = task_settings.remembered(config).get("task", "lm")
+    return "perplexity" if task == "lm" else task
 
 
 def perplexity(
@@ -72,12 +100,16 @@ def perplexity(
 def last_word(
     lm: LanguageModel, paths: Sequence[pathlib.Path], *, errors: str = "strict", **options: Any
 ) -> dict[str, Any]:
-    """LAMBADA's formats: JSON objects with `text`, one per line, or in a .txt file the texts themselves."""
+    """LAMBADA's formats: JSON objects with `text`, one per line, or in a .txt file the texts themselves; a folder has one of its test files."""
+    from plmcore import data
     from plmcore.evaluate.choices import last_words
 
     texts: list[str] = []
     for path in paths:
-        if ".txt" in path.suffixes:
+        if path.is_dir():
+            found = data.task("lambada").read(path, "test", errors=errors)
+            texts += [f"{record['context']} {record['answers'][0]}" for record in found]
+        elif ".txt" in path.suffixes:
             texts += [line for line in text_lines(path, errors) if line.strip()]
         else:
             texts += [_field(record, "text", where) for record, where in json_lines([path], errors)]

@@ -1,4 +1,4 @@
-"""The scores of a fine-tuned model on a file that it has not seen."""
+"""The scores of a fine-tuned model on a file that it has not seen, or on the folder of a published task."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from plmcore._core import ArgumentError, FormatError
 from plmcore.data.readers import Record
 from plmcore.evaluate import metrics
 from plmcore.files import atomic_write
+from plmcore.models.config import Config
 from plmcore.tasks import task_model, task_settings
 from plmcore.tasks.features import Features
 from plmcore.tasks.scoring import Scoring
@@ -24,15 +25,42 @@ if TYPE_CHECKING:
 
 
 class FileData(TaskData):
-    """The records of data.test, with the classes of the model."""
+    """The records of a file, as the split test, or of a published task's folder: of its split `split`, or else of those that have labels, for which
+    the test splits are asked first. The classes are those of the model."""
 
-    def __init__(self, chosen: settings.Settings, lm: LanguageModel):
+    def __init__(self, chosen: settings.Settings, path: pathlib.Path, config: Config, split: str | None = None):
         super().__init__(chosen)
-        self.config = lm.config
+        self.config, self.split = config, split
+        published = path.is_dir() and self.declared is not None
+        whole = published and split is None and self.declared.read_file(path) is not None  # a folder that is one split
+        if split is not None and not published:
+            raise ArgumentError(f"evaluate: '{path}' has no splits; a split is of the folder of a published task")
+        if path.is_dir() and not published:
+            raise ArgumentError(f"evaluate: '{path}' is a folder, and {chosen['run']['task']} is scored on a file")
+        self.table["folder" if published and not whole else "test"] = os.fspath(path)
+
+    @functools.cached_property
+    def splits(self) -> dict[str, list[str]]:
+        return {"train": [], "dev": [], "test": list(self.records)}
 
     @functools.cached_property
     def records(self) -> dict[str, list[Record]]:
-        return {"test": self._read("test")}
+        if self.table["test"]:
+            return {"test": self._read("test")}
+        if self.split is not None:
+            return {self.split: self._read(self.split)}
+        found = self.declared.splits_in(self.table["folder"])
+        for splits in (found["test"], found["dev"]):
+            read = {split: self._read(split) for split in splits}
+            if labelled := {split: rs for split, rs in read.items() if all(map(self.labelled, rs))}:
+                return labelled
+        raise FileNotFoundError(
+            f"'{self.table['folder']}' has no file of {self.declared.name} with labels to score ({self._evaluated()})"
+        )
+
+    def labelled(self, record: Record) -> bool:
+        of_kind = {"tagging": "tags", "qa": "answers", "seq2seq": "target"}
+        return record[of_kind.get(self.kind, "label")] is not None
 
     @functools.cached_property
     def names(self) -> list[str]:
@@ -41,7 +69,8 @@ class FileData(TaskData):
         known = self.config.extra.get("id2label") or {}
         if self.as_text:
             stored = [known[str(i)] for i in range(len(known))]
-            names = list(self.table["labels"]) or stored or self.declared_names(self.records["test"])
+            first = next(iter(self.records.values()))
+            names = list(self.table["labels"]) or stored or self.declared_names(first)
             if not names:
                 raise ArgumentError("evaluate: this model writes classes that it does not name; data.labels must")
             return names
@@ -53,37 +82,49 @@ def score(
     path: pathlib.Path,
     task: str,
     *,
+    split: str | None = None,
     columns: Sequence[str] | None = None,
     changes: Sequence[str] = (),
     predictions: str | os.PathLike[str] | None = None,
     errors: str = "strict",
 ) -> dict[str, Any]:
-    """Loss and metrics on a file as finetune's `test`. `changes` are settings of a fine-tuning run as "task.prefix=translate: "; `predictions` is a
-    file to write, one object for each record."""
-    given = {
-        "data": {"test": os.fspath(path), "columns": list(columns or []), "errors": errors},
-        "task": {"lm_weight": 0.0},
-    }
+    """Loss and metrics on a file as finetune's `test`, or on the folder of a published task; where several of its splits are scored each has its name
+    before those of the scores. `changes` are settings of a fine-tuning run as "task.prefix=translate: "; `predictions` is a file to write, one object for
+    each record, or one file for each split."""
+    given = {"data": {"columns": list(columns or []), "errors": errors}, "task": {"lm_weight": 0.0}}
     chosen = task_settings.of_use(task, lm.config, given, changes)
     metrics.check_installed(chosen["task"]["metrics"])
-    data = FileData(chosen, lm)
-    if data.kind == "lm":
+    if task_settings.kind_of(task) == "lm":
         raise ArgumentError("evaluate: text is scored by the task perplexity")
+    data = FileData(chosen, path, lm.config, split)
     needed = task_model.head_for("seq2seq" if data.as_text else data.kind, lm.config)
     if not isinstance(lm.model, Features) and lm.head != needed:
         raise ArgumentError(f"evaluate: this model has the head {lm.head}, and {task} needs {needed}: plmcore finetune")
     if lm.tokenizer is None:
         raise ArgumentError("evaluate: this model has no tokenizer; load it from a directory with tokenizer files")
-    if data.kind == "qa":
-        chosen["task"]["unanswerable"] = any(r["impossible"] for r in data.records["test"])
-    examples = data.examples("test", lm.tokenizer, lm.model)
+    if data.kind == "qa" and not any(change.startswith("task.unanswerable") for change in changes):
+        there = any(r["impossible"] for rs in data.records.values() for r in rs)
+        chosen["task"]["unanswerable"] |= there
+    scores: dict[str, Any] = {}
+    for name in data.records:
+        several = len(data.records) > 1
+        written = predictions and pathlib.Path(predictions)
+        if written and several:
+            written = written.with_name(f"{written.stem}-{name}{written.suffix}")
+        found = _score(lm, data, name, written)
+        scores |= {f"{name}_{key}": value for key, value in found.items()} if several else found
+    return scores
+
+
+def _score(lm: LanguageModel, data: FileData, split: str, predictions: pathlib.Path | None) -> dict[str, Any]:
+    examples = data.examples(split, lm.tokenizer, lm.model)
     if not examples.known and predictions is None:
         raise FormatError(
-            f"'{path}': not every record has a label, so that there are no scores; name a file for predictions"
+            f"'{data.path(split)}': not every record has a label, so that there are no scores; name a file for predictions"
         )
-    scoring = Scoring(examples, chosen["data"]["batch"], final=True)
+    scoring = Scoring(examples, data.table["batch"], final=True)
     found = scoring(lm.model)
     if predictions is not None:
         with atomic_write(predictions) as f:
             f.writelines((json.dumps(p, ensure_ascii=False) + "\n").encode() for p in scoring.predictions)
-    return {**found, "records": len(data.records["test"])}
+    return {**found, "records": len(data.records[split])}

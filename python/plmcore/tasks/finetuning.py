@@ -11,12 +11,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from plmcore import data, directory, language_model
+from plmcore.data.tasks import SPLITS
 from plmcore.files import atomic_directory, atomic_write
 from plmcore.generator import Generator
 from plmcore.tasks import adapting, language_modelling, task_model, task_settings
 from plmcore.tasks.language_modelling import TextExamples
 from plmcore.tasks.scoring import Scoring
-from plmcore.tasks.task_data import SPLITS, TaskData
+from plmcore.tasks.task_data import TaskData
 from plmcore.train import batching, extending, hints, making, run_directory, settings
 from plmcore.train.loop import Trainer
 from plmcore.train.run_directory import RunDirectory
@@ -94,6 +95,8 @@ class _Finetuning:
         adapting.prepare(lm.model, self.settings["adapt"], run["seed"])
         trainer = self.trainer(lm)
         self.record_settings()
+        if len(self._examples) == 1:
+            self.run.say("nothing is evaluated: name files with --dev or --test, or set data.held_out=0.1")
         self.run.say(
             f"{lm.config.model_type} for {self.settings['run']['task']}, {lm.model.num_parameters():,} parameters"
             f" ({sum(p.size for p in lm.parameters() if p.requires_grad):,} trained); {self.examples('train').examples(0):,} examples; "
@@ -154,7 +157,7 @@ class _Finetuning:
                 max(1, per_epoch // table["accumulate"]),
             )
         steps = options["steps"] or options["epochs"] * per_epoch
-        evaluate = self.scoring("dev") if "dev" in self._examples else None
+        evaluate = self.scoring(self.data.watched) if self.data.watched else None
         schedule = dict(self.settings["schedule"])
         ends = extending.ends(options, steps, per_epoch)
         if schedule["warmup"] is None:
@@ -211,11 +214,11 @@ class _Finetuning:
         watched, adapt = trainer.evaluate, self.settings["adapt"]
         last = trainer.average is None and self.settings["train"]["result"] == "last" and not adapt["lora_rank"]
         if (
-            split == "dev"
+            split == self.data.watched
             and last
             and trainer.score is not None
             and watched.found is not None
-            and not self.examples("dev").generates
+            and not self.examples(split).generates
         ):
             return watched
         scoring = self.scoring(split, final=True)

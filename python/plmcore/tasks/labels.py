@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from plmcore._core import FormatError
 from plmcore.data.readers import Record
@@ -29,10 +29,16 @@ def check_varied(records: Sequence[Record], path: str | os.PathLike[str], field:
 
 
 def number(
-    records: Sequence[Record], labels: Sequence[str], path: str | os.PathLike[str], *, needed: bool = True
+    records: Sequence[Record],
+    labels: Sequence[str],
+    path: str | os.PathLike[str],
+    aliases: Mapping[str, int] | None = None,
+    *,
+    needed: bool = True,
 ) -> list[int | None]:
-    """The number of each record's label. An error names the line of one that is not in the list, or has none where it is `needed`."""
-    numbers = {label: i for i, label in enumerate(labels)}
+    """The number of each record's label. `aliases` are other names of the classes. An error names the line of a label that is not known, or of none
+    where it is `needed`."""
+    numbers = {**(aliases or {}), **{label: i for i, label in enumerate(labels)}}
     result = []
     for record in records:
         label = record["label"]

@@ -5,11 +5,13 @@ from __future__ import annotations
 import functools
 import hashlib
 import pathlib
+from collections.abc import Iterable
 from typing import Any
 
 from plmcore import data, nn
 from plmcore._core import ArgumentError, FormatError
 from plmcore.data.readers import Record
+from plmcore.data.tasks import SPLITS
 from plmcore.tasks import labels, records, spans
 from plmcore.tasks.examples import Classification, Examples, MultipleChoice, Regression
 from plmcore.tasks.rows import check_length
@@ -20,12 +22,10 @@ from plmcore.tokenizers import Tokenizer
 from plmcore.train import checkpoint, run_data
 from plmcore.train.settings import Settings
 
-SPLITS = ("train", "dev", "test")
-ONE_TEXT = ("cola", "sst2", "imdb", "trec", "trec-fine")  # of the declared tasks; the others with classes have two
-
 
 class TaskData:
-    """`records` by split, and `names`, the classes in the order of their numbers."""
+    """`records` by split, and `names`, the classes in the order of their numbers. The splits are train, dev and test, or the published ones that are
+    evaluated, as dev_matched."""
 
     def __init__(self, settings: Settings):
         self.settings, self.table = settings, settings["data"]
@@ -34,7 +34,7 @@ class TaskData:
 
     def path(self, split: str) -> pathlib.Path:
         """The file of a split, for messages; a folder where the task is published as one."""
-        return pathlib.Path(self.table[split] or self.table["folder"] or self.table["train"])
+        return pathlib.Path(self.table.get(split) or self.table["folder"] or self.table["train"])
 
     def check_files(self) -> None:
         """Notes the digests of the files among the settings; an error if those of a run that goes on have changed."""
@@ -42,6 +42,8 @@ class TaskData:
         for path in given:
             if not path.exists():
                 raise FileNotFoundError(f"there is no '{path}'")
+        if self.declared is not None:
+            given = [p for path in given for p in self.declared.files_of(path)]
         now = [checkpoint.digest(f) for f in run_data.all_files(given)]
         if self.table.get("digests") not in (None, now):
             raise ArgumentError(
@@ -55,53 +57,84 @@ class TaskData:
         return hashlib.sha256(repr((self.table["digests"], self.names)).encode()).hexdigest()
 
     @functools.cached_property
+    def splits(self) -> dict[str, list[str]]:
+        """What is learnt from, watched and scored in the end, by the names that these splits have among the records."""
+        found = {split: [split] if self.table[split] else [] for split in SPLITS}
+        if self.table["folder"]:
+            published = self.declared.splits_in(self.table["folder"])
+            found = {split: found[split] or published[split] for split in SPLITS}
+            if not found["train"]:
+                list(self.declared.read(self.table["folder"], self.declared.roles.get("train", ("train",))[0]))
+        return found
+
+    @functools.cached_property
     def records(self) -> dict[str, list[Record]]:
-        found = {split: self._read(split) for split in SPLITS}
-        if not found["train"]:
-            raise FormatError(f"'{self.path('train')}' has no records")
+        share = self.table["held_out"]
+        if not 0 <= share < 1:
+            raise ArgumentError(f"data.held_out must be in [0, 1), got {share}")
+        [learnt], watched, scored = self.splits.values()
+        found = {"train": self._read(learnt)} | {split: self._read(split) for split in (*watched, *scored)}
         if self.kind in ("classification", "pair", "regression"):
             labels.check_varied(found["train"], self.path("train"))
         elif self.kind == "tagging":
             labels.check_varied(found["train"], self.path("train"), "tags")
-        share = self.table["held_out"]
-        if not 0 <= share < 1:
-            raise ArgumentError(f"data.held_out must be in [0, 1), got {share}")
-        if share and not found["dev"]:
-            cut = len(found["train"]) - int(len(found["train"]) * share)
-            found["train"], found["dev"] = found["train"][:cut], found["train"][cut:]
-        return {split: rs for split, rs in found.items() if rs}
+        if share and not watched:
+            whole = found.pop("train")
+            cut = len(whole) - int(len(whole) * share)
+            if cut == len(whole):
+                raise ArgumentError(
+                    f"data.held_out is {share}: of the {cut} records of '{self.path('train')}' that is none"
+                )
+            found = {"train": whole[:cut], "dev": whole[cut:], **found}
+        elif self.table["folder"] and len(found) == 1:
+            raise FileNotFoundError(
+                f"'{self.table['folder']}' has nothing to evaluate {self.declared.name} on ({self._evaluated()}): set data.held_out=0.1, "
+                "or name the file alone that is learnt from, with --train"
+            )
+        return found
+
+    def _evaluated(self) -> str:
+        """The files that a published task is evaluated on."""
+        roles = [self.declared.roles.get(role, (role,)) for role in ("dev", "test")]
+        splits = [split for role in roles for split in role]
+        names = [f.names(s) for f in self.declared.files for s in splits if s in f.splits]
+        return ", ".join(dict.fromkeys(name for pair in names for name in pair)) or "it has no such file"
+
+    @property
+    def watched(self) -> str | None:
+        """The split that is evaluated while the model learns."""
+        held_out = ["dev"] if self.kind != "lm" and "dev" in self.records else []
+        return next(iter([*self.splits["dev"], *held_out]), None)
 
     def _read(self, split: str) -> list[Record]:
         found = self._in_files(split)
+        if not found:
+            raise FormatError(f"'{self.path(split)}' has no records")
         if self.kind == "tagging" and self.settings["task"]["scheme"] == "bioes":
             for r in found:
                 r["tags"] = None if r["tags"] is None else labels.bioes(r["tags"])
         return found
 
     def _in_files(self, split: str) -> list[Record]:
-        if self.table[split]:
-            read = records.read(
-                self.table[split], self.kind_in_file, self.table["columns"] or None, self.table["errors"]
-            )
-            if not read:
-                raise FormatError(f"'{self.table[split]}' has no records")
-            return read
-        if self.table["folder"] and split in self.declared.splits:
-            try:
-                found = list(self.declared.read(self.table["folder"], split, errors=self.table["errors"]))
-            except FileNotFoundError:
-                if split == "train":
-                    raise
-                return []
-            return [self._named(r) | {"line": f"{split} record {i}"} for i, r in enumerate(found, 1)]
-        return []
+        """A declared task in its published files, whatever their names; else a file as that of any task of the kind."""
+        path = self.table.get(split)
+        if not path:
+            return self._numbered(self.declared.read(self.table["folder"], split, errors=self.table["errors"]), split)
+        if self.declared is not None and not self.table["columns"]:
+            published = self.declared.read_file(path, errors=self.table["errors"])
+            if published is not None:
+                return self._numbered(published, split)
+        return records.read(path, self.kind_in_file, self.table["columns"] or None, self.table["errors"])
+
+    def _numbered(self, found: Iterable[Record], split: str) -> list[Record]:
+        return [self._named(r) | {"line": f"{split} record {i}"} for i, r in enumerate(found, 1)]
 
     @property
     def kind_in_file(self) -> str:
         """What a file of a declared task has in a line."""
-        if self.kind == "classification" and self.declared is not None and self.declared.name not in ONE_TEXT:
-            return "pair"
-        return self.kind
+        return (
+            "pair" if self.declared is not None and self.declared.pair and self.kind == "classification" else self.kind
+        )
 
     def _named(self, record: Record) -> Record:
         """A declared task numbers its labels; here they are texts."""
@@ -153,7 +186,7 @@ class TaskData:
 
     def targets(self, split: str) -> list[Any]:
         """The numbers of the labels. A file to learn from, or to watch, must have them all."""
-        rs, path, needed = self.records[split], self.path(split), split != "test"
+        rs, path, needed = self.records[split], self.path(split), self.needed(split)
         if self.kind == "regression":
             return labels.values(rs, path, needed=needed)
         if self.kind == "multiple-choice":
@@ -162,7 +195,20 @@ class TaskData:
             return labels.tags(rs, self.names, path, needed=needed)
         if self.kind == "seq2seq":
             return labels.texts(rs, path, needed=needed)
-        return labels.number(rs, self.names, path, needed=needed)
+        return labels.number(rs, self.names, path, self.aliases, needed=needed)
+
+    def needed(self, split: str) -> bool:
+        """Whether every record must have a label: only of what is scored in the end it may be kept back."""
+        return split not in self.splits["test"]
+
+    @property
+    def aliases(self) -> dict[str, int]:
+        """Other names of the classes: those of a declared task are also known by their numbers, and the other way round."""
+        declared = list(self.declared.labels) if self.declared is not None else []
+        numbers = [str(i) for i in range(len(declared))]
+        if self.names not in (declared, numbers):
+            return {}
+        return {label: i for names in (declared, numbers) for i, label in enumerate(names)}
 
     def check(self) -> None:
         """Finds what is wrong with the files before anything is written."""
@@ -173,7 +219,7 @@ class TaskData:
             self.settings["task"]["unanswerable"] |= any(r["impossible"] for r in self.records["train"])
         for split in self.records:
             if self.kind == "qa":
-                spans.check_answers(self.records[split], self.path(split), needed=split != "test")
+                spans.check_answers(self.records[split], self.path(split), needed=self.needed(split))
             else:
                 self.targets(split)
 

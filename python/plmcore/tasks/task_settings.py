@@ -52,6 +52,7 @@ KEPT_SETTINGS = (
     "question_length",
     "answer_length",
     "null_threshold",
+    "unanswerable",
     "prefix",
     "target_length",
     "beams",

@@ -115,19 +115,26 @@ def pairs(table: Table, errors: str = "strict") -> list[Pair]:
 
 
 def records(table: Table, cast: Task, path: pathlib.Path, errors: str) -> Iterator[tuple[str, Record]]:
-    """Of a file, with their lines, or of the folder that a published task comes in, numbered."""
-    if path.is_dir():
-        found = enumerate(data.task(table["task"]).read(path, "train", errors=errors), 1)
-        return ((f"train record {number}", record) for number, record in found)
-    if table["task"] == "squad" and ".json" in path.suffixes:
-        return ((record["id"], record) for record in data.read_squad(path, errors=errors))
+    """Of a file, with their lines, or of a published task's file or folder, numbered."""
+    declared = data.TASKS.get(table["task"])
+    published = None
+    if declared is not None and not table.get("columns"):
+        published = declared.read_file(path, errors=errors)
+    if published is None and path.is_dir():
+        task = data.task(table["task"])
+        published = task.read(path, next(iter(task.splits_in(path)["train"]), "train"), errors=errors)
+    if published is not None:
+        return ((f"record {number}", record) for number, record in enumerate(published, 1))
     needed = {*fields_of(cast.source), *fields_of(cast.target)}
     usual = [field for field in columns.NAMES if field in needed] if needed <= set(columns.NAMES) else []
     return ((f"line {line}", record) for line, record in columns.rows(path, table.get("columns"), usual, errors))
 
 
 def cast_row(cast: Task, record: Record, where: str) -> Pair:
-    fields, label = dict(record), record.get("label")
+    fields = {
+        name: value for name, value in record.items() if value is not None
+    }  # a label that a file keeps back is None
+    label = fields.get("label")
     if isinstance(answers := record.get("answers"), list) and answers:
         fields.setdefault("answer", answers[0]["text"] if isinstance(answers[0], dict) else answers[0])
     if cast.labels and isinstance(label, str) and label not in cast.labels:
@@ -138,7 +145,7 @@ def cast_row(cast: Task, record: Record, where: str) -> Pair:
     try:
         source, target = cast(fields)
     except KeyError as e:
-        raise FormatError(f"{where}: the record has no field {e}; it has {', '.join(record)}") from None
+        raise FormatError(f"{where}: the record has no field {e}; it has {', '.join(fields)}") from None
     except (ValueError, TypeError, IndexError) as e:
         raise FormatError(f"{where}: {e}") from None
     for what, text in (("input", source), ("target", target)):
