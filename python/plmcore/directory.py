@@ -6,7 +6,7 @@ import json
 import os
 import pathlib
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from plmcore.models import Model
 
 CONFIG = "config.json"
+TASK_HEADS = ("sequence-classification", "token-classification", "multiple-choice", "question-answering")
 # What a directory may hold beside config and weights, and a saved copy needs too.
 COMPANIONS = (
     "added_tokens.json", "config_sentence_transformers.json", "generation_config.json", "merges.txt", "modules.json",
@@ -51,6 +52,7 @@ class Opened:
     tensors: Mapping[str, Tensor]
     weights: str | None  # the dtype of quantised ones
     build: Callable[[str], Model]  # another head of the same config
+    left_aside: Collection[str] = ()  # names of the head whose tensors are not read
 
     def settle(self, report: names.Report, strict: bool = True) -> list[str]:
         """The published names that are fresh, after the report was cleared of what comes of another head. FormatError for the rest."""
@@ -68,9 +70,13 @@ def open_model(
     head: str | None = None,
     dtype: str | None = None,
     mapped: bool = True,
+    new_head: bool = False,
     **changes: Any,
 ) -> Opened:
-    """Without `head` config.json decides. With a `dtype` quantised weights become ordinary ones. `changes` replace keys of the config."""
+    """Without `head` config.json decides. With a `dtype` quantised weights become ordinary ones. `changes` replace keys of the config.
+
+    new_head: the weights of the directory's head are left aside; so are those for another task, which may have the same names.
+    """
     folder = pathlib.Path(folder)
     config = read_config(folder, **changes)
     tensors, _ = safetensors.read(folder, mapped=mapped)
@@ -92,7 +98,18 @@ def open_model(
             model = models.build(config, head)
         return model if weights is None else quantized.prepare(model, head, tensors, weights)
 
-    return Opened(folder, build(head), head, own, family, tensors, weights, build)
+    model = build(head)
+    left: set[str] = set()
+    if new_head or (own != head and own in TASK_HEADS and head in TASK_HEADS):
+        left = _names_of_head(family, model)
+        tensors = {name: t for name, t in tensors.items() if name.removeprefix(family.PREFIX) not in left}
+    return Opened(folder, model, head, own, family, tensors, weights, build, left)
+
+
+def _names_of_head(family: Any, model: nn.Module) -> set[str]:
+    body = {id(p) for p in getattr(model, "body", model).parameters()}
+    slots = [slot for slot in names.slots(family, model) if id(slot.parameter) not in body]
+    return {name for slot in slots for name in (*slot.stored.parts, *slot.stored.aliases)}
 
 
 def read_model(
@@ -101,19 +118,22 @@ def read_model(
     dtype: str | None = None,
     strict: bool = True,
     mapped: bool = True,
+    new_head: bool = False,
     **changes: Any,
 ) -> tuple[Model, names.Report]:
     """The model of a directory and what loading found. Without `head` config.json decides. `changes` replace keys of the config.
 
-    A head that the directory was not saved with is drawn fresh, with a warning; tensors of other heads are left aside. Anything
-    else that is missing, unexpected or of a wrong shape is an error, or with strict=False an entry of the report.
+    A head that the directory was not saved with, or with new_head=True any, is drawn fresh, with a warning; tensors of other heads are left
+    aside. Anything else that is missing, unexpected or of a wrong shape is an error, or with strict=False an entry of the report.
     """
-    opened = open_model(folder, head, dtype, mapped, **changes)
+    opened = open_model(folder, head, dtype, mapped, new_head, **changes)
     model = opened.model
     report = names.load(opened.family, model, opened.tensors, "float32" if opened.weights else dtype)
-    if fresh := opened.settle(report, strict):
+    report.fresh = opened.settle(report, strict)
+    if report.fresh:
+        has = "gets new" if new_head else "has no"
         warnings.warn(
-            f"'{folder}' has no weights for {', '.join(fresh)}: they are drawn at random and want training",
+            f"'{folder}' {has} weights for {', '.join(report.fresh)}: they are drawn at random and want training",
             stacklevel=3,
         )
     if opened.weights is not None:
@@ -169,11 +189,14 @@ def _separate_heads(opened: Opened, report: names.Report) -> list[str]:
         found = names.published_names(opened.family, opened.build(head))
         return {name.removeprefix(prefix) for name in found}
 
-    fresh: list[str] = []
-    if opened.own != opened.head:
-        expected = known(opened.own)
-        fresh = [name for name in report.missing if name.removeprefix(prefix) not in expected]
-        report.missing = [name for name in report.missing if name not in fresh]
+    other = opened.own != opened.head
+    expected = known(opened.own) if other else set()
+    fresh = [
+        name
+        for name in report.missing
+        if name in opened.left_aside or (other and name.removeprefix(prefix) not in expected)
+    ]
+    report.missing = [name for name in report.missing if name not in fresh]
     if report.unexpected:
         others: set[str] = set().union(*map(known, models.family(opened.model.config).HEADS))
         report.unused = [name for name in report.unexpected if name.removeprefix(prefix) in others]

@@ -255,6 +255,7 @@ def load(
     dtype: str | None = None,
     strict: bool = True,
     mapped: bool = True,
+    new_head: bool = False,
     **changes: Any,
 ) -> LanguageModel:
     """The model of a directory, in eval mode. plm.load("dir", head="sequence-classification", num_labels=3)
@@ -263,13 +264,14 @@ def load(
     `dtype` that of the file; with one, weights that plm.quantize made become ordinary ones. Other keywords replace keys of the config.
     strict=False loads what fits; `report` of the result tells the rest. The weights are mapped from their file where they lie in it, and who cuts
     the file short while the model is in use ends the process (SIGBUS): with mapped=False they are read into memory.
+    new_head=True draws the head at random, whatever the directory has.
     """
     folder = pathlib.Path(folder)
     if head is None and (folder / f"{FEATURES}.json").is_file():
         from plmcore.tasks import features
 
         return features.load(folder, dtype=dtype, strict=strict, mapped=mapped, **changes)
-    model, report = directory.read_model(folder, head, dtype, strict, mapped, **changes)
+    model, report = directory.read_model(folder, head, dtype, strict, mapped, new_head, **changes)
     try:
         tokenizer = load_tokenizer(folder)
     except FileNotFoundError:

@@ -103,6 +103,47 @@ def test_frozen_parts(directory, what, frozen):
         adapting.freeze(model, "tail")
 
 
+@pytest.fixture
+def without_pooler(directory, tmp_path):
+    """A model as pre-trained by masking alone: its directory has no pooler."""
+    lm = plm.load(directory("bert"), head="masked-lm")
+    lm.save(tmp_path / "masked")
+    return tmp_path / "masked"
+
+
+@pytest.mark.parametrize("changes", [["adapt.freeze=body"], ["adapt.lora_rank=2"]])
+def test_a_pooler_drawn_at_random_learns(without_pooler, table, tmp_path, changes):
+    """A frozen body is what was pre-trained; the adapter has what was not."""
+    train = table("train.tsv", samples.reviews(32))
+    first = {}
+    for steps, rate in ((1, "1e-30"), (4, "3e-3")):
+        out = tmp_path / f"run{steps}"
+        changed = ["data.length=32", "data.batch=16", f"optim.lr={rate}", *changes]
+        plm.finetune(without_pooler, "classification", train=train, out=out, quiet=True, steps=steps, changes=changed)
+        found = weights(plm.load(out / "final").model)
+        if not first:
+            first = found
+    moved = {name for name in found if (found[name] != first[name]).any()}
+    assert {"body.pooler.dense.weight", "classifier.weight"} <= {
+        n.replace("pooler.weight", "pooler.dense.weight") for n in moved
+    }
+    if "adapt.freeze=body" in changes:
+        assert all("pooler" in name or name.startswith("classifier") for name in moved)
+    else:
+        tensors, _ = plm.safetensors.read(out / "adapter" / "adapter_model.safetensors")
+        assert "base_model.model.bert.pooler.dense.weight" in tensors
+        saved = json.loads((out / "adapter" / "adapter_config.json").read_text())["modules_to_save"]
+        assert saved == ["classifier", "pooler"]
+
+
+def test_fresh_layers_learn_in_a_frozen_body(directory):
+    model = classifier(directory)
+    adapting.prepare(model, NONE | {"freeze": "body", "reinit": 1}, seed=0)
+    learning = {name for name, p in model.named_parameters() if p.requires_grad}
+    assert all(".blocks.1." in n or ".pooler." in n or not n.startswith("body.") for n in learning)
+    assert any(".blocks.1." in n for n in learning) and any(".pooler." in n for n in learning)
+
+
 def test_layers_thaw_from_the_top(directory):
     model = classifier(directory)
     thaw = adapting.unfreezing(model, NONE | {"unfreeze_every": 1}, per_epoch=10)

@@ -125,6 +125,35 @@ def test_tags_answers_and_texts(directory, table, tmp_path):
     same(plm.evaluate(final, squad, "qa", changes=FAST[:2]), scores, 12)
 
 
+def test_questions_that_may_have_no_answer_stay_so(directory, tmp_path):
+    """SQuAD 2.0: the directory remembers that an empty answer is one, and says so of files whose questions all have answers."""
+    both, answered = tmp_path / "both.json", tmp_path / "answered.json"
+    questions = samples.questions(24)
+    answered.write_text(json.dumps(questions))
+    for paragraph in questions["data"][0]["paragraphs"][:20]:
+        paragraph["qas"][0] |= {"answers": [], "is_impossible": True}
+    both.write_text(json.dumps(questions))
+    out = tmp_path / "run"
+    plm.finetune(directory("bert"), "squad2", train=both, dev=both, out=out, quiet=True, steps=20, changes=FAST)
+    kept = json.loads((out / "final" / "config.json").read_text())["task_specific_params"]["finetuning"]
+    assert kept["unanswerable"] is True and kept["task"] == "squad2"
+    written = tmp_path / "p.jsonl"
+    plm.evaluate(out / "final", answered, predictions=written)
+    assert "" in [json.loads(line)["answer"] for line in written.read_text().splitlines()]
+    plm.evaluate(out / "final", answered, predictions=written, changes=["task.unanswerable=false"])
+    assert "" not in [json.loads(line)["answer"] for line in written.read_text().splitlines()]
+
+
+def test_the_task_that_a_model_was_trained_for(directory, table, tmp_path, capsys):
+    train = table("train.tsv", samples.reviews(24))
+    final, scores = tuned(directory, "classification", tmp_path / "run", train=train, test=train)
+    same(plm.evaluate(final, train), scores, 24)
+    assert cli.main(["evaluate", str(final), str(train), "--json"]) == 0
+    same(json.loads(capsys.readouterr().out), scores, 24)
+    assert cli.main(["evaluate", str(final), str(train), "--window", "3"]) == 2
+    assert "--window means nothing to classification" in capsys.readouterr().err
+
+
 def test_without_labels_there_are_predictions_alone(directory, table, tmp_path):
     train = table("train.tsv", samples.reviews(48))
     final, _ = tuned(directory, "classification", tmp_path / "run", train=train, test=train)

@@ -1,4 +1,5 @@
 import json
+import shutil
 
 import numpy as np
 import plmcore as plm
@@ -120,6 +121,35 @@ def test_multiple_choice(directory, table, tmp_path, family):
     )  # fmt: skip
     assert scores(out)["accuracy"] >= 0.9 and len(predictions(out)[0]["probabilities"]) == 2
     assert plm.load(out / "final").head == {"bert": "multiple-choice", "openai-gpt": "double-heads"}[family]
+
+
+@pytest.mark.parametrize("family, task", [
+    *((family, task) for family in ("bert", "gpt2", "openai-gpt", "xlnet") for task in ("classification", "pair", "multiple-choice")),
+    *((family, task) for family in ("bert", "xlnet") for task in ("qa", "tagging")),
+])  # fmt: skip
+def test_the_side_of_padding_changes_nothing(directory, table, tmp_path, family, task):
+    """A tokenizer that pads on the other side, as for generation, speaks for the same tokens."""
+    rows = {"classification": samples.reviews(24), "pair": samples.pairs(24), "multiple-choice": samples.choices(24)}
+    file = tmp_path / "rows.txt"
+    if task in ("qa", "tagging"):
+        file.write_text(json.dumps(samples.questions(12)) if task == "qa" else samples.tagged(12))
+    else:
+        header = [("context", "choice0", "choice1", "label")] if task == "multiple-choice" else []
+        longer = [(f"{row[0]} and {row[0]}" if i % 2 else row[0], *row[1:]) for i, row in enumerate(rows[task])]
+        file = table("rows.tsv", header + longer)
+    found = []
+    for side in ("left", "right"):
+        folder = tmp_path / side
+        shutil.copytree(directory(family), folder)
+        settings = json.loads((folder / "tokenizer_config.json").read_text()) | {"padding_side": side}
+        (folder / "tokenizer_config.json").write_text(json.dumps(settings))
+        assert plm.load_tokenizer(folder).padding_side == side
+        out = tmp_path / f"{side}-run"
+        tune(folder, task, out, train=file, dev=file, steps=3)
+        plm.evaluate(out / "final", file, predictions=tmp_path / "again.jsonl")
+        assert (tmp_path / "again.jsonl").read_text() == (out / "dev-predictions.jsonl").read_text()
+        found.append((scores(out), predictions(out)))
+    assert found[0] == found[1]
 
 
 def test_tagging(directory, tmp_path):

@@ -93,6 +93,7 @@ class Report:
     unexpected: list[str] = field(default_factory=list)
     misshaped: list[str] = field(default_factory=list)  # "name [4, 3], expected [4, 5]"; drawn at random
     unused: list[str] = field(default_factory=list)  # of another head of the family
+    fresh: list[str] = field(default_factory=list)  # all that was drawn at random
 
     def problems(self) -> str:
         kinds = {"missing": self.missing, "unexpected": self.unexpected, "wrong shape": self.misshaped}

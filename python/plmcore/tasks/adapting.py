@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pathlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import numpy as np
@@ -20,17 +20,22 @@ ADAPTER = "adapter"
 NOISE = 0x6E6F697365  # keeps these draws apart
 
 
-def prepare(model: nn.Module, table: Mapping[str, Any], seed: int) -> None:
-    """In this order: noise on the weights, fresh top layers, frozen parts, updates of low rank."""
+def prepare(model: nn.Module, table: Mapping[str, Any], seed: int, fresh: Collection[str] = ()) -> None:
+    """In this order: noise on the weights, fresh top layers, frozen parts, updates of low rank. Parameters that were drawn at random, those named as
+    `fresh` (as a pooler that the directory has no weights for) and those of fresh layers, learn in any case."""
+    fresh = set(fresh)
     if table["noise"]:
         add_noise(model, table["noise"], seed)
     if table["reinit"]:
-        reinitialise(model, table["reinit"])
-    freeze(model, table["freeze"])
+        fresh |= reinitialise(model, table["reinit"])
+    freeze(model, table["freeze"], fresh)
     if table["lora_rank"]:
         if table["freeze"] is not None or table["unfreeze_every"] is not None:
             raise ArgumentError("adapt.lora_rank freezes the body itself: leave adapt.freeze and adapt.unfreeze_every")
+        learning = [p for name, p in model.named_parameters() if name in fresh]
         lora.attach(published(model), table["lora_rank"], table["lora_alpha"], table["lora_targets"])
+        for p in learning:
+            p.requires_grad = True
 
 
 def finish(model: nn.Module, table: Mapping[str, Any], folder: pathlib.Path, source: str) -> None:
@@ -60,8 +65,8 @@ def spread(values: np.ndarray) -> float:
     return 0.0 if not values.size or values.min() == values.max() else float(values.std(dtype=np.float64))
 
 
-def reinitialise(model: nn.Module, layers: int) -> None:
-    """Draws the top `layers` layers, and the pooler where there is one, afresh, as for pre-training."""
+def reinitialise(model: nn.Module, layers: int) -> set[str]:
+    """Draws the top `layers` layers, and the pooler where there is one, afresh, as for pre-training; returns the names of what it drew."""
     top = highest(model)
     if not 0 < layers <= top:
         raise ArgumentError(f"adapt.reinit must be from 0 to the {top} layers of the model, got {layers}")
@@ -69,14 +74,17 @@ def reinitialise(model: nn.Module, layers: int) -> None:
         fresh = {f"body.{name}": p for name, p in type(model.body)(model.config).named_parameters()}
     else:
         fresh = dict(type(model)(model.config).named_parameters())
+    drawn = set()
     for name, p in model.named_parameters():
         layer = groups.layer_of(name)
         if (layer is not None and layer > top - layers) or ".pooler." in f".{name}.":
             assign(p, fresh[name])
+            drawn.add(name)
+    return drawn
 
 
-def freeze(model: nn.Module, what: str | int | None) -> None:
-    """None; body: all but the head; embeddings; or a number: the embeddings and so many of the lowest layers."""
+def freeze(model: nn.Module, what: str | int | None, fresh: Collection[str] = ()) -> None:
+    """None; body: all but the head; embeddings; or a number: the embeddings and so many of the lowest layers. What is named as `fresh` learns."""
     top = highest(model)
     if what is None:
         return
@@ -86,8 +94,10 @@ def freeze(model: nn.Module, what: str | int | None) -> None:
         )
     body = {id(p) for p in body_of(model).parameters()}
     for name, p in model.named_parameters():
-        if id(p) in body and (
-            what == "body" or groups.depth(name, top + 1) <= (0 if what == "embeddings" else int(what))
+        if (
+            id(p) in body
+            and name not in fresh
+            and (what == "body" or groups.depth(name, top + 1) <= (0 if what == "embeddings" else int(what)))
         ):
             p.requires_grad = False
             p.grad = None

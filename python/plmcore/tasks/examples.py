@@ -170,7 +170,9 @@ class MultipleChoice(Examples):
         flat = self.rows.batch(numbers)
         batch = {name: a.reshape(len(examples), self.K, -1) for name, a in flat.items()}
         if self.decoder:  # the last token speaks for the choice
-            batch["mc_token_ids"] = (self.rows.lengths[numbers] - 1).reshape(len(examples), self.K)
+            lengths, width = self.rows.lengths[numbers], flat["input_ids"].shape[1]
+            starts = np.array([self.rows.start(width, n) for n in lengths])
+            batch["mc_token_ids"] = (starts + lengths - 1).reshape(len(examples), self.K)
         return batch | ({"labels": self.labels(examples)} if self.known else {})
 
     def loss(self, model: nn.Module) -> task_losses.TaskLoss:

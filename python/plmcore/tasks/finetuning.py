@@ -92,7 +92,7 @@ class _Finetuning:
         lm = task_model.load(pathlib.Path(run["model"]), self.data, self.run.say)
         if lm.source is not None:
             directory.companions(lm.source)  # which the result gets, hours from now
-        adapting.prepare(lm.model, self.settings["adapt"], run["seed"])
+        adapting.prepare(lm.model, self.settings["adapt"], run["seed"], task_model.fresh_names(lm))
         trainer = self.trainer(lm)
         self.record_settings()
         if len(self._examples) == 1:

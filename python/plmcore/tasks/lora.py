@@ -87,7 +87,7 @@ def delta(layer: LoraLinear) -> np.ndarray:
 
 
 def save(model: nn.Module, folder: str | os.PathLike[str], base: str) -> None:
-    """Updates and the head, which is new and was trained whole. `base` is the directory that they belong to."""
+    """Updates and what was trained whole: the head, and parts of the body that were drawn at random. `base` is the directory that they belong to."""
     folder, tensors, targets, layer = pathlib.Path(folder), {}, set(), None
     for name, slot in linear_slots(model).items():
         layer = slot.owner if isinstance(slot.owner, LoraLinear) else layer
@@ -103,14 +103,15 @@ def save(model: nn.Module, folder: str | os.PathLike[str], base: str) -> None:
     body = {id(p) for p in getattr(model, "body", model).parameters()}
     heads = {}
     for slot in plain_slots(model):
-        if id(slot.parameter) not in body:
+        if id(slot.parameter) not in body or slot.parameter.requires_grad:
             heads |= {name: t.numpy() for name, t in slot.stored.to_parts(slot.parameter.detach(), model.config)}
     tensors |= {PREFIX + name: np.ascontiguousarray(a) for name, a in heads.items()}
+    prefix = models.family(model.config).PREFIX
     config = {
         "peft_type": "LORA", "task_type": TASK_TYPES.get(models.head_name(model)), "base_model_name_or_path": base, "inference_mode": True,
         "r": layer.lora_b.shape[1], "lora_alpha": layer.scale * layer.lora_b.shape[1], "lora_dropout": 0.0, "bias": "none",
         "fan_in_fan_out": layer.transposed, "target_modules": sorted(targets),
-        "modules_to_save": sorted({name.split(".")[0] for name in heads}) or None, "init_lora_weights": True,
+        "modules_to_save": sorted({name.removeprefix(prefix).split(".")[0] for name in heads}) or None, "init_lora_weights": True,
     }  # fmt: skip
     folder.mkdir(parents=True, exist_ok=True)
     safetensors.write(folder / WEIGHTS, tensors, {"format": "pt"})

@@ -17,7 +17,11 @@ CHUNK = 512  # texts that are encoded together
 
 
 class Rows:
-    """Rows of ids with their token types, and of each the record it comes from (windows of a long text are several rows)."""
+    """Rows of ids with their token types, and of each the record it comes from (windows of a long text are several rows).
+
+    Padding is where the family's heads expect it, whatever side a tokenizer was told to pad for generation: in front of XLNet's last token, which speaks
+    for a sequence, and behind the texts of all others, whose first token does, or whose positions count from there.
+    """
 
     def __init__(self, tokenizer: Tokenizer, typed: bool):
         self.tokenizer, self.typed = tokenizer, typed
@@ -77,7 +81,7 @@ class Rows:
 
     def start(self, width: int, length: int) -> int:
         """The column where a row of this length begins."""
-        return width - length if self.tokenizer.padding_side == "left" else 0
+        return width - length if self.tokenizer.family.padding_side == "left" else 0
 
 
 def takes_types(model: nn.Module, tokenizer: Tokenizer) -> bool:

@@ -10,9 +10,9 @@ from typing import Any
 import plmcore as plm
 from plmcore import directory, language_model, models, nn
 from plmcore._core import ArgumentError
-from plmcore.models import quantized
+from plmcore.models import names, quantized
 from plmcore.models.config import Config
-from plmcore.tasks import decoder_format, language_modelling, task_settings
+from plmcore.tasks import adapting, decoder_format, language_modelling, task_settings
 from plmcore.tasks.features import Features
 from plmcore.tasks.task_data import TaskData
 
@@ -23,16 +23,22 @@ HEADS = {
 
 def load(folder: pathlib.Path, task_data: TaskData, say: Callable[[str], None]) -> language_model.LanguageModel:
     """What is new, the head and rows for new tokens, is drawn with the run's seed. Decoders get GPT-1's special tokens."""
-    adapt = task_data.settings["adapt"]
-    quantized.refuse(folder, directory.read_config(folder), "finetune")
+    adapt, config = task_data.settings["adapt"], directory.read_config(folder)
+    quantized.refuse(folder, config, "finetune")
     reads = adapt["layers"] is not None or adapt["pooling"] is not None
     plm.seed(task_data.settings["run"]["seed"])
-    head = (
-        "base" if reads else head_for("seq2seq" if task_data.as_text else task_data.kind, directory.read_config(folder))
-    )
+    head = "base" if reads else head_for("seq2seq" if task_data.as_text else task_data.kind, config)
+    new_head = needs_new_head(config, head, task_data)
+    if head == models.head_of(config) and head in directory.TASK_HEADS:
+        what = (
+            "is new: that of the directory is for others"
+            if new_head
+            else "is that of the directory, and goes on learning"
+        )
+        say(f"the head {head} {what}")
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
-        lm = language_model.load(folder, head, **changes_for(task_data), dtype="float32")
+        lm = language_model.load(folder, head, new_head=new_head, **changes_for(task_data), dtype="float32")
     for warning in said:
         say(str(warning.message))
     if lm.tokenizer is None:
@@ -50,10 +56,30 @@ def load(folder: pathlib.Path, task_data: TaskData, say: Callable[[str], None]) 
         lm.model = Features(lm.config, lm.model, layers, pooling)
     extra = task_settings.remember(task_data.settings, lm.config)
     if task_data.names:
-        names = dict(enumerate(task_data.names))
-        extra |= {"id2label": {str(i): n for i, n in names.items()}, "label2id": {n: i for i, n in names.items()}}
+        numbers = {name: i for i, name in enumerate(task_data.names)}
+        extra |= {"id2label": {str(i): name for name, i in numbers.items()}, "label2id": numbers}
+    elif task_data.kind == "regression":  # an earlier task's classes
+        extra = {key: value for key, value in extra.items() if key not in ("id2label", "label2id")}
     set_config(lm.model, lm.config.replace(extra=extra))
     return lm
+
+
+def needs_new_head(config: Config, head: str, task_data: TaskData) -> bool:
+    """Whether the outputs of the directory's head are not those of the task: other classes, or classes and not numbers."""
+    if head != models.head_of(config) or head not in ("sequence-classification", "token-classification"):
+        return False
+    if task_data.kind == "regression":
+        return config.num_labels != 1
+    known = config.extra.get("id2label") or {}
+    return [known.get(str(i)) for i in range(config.num_labels)] != task_data.names
+
+
+def fresh_names(lm: language_model.LanguageModel) -> set[str]:
+    """Our names of the parameters that the directory had no weights for."""
+    model = adapting.published(lm.model)
+    drawn = set(lm.report.fresh)
+    found = {s.name for s in names.slots(models.family(model.config), model) if drawn & {*s.stored.parts}}
+    return {f"body.{name}" for name in found} if model is not lm.model else found
 
 
 def head_for(kind: str, config: Config) -> str:
