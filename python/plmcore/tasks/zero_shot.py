@@ -49,16 +49,18 @@ def score(
     shots: str | os.PathLike[str] | None = None,
     k: int | None = None,
     template: str | None = None,
+    errors: str = "strict",
     **options: Any,
 ) -> dict[str, Any]:
     """The task's metrics on a file or on the folder of a published task. `shots` is a file of the task whose records are solved before each, `k` of them;
     `template` says how a record reads, with its fields in braces; other options are those of evaluate.few_shot, or of evaluate.choose."""
-    data = _data(lm, path, task, split, columns)
+    table = {"columns": list(columns or []), "errors": errors}
+    data = _data(lm, path, task, split, table)
     solved: list[Record] = []
     if shots is not None:
         if k is None:
             raise ArgumentError("evaluate: k says how many of the shots stand before each record")
-        solved = [r for rs in _asked(_data(lm, pathlib.Path(shots), task, None, columns)).values() for r in rs]
+        solved = [r for rs in _asked(_data(lm, pathlib.Path(shots), task, None, table)).values() for r in rs]
     scores: dict[str, Any] = {}
     asked = _asked(data)
     for name, records in asked.items():
@@ -68,10 +70,8 @@ def score(
     return scores
 
 
-def _data(
-    lm: LanguageModel, path: pathlib.Path, task: str, split: str | None, columns: Sequence[str] | None
-) -> FileData:
-    chosen = task_settings.of_use(task, lm.config, {"data": {"columns": list(columns or [])}})
+def _data(lm: LanguageModel, path: pathlib.Path, task: str, split: str | None, table: Mapping[str, Any]) -> FileData:
+    chosen = task_settings.of_use(task, lm.config, {"data": dict(table)})
     data = FileData(chosen, path, lm.config, split)
     if data.kind == "classification":
         data.names = list(data.declared.labels)
