@@ -243,7 +243,7 @@ def open_regular(path: str | os.PathLike[str]) -> BinaryIO:
     return file
 
 
-def read_bytes(path: str | os.PathLike, most: int = MAX_FILE_BYTES) -> bytes:
+def read_bytes(path: str | os.PathLike[str], most: int = MAX_FILE_BYTES) -> bytes:
     """A whole file of at most `most` bytes."""
     with open_regular(path) as f:
         if (size := os.fstat(f.fileno()).st_size) > most:

@@ -112,7 +112,7 @@ class Optimizer:
             )
         return None if norm is None else norm.item()
 
-    def options_of(self, group: Group) -> dict[str, float]:
+    def options_of(self, group: Group) -> dict[str, Any]:
         """What the step takes beside lr and weight decay."""
         return self.options
 
@@ -265,7 +265,7 @@ class LAMB(Adam):
         super().__init__(params, lr, betas=betas, eps=eps, weight_decay=weight_decay)
         self.correct = correct
 
-    def options_of(self, group: Group) -> dict[str, float]:
+    def options_of(self, group: Group) -> dict[str, Any]:
         return self.options | {"correct": self.correct, "relative": group.adapt}
 
 

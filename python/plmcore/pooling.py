@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pathlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,7 +23,7 @@ def _last(x: np.ndarray, mask: np.ndarray) -> np.ndarray:
 
 
 # x [B, T, C], mask float32 [B, T] -> [B, C]
-MODES = {
+MODES: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
     "cls": lambda x, mask: x[np.arange(len(x)), mask.argmax(1)],
     "lasttoken": _last,
     "max": lambda x, mask: np.where(mask[..., None] > 0, x, -np.inf).max(1),

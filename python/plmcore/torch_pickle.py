@@ -190,7 +190,7 @@ class _Machine:
 
     # ---- building ----
     def set_items(self, items: list[Any]) -> None:
-        target = self.top(dict)
+        target: Any = self.top(dict)
         if len(items) % 2:
             raise FormatError("a key has no value")
         for key, value in zip(items[::2], items[1::2]):
@@ -202,10 +202,12 @@ class _Machine:
 
     def append(self) -> None:
         value = self.pop()
-        self.top(list).append(value)
+        target: Any = self.top(list)
+        target.append(value)
 
     def extend(self, items: list[Any]) -> None:
-        self.top(list).extend(items)
+        target: Any = self.top(list)
+        target.extend(items)
 
     def find_global(self, module: object, name: object) -> None:
         if not isinstance(module, str) or not isinstance(name, str):

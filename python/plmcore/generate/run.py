@@ -163,7 +163,7 @@ def pieces(run: Run) -> Iterator[str]:
     shown = run.text(0, [])
     while not run.search.done:
         run.advance()
-        tokens = run.search.result(0)[0].tokens if run.search.done else [*tokens, int(run.search.tokens.numpy()[0, 0])]
+        tokens = run.search.result(0)[0].tokens if run.search.done else [*tokens, int(run.search.tokens.numpy()[0, 0])]  # type: ignore[union-attr]  # asked for after a step
         text = run.text(0, tokens)
         if not run.search.done and text.endswith("\ufffd"):
             continue

@@ -93,6 +93,8 @@ class Group(nn.Module):
 
 
 class Albert(bert.Bert):
+    config: Any
+
     def __init__(self, config: AlbertConfig, pooler: bool = True):
         C, init = config.hidden_size, config.weight_init
         self.config = config
@@ -103,7 +105,7 @@ class Albert(bert.Bert):
         self.pooler = nn.Linear(C, C, activation="tanh", weight_init=init) if pooler else None
 
     @property
-    def blocks(self) -> list[bert.Block]:
+    def blocks(self) -> list[bert.Block]:  # type: ignore[override]
         """As they are applied."""
         L, G = self.config.num_hidden_layers, self.config.num_hidden_groups
         # Rounded as the published models round: i * G // L differs where L / G is not exact (18 layers in 14 groups).

@@ -34,7 +34,7 @@ class AnswerBeams(nn.Module):
         "answer": "answer_class.dense_1",
     }
 
-    def __init__(self, config: Config, body: nn.Module, width: int, norm_eps: float, weight_init: nn.init.Init):
+    def __init__(self, config: Config, body: Any, width: int, norm_eps: float, weight_init: nn.init.Init):
         self.config, self.body = config, body
         self.start = nn.Linear(width, 1, weight_init=weight_init)
         self.end_hidden = nn.Linear(2 * width, width, activation="tanh", weight_init=weight_init)

@@ -60,7 +60,7 @@ class BertConfig(Config):
 class Embeddings(nn.Module):
     """LN(token + segment type + position).  ids [B, T] -> rows"""
 
-    def __init__(self, cfg: BertConfig, width: int | None = None):
+    def __init__(self, cfg: Config, width: int | None = None):
         C, init = width or cfg.hidden_size, cfg.weight_init
         self.tokens = nn.Embedding(cfg.vocab_size, C, cfg.pad_token_id, weight_init=init)
         self.positions = nn.Embedding(cfg.max_position_embeddings, C, weight_init=init)
@@ -76,7 +76,7 @@ class Embeddings(nn.Module):
 
 
 class Block(nn.Module):
-    def __init__(self, cfg: BertConfig):
+    def __init__(self, cfg: Config):
         C, init = cfg.hidden_size, cfg.weight_init
         self.attn = nn.SelfAttention(
             C, cfg.num_attention_heads, weight_init=init,
@@ -99,7 +99,7 @@ class Block(nn.Module):
 class DecoderBlock(Block):
     """A position sees those up to itself."""
 
-    def __init__(self, cfg: BertConfig):
+    def __init__(self, cfg: Config):
         super().__init__(cfg)
         self.attn.causal = True
 
@@ -117,7 +117,7 @@ class Bert(nn.Module):
         self.config = config
         self.embeddings = Embeddings(config)
         self.blocks = blocks(config)
-        self.pooler = None
+        self.pooler: Any = None
         if pooler:
             C = config.hidden_size
             self.pooler = nn.Linear(C, C, activation="tanh", weight_init=config.weight_init)
@@ -158,7 +158,7 @@ class Bert(nn.Module):
 class Predictions(nn.Module):
     """Logits over the vocabulary: a transform, then the token table as the output layer.  [..., C] -> [..., V]"""
 
-    def __init__(self, cfg: BertConfig, tokens: nn.Embedding):
+    def __init__(self, cfg: Config, tokens: nn.Embedding):
         (V, E), init = tokens.weight.shape, cfg.weight_init
         self.dense = nn.Linear(cfg.hidden_size, E, activation=ACTIVATIONS[cfg.hidden_act], weight_init=init)
         self.norm = nn.LayerNorm(E, cfg.layer_norm_eps)

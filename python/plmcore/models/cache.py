@@ -32,7 +32,7 @@ class Step(Whole):
 
     def positions(self) -> Tensor:
         """Of the tokens in their sequences.  int64 [B, n]"""
-        return Tensor(np.repeat(self.cache.now[:, None], self.T, 1))
+        return Tensor(np.repeat(self.cache.now[:, None], int(self.T), 1))
 
 
 class Cache:

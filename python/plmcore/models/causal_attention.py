@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from plmcore import nn
-from plmcore._core import Tensor, ops
+from plmcore._core import Dim, Tensor, ops
 from plmcore.models import padding
 from plmcore.models.cache import Cache, Step
 from plmcore.models.padding import Masked, Whole
@@ -57,7 +57,7 @@ def in_reach(T: Any, band: int = 0, stride: int = 0) -> Tensor:
 
 
 def layout(
-    shape: Sequence,
+    shape: Sequence[int | Dim],
     attention_mask: Tensor | None,
     reads: padding.Reads = (),
     weights: bool = False,
@@ -105,11 +105,14 @@ def _has_holes(seen: np.ndarray) -> bool:
 
 def look_back(attn: nn.SelfAttention, x: Tensor, layout: Whole, bias: Tensor | None = None) -> Tensor:
     """A decoder's attention to itself, with whatever its layout keeps and hides.  rows -> rows"""
-    blurred = isinstance(layout, Blurred)
-    if layout.cache is None and not blurred:
+    if layout.cache is None and not isinstance(layout, Blurred):
         return attn(x, bias=bias, **layout.attention)
     qkv = attn.qkv(x)
-    y = _blurred(attn, qkv, layout, bias) if blurred else layout.cache.attend(attn, qkv, layout, bias)
+    y = (
+        _blurred(attn, qkv, layout, bias)
+        if isinstance(layout, Blurred)
+        else layout.cache.attend(attn, qkv, layout, bias)
+    )
     return attn.out_dropout(attn.out(y))
 
 

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 from plmcore import nn
-from plmcore._core import ShapeError, Tensor, ops
+from plmcore._core import Dim, ShapeError, Tensor, ops
 from plmcore.models import heads
 from plmcore.models.causal import CausalLM, Decoder, marks, rows_at
 from plmcore.models.config import ACTIVATIONS, Config
@@ -62,12 +62,12 @@ class DoubleHeads(CausalLM):
         choices = ops.reshape(x, lead if x.shape[1] == 1 else (*lead, x.shape[1]))
         mc_loss = None
         if mc_labels is not None:
-            *rows, K = choices.shape
-            rows = math.prod(rows)
+            *before, K = choices.shape
+            rows: Any = math.prod(cast(list[int], before))
             mc_loss = ops.cross_entropy(ops.reshape(choices, (rows, K)), ops.reshape(mc_labels, (rows,)))
         return self.output(encoded, lead, labels, mc_logits=choices, mc_loss=mc_loss)
 
-    def output(self, encoded: Encoded, lead: Sequence, labels: Tensor | None, **fields: Any) -> Output:
+    def output(self, encoded: Encoded, lead: Sequence[int | Dim], labels: Tensor | None, **fields: Any) -> Output:
         """The language model's part by choices, as published: so are the last of the hidden states, and not the others."""
 
         def by_choice(rows: Tensor) -> Tensor:
@@ -76,10 +76,10 @@ class DoubleHeads(CausalLM):
         def logits() -> Tensor:
             return by_choice(self.lm_head(encoded.rows))  # [B, K, T, V]
 
-        known, states, weights = labels is not None, encoded.states, encoded.layout.collected
+        states, weights = encoded.states, encoded.layout.collected
         return Output(
-            loss=heads.labelled_loss(encoded, labels, self.lm_head) if known else None,
-            logits=logits if known else logits(),
+            loss=None if labels is None else heads.labelled_loss(encoded, labels, self.lm_head),
+            logits=logits() if labels is None else logits,
             hidden_states=None if states is None else (*map(encoded.layout.unpack, states[:-1]), by_choice(states[-1])),
             attentions=None if weights is None else tuple(map(encoded.layout.unpack_weights, weights)),
             **fields,

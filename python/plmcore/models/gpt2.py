@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 from plmcore import nn
 from plmcore._core import Tensor, ops
@@ -91,7 +92,7 @@ class Block(nn.Module):
 
 
 class GPT2(causal.Decoder):
-    Block = Block
+    Block: Any = Block
 
     def __init__(self, config: GPT2Config):
         C = config.n_embd

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from plmcore import losses, nn
-from plmcore._core import ShapeError, Tensor, ops
+from plmcore._core import Dim, ShapeError, Tensor, ops
 from plmcore.models.config import Config
 from plmcore.models.outputs import Output
 from plmcore.models.padding import EVERYWHERE, FIRST, Encoded, Reads
@@ -77,13 +77,13 @@ def language_model_output(
 class SequenceClassification(nn.Module):
     """logits [B, L] of each sequence, from the body's pooled vector; a head may have a pool(Encoded) -> [B, C] of its own."""
 
-    def __init__(self, config: Config, body: nn.Module, width: int, dropout: float, weight_init: nn.init.Init):
+    def __init__(self, config: Config, body: Any, width: int, dropout: float, weight_init: nn.init.Init):
         self.config, self.body = config, body
         self.dropout = nn.Dropout(dropout)
         self.classifier = nn.Linear(width, config.num_labels, weight_init=weight_init)
 
     def __call__(self, input_ids: Tensor, *, labels: Tensor | None = None, **inputs: Any) -> Output:
-        encoded = self.body.encode(input_ids, **inputs, reads=(FIRST,))
+        encoded: Encoded = self.body.encode(input_ids, **inputs, reads=(FIRST,))
         logits = self.classifier(self.dropout(self.pool(encoded)))  # [B, L]
         return encoded.output(
             logits=logits, loss=None if labels is None else classification_loss(self.config, logits, labels)
@@ -96,13 +96,13 @@ class SequenceClassification(nn.Module):
 class TokenClassification(nn.Module):
     """logits [B, T, L] of each token."""
 
-    def __init__(self, config: Config, body: nn.Module, width: int, dropout: float, weight_init: nn.init.Init):
+    def __init__(self, config: Config, body: Any, width: int, dropout: float, weight_init: nn.init.Init):
         self.config, self.body = config, body
         self.dropout = nn.Dropout(dropout)
         self.classifier = nn.Linear(width, config.num_labels, weight_init=weight_init)
 
     def __call__(self, input_ids: Tensor, *, labels: Tensor | None = None, **inputs: Any) -> Output:
-        encoded = self.body.encode(input_ids, **inputs, reads=(labels,))
+        encoded: Encoded = self.body.encode(input_ids, **inputs, reads=(labels,))
         encoded.rows = self.dropout(encoded.rows)
         return language_model_output(encoded, labels, self.classifier)
 
@@ -110,7 +110,7 @@ class TokenClassification(nn.Module):
 class QuestionAnswering(nn.Module):
     """start_logits and end_logits [B, T] of an answer; they compete over all positions, so that padding runs too."""
 
-    def __init__(self, config: Config, body: nn.Module, width: int, weight_init: nn.init.Init, dropout: float = 0.0):
+    def __init__(self, config: Config, body: Any, width: int, weight_init: nn.init.Init, dropout: float = 0.0):
         self.config, self.body = config, body
         self.dropout = nn.Dropout(dropout)
         self.span = nn.Linear(width, 2, weight_init=weight_init)
@@ -126,15 +126,16 @@ class QuestionAnswering(nn.Module):
         encoded = self.body.encode(input_ids, **inputs, reads=(EVERYWHERE,))
         both = self.span(self.dropout(encoded.rows))  # [B, T, 2]
         start, end = (ops.reshape(x, input_ids.shape) for x in ops.split(both, (1, 1), 2))  # [B, T]
-        known = start_positions is not None and end_positions is not None
-        loss = span_loss(start, end, start_positions, end_positions) if known else None
+        loss = None
+        if start_positions is not None and end_positions is not None:
+            loss = span_loss(start, end, start_positions, end_positions)
         return encoded.output(loss=loss, start_logits=start, end_logits=end)
 
 
 class MultipleChoice(nn.Module):
     """logits [B, K] of K choices, each a sequence of its own.  input_ids and what goes with them [B, K, T]"""
 
-    def __init__(self, config: Config, body: nn.Module, width: int, dropout: float, weight_init: nn.init.Init):
+    def __init__(self, config: Config, body: Any, width: int, dropout: float, weight_init: nn.init.Init):
         self.config, self.body = config, body
         self.dropout = nn.Dropout(dropout)
         self.classifier = nn.Linear(width, 1, weight_init=weight_init)
@@ -150,7 +151,7 @@ class MultipleChoice(nn.Module):
         logits = ops.reshape(self.classifier(self.dropout(self.pool(encoded))), (B, K))
         return encoded.output(logits=logits, loss=None if labels is None else ops.cross_entropy(logits, labels))
 
-    def reads(self, shape: Sequence) -> Reads:
+    def reads(self, shape: Sequence[int | Dim]) -> Reads:
         return (FIRST,)
 
     def pool(self, encoded: Encoded) -> Tensor:

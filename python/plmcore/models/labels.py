@@ -16,11 +16,15 @@ predicted), pairs (no labels).
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from plmcore import nn
 from plmcore._core import Tensor
 from plmcore.models import heads
 from plmcore.models.outputs import Output
+
+if TYPE_CHECKING:
+    from plmcore.models import Model
 
 NEXT, FOLLOWING, PLACE, TARGETS, DECODER = "next", "following", "place", "targets", "decoder"
 NEXT_SENTENCE, SENTENCE_ORDER = "next-sentence", "sentence-order"
@@ -37,7 +41,7 @@ def placed(model: nn.Module, labels: Tensor) -> Tensor:
     return heads.next_token_labels(labels) if NEXT in taken(model) else labels
 
 
-def without_loss(model: nn.Module, inputs: Mapping[str, Tensor]) -> dict[str, Tensor]:
+def without_loss(model: Model, inputs: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """The inputs without any labels, with what the head would make of them."""
     rest = {k: t for k, t in inputs.items() if k != "labels" and not k.endswith("_label")}
     if DECODER in taken(model) and "decoder_input_ids" not in rest:

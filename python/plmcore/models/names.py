@@ -24,16 +24,19 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from types import ModuleType, SimpleNamespace
-from typing import Any
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from plmcore import _core, no_grad
-from plmcore._core import Tensor, ops
+from plmcore._core import Dim, Tensor, ops
 from plmcore.models.config import Config
 from plmcore.nn import Buffer, Module, Parameter
 from plmcore.nn.parameter import Unset
+
+if TYPE_CHECKING:
+    from plmcore.models import Model
 
 RENAMED = ((r"LayerNorm\.gamma$", "LayerNorm.weight"), (r"LayerNorm\.beta$", "LayerNorm.bias"))
 LEAVES = {"gamma": "weight", "beta": "bias"}
@@ -47,18 +50,18 @@ class Stored:
 
     parts: tuple[str, ...]
     transposed: bool = False
-    shape: Callable[[Config], tuple[int, ...]] | None = (
+    shape: Callable[[Any], tuple[int, ...]] | None = (
         None  # of each part in the file; None: that of our rows, or transposed
     )
     aliases: tuple[str, ...] = ()  # other names of the one part
 
-    def part_shape(self, ours: Sequence[int], config: Config) -> tuple[int, ...]:
+    def part_shape(self, ours: Sequence[int | Dim], config: Config) -> tuple[int | Dim, ...]:
         if self.shape is not None:
             return tuple(self.shape(config))
         rows = (ours[0] // len(self.parts), *ours[1:]) if ours else ()
         return rows[::-1] if self.transposed else rows
 
-    def to_ours(self, parts: Sequence[Tensor], shape: Sequence[int]) -> Tensor:
+    def to_ours(self, parts: Sequence[Tensor], shape: Sequence[int | Dim]) -> Tensor:
         rows = (shape[0] // len(parts), *shape[1:]) if shape else ()
         if self.transposed and len(rows) > 1:
             parts = [ops.transpose(ops.reshape(p, rows[::-1]), (1, 0)) for p in parts]
@@ -110,7 +113,7 @@ class Found:
     misshaped: list[str]  # as in Report
 
 
-def slots(family: ModuleType, model: Module) -> list[Slot]:
+def slots(family: Any, model: Module) -> list[Slot]:
     """Every attribute of the model that holds a parameter, with what it is called in a file."""
     table = []
     if family.NAMES is not None:
@@ -124,10 +127,12 @@ def slots(family: ModuleType, model: Module) -> list[Slot]:
     return found
 
 
-def published(family: ModuleType, model: Module, values: Mapping[str, Tensor] | None = None) -> dict[str, Tensor]:
+def published(family: Any, model: Model, values: Mapping[str, Tensor] | None = None) -> dict[str, Tensor]:
     """The parameters, or `values` by our names (gradients, say), as they stand in a file. Shared ones come once, unless REPEATED."""
     values = model.state_dict() if values is None else values
-    repeated, firsts, result = getattr(family, "REPEATED", None), {}, {}
+    repeated = getattr(family, "REPEATED", None)
+    firsts: dict[int, str] = {}
+    result: dict[str, Tensor] = {}
     untied = not getattr(model.config, "tie_word_embeddings", True)
     with no_grad():
         for slot in slots(family, model):
@@ -139,12 +144,12 @@ def published(family: ModuleType, model: Module, values: Mapping[str, Tensor] | 
     return result
 
 
-def published_names(family: ModuleType, model: Module) -> set[str]:
+def published_names(family: Any, model: Module) -> set[str]:
     """Every name under which a file may hold a parameter of the model."""
     return {name for slot in slots(family, model) for name in (*slot.stored.parts, *slot.stored.aliases)}
 
 
-def groups(family: ModuleType, model: Module) -> list[list[Slot]]:
+def groups(family: Any, model: Module) -> list[list[Slot]]:
     """The slots of each parameter."""
     found: dict[int, list[Slot]] = {}
     for slot in slots(family, model):
@@ -152,7 +157,7 @@ def groups(family: ModuleType, model: Module) -> list[list[Slot]]:
     return list(found.values())
 
 
-def read(family: ModuleType, group: Sequence[Slot], tensors: Mapping[str, Tensor], config: Config, dtype: str) -> Found:
+def read(family: Any, group: Sequence[Slot], tensors: Mapping[str, Tensor], config: Config, dtype: str) -> Found:
     """One parameter from a file's tensors: the very tensors where dtype and layout fit, else converted copies, of large matrices on first use."""
     values: dict[str, Tensor] = {}
     used: list[str] = []
@@ -174,7 +179,7 @@ def read(family: ModuleType, group: Sequence[Slot], tensors: Mapping[str, Tensor
     return Found(values, used, missing, wrong)
 
 
-def load(family: ModuleType, model: Module, tensors: Mapping[str, Tensor], dtype: str | None = None) -> Report:
+def load(family: Any, model: Model, tensors: Mapping[str, Tensor], dtype: str | None = None) -> Report:
     """Gives a model built inside nn.init.skipped() its weights: the very tensors where dtype and layout fit; else, and of small ones, copies,
     which large matrices that lie in parts or transposed become when somebody looks at them.
 
@@ -203,11 +208,11 @@ def load(family: ModuleType, model: Module, tensors: Mapping[str, Tensor], dtype
 # ---- the table ----
 
 
-def _pattern(key: str) -> re.Pattern:
+def _pattern(key: str) -> re.Pattern[str]:
     return re.compile(re.sub(r"\\{(\w)\\}", r"(?P<\1>\\d+)", re.escape(key)) + r"(?:\.(?P<leaf>\w+))?")
 
 
-def _stored(family: ModuleType, table: list, prefix: str, name: str) -> Stored:
+def _stored(family: Any, table: list[Any], prefix: str, name: str) -> Stored:
     if family.NAMES is None:
         return Stored((name,))
     inner = name.removeprefix("body.")
@@ -240,11 +245,11 @@ def _stored(family: ModuleType, table: list, prefix: str, name: str) -> Stored:
 # ---- files ----
 
 
-def normal(family: ModuleType, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+def normal(family: Any, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Without buffers, old names as new ones."""
     renamed = (*RENAMED, *getattr(family, "RENAMED", ()))
     dropped = [re.compile(pattern) for pattern in getattr(family, "DROPPED", ())]
-    result = {}
+    result: dict[str, Tensor] = {}
     for name, tensor in tensors.items():
         if any(pattern.search(name) for pattern in dropped):
             continue
@@ -254,10 +259,10 @@ def normal(family: ModuleType, tensors: Mapping[str, Tensor]) -> dict[str, Tenso
     return result
 
 
-def _apart(family: ModuleType, name: str, tensor: Tensor) -> Iterable[tuple[str, Tensor]]:
+def _apart(family: Any, name: str, tensor: Tensor) -> Iterable[tuple[str, Tensor]]:
     """The tensors whose rows one of JOINED holds, else the tensor itself."""
     for pattern, several in getattr(family, "JOINED", ()):
-        if re.search(pattern, name) and tensor.ndim and tensor.shape[0] % len(several) == 0:
+        if re.search(pattern, name) and tensor.ndim and int(tensor.shape[0]) % len(several) == 0:
             rows = [tensor.shape[0] // len(several)] * len(several)
             return zip((re.sub(pattern, one, name) for one in several), ops.split(tensor, rows, 0))
     return [(name, tensor)]

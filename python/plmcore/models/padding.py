@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from plmcore._core import ShapeError, Tensor, TraceError, ops
+from plmcore._core import Dim, ShapeError, Tensor, TraceError, ops
 from plmcore.models.outputs import Output
 
 FIRST, EVERYWHERE = "first", "everywhere"  # what a head reads; a tensor of labels: the positions it labels
@@ -25,7 +25,7 @@ class Whole:
 
     cache: Any = None  # a models.cache.Cache that a decoder fills and reads
 
-    def __init__(self, shape: Sequence, weights: bool = False):
+    def __init__(self, shape: Sequence[int | Dim], weights: bool = False):
         self.B, self.T = shape
         self.collected: list[Tensor] | None = [] if weights else None
         self.attention: dict[str, Any] = {"weights": self.collected} if weights else {}
@@ -55,7 +55,8 @@ class Whole:
 
     def labelled(self, rows: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
         """The rows that have a label, [M, C], and these labels, [M]; the head's `reads` must have the labels."""
-        return tuple(ops.select_labelled(rows, labels)[:2])
+        found, wanted, _ = ops.select_labelled(rows, labels)
+        return found, wanted
 
 
 class Masked(Whole):
@@ -123,7 +124,11 @@ class Packed(Whole):
 
 
 def layout(
-    shape: Sequence, attention_mask: Tensor | None, reads: Reads = (), weights: bool = False, gapless: bool = False
+    shape: Sequence[int | Dim],
+    attention_mask: Tensor | None,
+    reads: Reads = (),
+    weights: bool = False,
+    gapless: bool = False,
 ) -> Whole:
     """The cheapest layout for ids of this shape: no mask or one of ones is Whole. `weights`: attention weights are asked for.
 
@@ -185,7 +190,7 @@ class Encoded:
         )
 
 
-def check_shape(name: str, tensor: Tensor, shape: Sequence, like: str = "input_ids") -> None:
+def check_shape(name: str, tensor: Tensor, shape: Sequence[int | Dim], like: str = "input_ids") -> None:
     differ = [a != b for a, b in zip(shape, tensor.shape) if isinstance(a, int) and isinstance(b, int)]
     if tensor.ndim != len(shape) or any(differ):
         raise ShapeError(f"{name} must be {list(shape)} like {like}, got {list(tensor.shape)}")
@@ -222,7 +227,7 @@ def _span(keep: Tensor) -> Tensor:
     return ops.logical_and(ops.greater(before, zero), ops.greater(after, zero))
 
 
-def _first(shape: Sequence) -> Tensor:
+def _first(shape: Sequence[int | Dim]) -> Tensor:
     zero = ops.full((), 0, "int64")
     return ops.broadcast_to(ops.reshape(ops.equal(ops.arange(0, shape[1]), zero), (1, shape[1])), shape)
 

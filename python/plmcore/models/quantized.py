@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import pathlib
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,6 +24,9 @@ from plmcore.models.config import Config
 from plmcore.nn import Linear, Module, init
 from plmcore.nn.parameter import UnsetBuffer, UnsetQuantizedWeight
 from plmcore.nn.quantized import Quantized, is_quantizable, quantize_layer
+
+if TYPE_CHECKING:
+    from plmcore.models import Model
 
 KEY = "quantization_config"
 METHOD = "plmcore"  # under "method": without a quant_method transformers refuses the directory; one that it does not know it passes over, with fresh weights
@@ -63,7 +66,7 @@ def weights_in(model: Module) -> str | None:
     return next((layer.weight.dtype for layer in model.modules() if isinstance(layer, Quantized)), None)
 
 
-def quantizable(model: Module, group: list[names.Slot]) -> bool:
+def quantizable(model: Model, group: list[names.Slot]) -> bool:
     """Whether a parameter is the weight of linear layers, or a table of tokens, or both: positions and segments have few rows and add
     to every one, so that rounding them saves nothing worth its error."""
     if any(slot.attribute != "weight" or not is_quantizable(slot.owner) for slot in group):
@@ -79,7 +82,7 @@ def activation_bits(head: str) -> int:
     return 13 if head in ("causal-lm", "seq2seq-lm") else 8
 
 
-def prepare(model: Module, head: str, tensors: Mapping[str, Tensor], weights: str) -> Module:
+def prepare(model: Model, head: str, tensors: Mapping[str, Tensor], weights: str) -> Model:
     """Makes quantised layers of those of a model built inside nn.init.skipped() whose weights the file has so."""
     for group in names.groups(names.OWN, model):
         shape = tuple(group[0].parameter.shape)

@@ -10,13 +10,13 @@ from functools import lru_cache
 
 import numpy as np
 
-from plmcore._core import ShapeError, Tensor, ops
+from plmcore._core import Dim, ShapeError, Tensor, ops
 
 STEP = 256
 LIMIT = STEP * STEP // 2  # positions are from -LIMIT to LIMIT - 1
 
 
-def distances(T: int, S: int, ahead: bool, most: int = 0) -> Tensor:
+def distances(T: int | Dim, S: int | Dim, ahead: bool, most: int = 0) -> Tensor:
     """From S - 1 down to 0, or to 1 - T for those who look ahead, as ops.rel_shift wants them; `most`: none is larger, either way.  int64 [L]"""
     d = ops.slice(ops.arange(0, S), 0, 0, S, -1)
     if ahead:
@@ -58,7 +58,9 @@ def next_memory(memory: Tensor | None, h: Tensor, mem_len: int | None, reuse_len
     return ops.pack_rows(ops.reshape(both, (1, *both.shape)), ops.reshape(stays, (1, S)))[0]
 
 
-def by_batch(mems: Sequence[Tensor] | Tensor | None, layers: int, B: int, T: int, width: int) -> list[Tensor | None]:
+def by_batch(
+    mems: Sequence[Tensor] | Tensor | None, layers: int, B: int | Dim, T: int | Dim, width: int
+) -> list[Tensor | None]:
     """Memories as models take and give them, [P, B, C] of each layer (or all in one tensor), as [B, P, C]."""
     if mems is None:
         return [None] * layers
@@ -73,7 +75,7 @@ def by_batch(mems: Sequence[Tensor] | Tensor | None, layers: int, B: int, T: int
     return [ops.transpose(memory, (1, 0, 2)) for memory in found]
 
 
-def check_shape(name: str, tensor: Tensor, shape: Sequence, meaning: str) -> None:
+def check_shape(name: str, tensor: Tensor, shape: Sequence[int | Dim | str], meaning: str) -> None:
     """Sizes that have no number yet are checked when they have."""
     differ = [isinstance(a, int) and isinstance(b, int) and a != b for a, b in zip(shape, tensor.shape)]
     if tensor.ndim != len(shape) or any(differ):
@@ -84,7 +86,7 @@ def whole(n: int) -> Tensor:
     return ops.full((), n, "int64")
 
 
-def count(n: int) -> Tensor:
+def count(n: int | Dim) -> Tensor:
     """A size, which may have no number yet, as a tensor."""
     return ops.sum(ops.full((n,), 1, "int64"))
 

@@ -110,7 +110,7 @@ class RobertaSequenceClassification(heads.SequenceClassification):
 
     def __init__(self, cfg: RobertaConfig):
         super().__init__(cfg, Roberta(cfg, pooler=False), cfg.hidden_size, cfg.head_dropout, cfg.weight_init)
-        self.classifier = Classifier(cfg)
+        self.classifier: Any = Classifier(cfg)
 
     def pool(self, encoded: Encoded) -> Tensor:
         return encoded.first()  # [B, C]

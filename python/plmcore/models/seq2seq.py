@@ -57,7 +57,7 @@ class Source:
 
     def select(self, rows: Tensor) -> None:
         """Of what is kept, these sequences.  int64 [n]"""
-        self.kept = {key: ops.index_select(kv, rows) for key, kv in self.kept.items()}
+        self.kept = {key: ops.index_select(kv, rows) for key, kv in (self.kept or {}).items()}
         self.attention = {name: ops.index_select(x, rows) for name, x in self.attention.items()}
 
 
@@ -133,7 +133,9 @@ class Decoded(Encoded):
 class EncoderDecoder(nn.Module):
     """A family gives config, encode and decode, and target_of where the decoder can do without ids of its own."""
 
-    def encode(self, input_ids: Tensor, attention_mask: Tensor | None = None, **asked: bool) -> Encoded:
+    config: Any
+
+    def encode(self, input_ids: Any, attention_mask: Tensor | None = None, **asked: Any) -> Encoded:
         raise NotImplementedError
 
     def decode(
@@ -192,6 +194,7 @@ class Seq2SeqLM(nn.Module):
     """A family gives config, body and logits(rows) -> [..., V]."""
 
     LABELS = (DECODER,)
+    body: Any
 
     def logits(self, rows: Tensor) -> Tensor:
         raise NotImplementedError
@@ -283,6 +286,7 @@ class QuestionAnswering(nn.Module):
         decoded = self.body.run(input_ids, attention_mask, decoder_input_ids, *args, **inputs, reads=(EVERYWHERE,))
         B, T = decoded.layout.B, decoded.layout.T
         start, end = (ops.reshape(x, (B, T)) for x in ops.split(self.span(decoded.rows), (1, 1), 2))
-        both = start_positions is not None and end_positions is not None
-        loss = heads.span_loss(start, end, start_positions, end_positions) if both else None
+        loss = None
+        if start_positions is not None and end_positions is not None:
+            loss = heads.span_loss(start, end, start_positions, end_positions)
         return decoded.output(loss=loss, start_logits=start, end_logits=end)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from plmcore import nn
-from plmcore._core import Tensor, ops
+from plmcore._core import Dim, Tensor, ops
 from plmcore.models.config import ACTIVATIONS
 from plmcore.models.padding import EVERYWHERE, FIRST, Encoded, Packed, Reads
 from plmcore.models.relative import count, whole
@@ -21,7 +21,7 @@ class Summary(nn.Module):
         self.dense = nn.Linear(width, width, activation=act, weight_init=weight_init) if width else nn.Activation(act)
         self.dropout = nn.Dropout(dropout)
 
-    def reads(self, shape: Sequence) -> Reads:
+    def reads(self, shape: Sequence[int | Dim]) -> Reads:
         if self.kind in ("first", "mean"):
             return (FIRST if self.kind == "first" else EVERYWHERE,)
         B, T = shape

@@ -101,9 +101,7 @@ def cross_attention(cfg: StacksConfig) -> nn.CrossAttention:
 class Stack(nn.Module):
     """Embeddings, blocks, and a norm at the end where blocks are pre-norm."""
 
-    def __init__(
-        self, cfg: StacksConfig, embeddings: nn.Module, blocks: Iterable[nn.Module], norm: nn.Module | None = None
-    ):
+    def __init__(self, cfg: StacksConfig, embeddings: Any, blocks: Iterable[nn.Module], norm: nn.Module | None = None):
         self.longest = cfg.max_position_embeddings
         self.embeddings, self.blocks, self.norm = embeddings, nn.ModuleList(blocks), norm
 
@@ -152,9 +150,9 @@ class Decoder(Stack):
         side = "" if alone else "decoder_"
         padding.check_ids(input_ids, self.longest, f"{side}input_ids", **{f"{side}attention_mask": attention_mask})
         layout = causal_attention.layout(input_ids.shape, attention_mask, reads, output_attentions, cache=cache)
-        source = None if alone else seq2seq.source_of(encoded, output_attentions, cache)
+        source = None if encoded is None else seq2seq.source_of(encoded, output_attentions, cache)
         x, states = self.run(input_ids, layout, source, keep=output_hidden_states)
-        return Decoded(x, layout, states, encoded, None if alone else source.collected)
+        return Decoded(x, layout, states, encoded, None if source is None else source.collected)
 
 
 class Stacks(seq2seq.EncoderDecoder):
@@ -163,14 +161,14 @@ class Stacks(seq2seq.EncoderDecoder):
     def __init__(
         self,
         config: StacksConfig,
-        encoder: Callable[[StacksConfig, nn.Parameter | None], Encoder],
-        decoder: Callable[[StacksConfig, nn.Parameter | None], Decoder],
+        encoder: Callable[[Any, nn.Parameter | None], Encoder],
+        decoder: Callable[[Any, nn.Parameter | None], Decoder],
         share: bool = True,
     ):
         V, C = config.vocab_size, config.d_model
         self.config = config
         self.shared = nn.Embedding(V, C, config.pad_token_id, weight_init=config.token_init) if share else None
-        weight = self.shared.weight if share and config.tie_word_embeddings else None
+        weight = self.shared.weight if self.shared is not None and config.tie_word_embeddings else None
         self.encoder, self.decoder = encoder(config, weight), decoder(config, weight)
 
     def encode(self, *args: Any, **asked: Any) -> Encoded:
@@ -201,7 +199,7 @@ class DecoderAlone(nn.Module):
     def __init__(self, config: StacksConfig, decoder: Decoder):
         self.config, self.decoder = config, decoder
         weight = decoder.embeddings.tokens.weight
-        self.shared = nn.Embedding(*weight.shape, config.pad_token_id, weight=weight)
+        self.shared = nn.Embedding(weight.shape[0], weight.shape[1], config.pad_token_id, weight=weight)
 
 
 class StacksCausalLM(nn.Module):
@@ -221,7 +219,7 @@ class StacksCausalLM(nn.Module):
         encoder_attention_mask: Tensor | None = None,
         *,
         labels: Tensor | None = None,
-        **asked: bool,
+        **asked: Any,
     ) -> Output:
         encoded = None
         if encoder_hidden_states is not None:

@@ -9,7 +9,7 @@ Shapes: B batch, S source length, T target length, C width, H heads, D head widt
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -151,7 +151,7 @@ class DecoderBlock(nn.Module):
 class Stack(nn.Module):
     """ids [B, T] -> rows, and with `keep` those after each layer. The stacks share their tokens."""
 
-    def __init__(self, cfg: T5Config, shared: nn.Embedding, block: type[nn.Module], layers: int):
+    def __init__(self, cfg: T5Config, shared: nn.Embedding, block: Callable[[T5Config], nn.Module], layers: int):
         self.tokens = nn.Embedding(cfg.vocab_size, cfg.d_model, weight=shared.weight)
         n, most, init = (
             cfg.relative_attention_num_buckets,
@@ -198,12 +198,12 @@ class T5Encoder(nn.Module):
         rows, states = self.encoder(input_ids, layout, output_hidden_states)
         return Encoded(rows, layout, states)
 
-    def __call__(self, input_ids: Tensor, attention_mask: Tensor | None = None, **asked: bool) -> Output:
+    def __call__(self, input_ids: Tensor, attention_mask: Tensor | None = None, **asked: Any) -> Output:
         encoded = self.encode(input_ids, attention_mask, **asked)
         return encoded.output(last_hidden_state=encoded.layout.unpack(encoded.rows))
 
 
-class T5(T5Encoder, seq2seq.EncoderDecoder):
+class T5(T5Encoder, seq2seq.EncoderDecoder):  # type: ignore[misc]  # encode takes fewer arguments
     __call__ = seq2seq.EncoderDecoder.__call__
 
     def __init__(self, config: T5Config):

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import reduce
 
 from plmcore import nn
-from plmcore._core import ShapeError, Tensor, ops
+from plmcore._core import Dim, ShapeError, Tensor, ops
 from plmcore.models import relative
 from plmcore.models.config import Config
 from plmcore.models.padding import Masked, Packed, Whole
@@ -34,7 +34,7 @@ class View:
 
 
 def view(
-    cfg: Config, layout: Whole, P: int, dtype: str, *,
+    cfg: Config, layout: Whole, P: int | Dim, dtype: str, *,
     attention_mask: Tensor | None, perm_mask: Tensor | None, targets: Tensor | None, types: Tensor | None,
 ) -> View:  # fmt: skip
     B, T = layout.B, layout.T
@@ -51,12 +51,12 @@ def view(
 
 
 def _masks(
-    cfg: Config, layout: Whole, attention_mask: Tensor | None, perm_mask: Tensor | None, P: int
+    cfg: Config, layout: Whole, attention_mask: Tensor | None, perm_mask: Tensor | None, P: int | Dim
 ) -> tuple[Tensor | None, Tensor | None]:
     """Whom the content and the query stream may see; attn_type uni also hides what comes later, in ops.attention."""
     B, T, S = layout.B, layout.T, P + layout.T
     seen = []
-    if isinstance(layout, (Masked, Packed)):
+    if isinstance(layout, (Masked, Packed)) and attention_mask is not None:
         seen.append(ops.reshape(ops.cast(attention_mask, "bool"), (B, 1, 1, T)))
     if perm_mask is not None:
         seen.append(ops.reshape(ops.logical_not(ops.cast(perm_mask, "bool")), (B, 1, T, T)))
@@ -71,7 +71,7 @@ def _masks(
     return ops.logical_or(query, ops.reshape(itself, (1, 1, T, S))), query
 
 
-def _distances(cfg: Config, B: int, T: int, S: int, dtype: str) -> tuple[Tensor, Tensor | None]:
+def _distances(cfg: Config, B: int | Dim, T: int | Dim, S: int | Dim, dtype: str) -> tuple[Tensor, Tensor | None]:
     """With bi_data the second half of the batch runs backwards."""
     d = relative.distances(T, S, cfg.attn_type == "bi", cfg.clamp_len)
     d, direction = ops.reshape(d, (1, d.shape[0])), None
@@ -81,7 +81,7 @@ def _distances(cfg: Config, B: int, T: int, S: int, dtype: str) -> tuple[Tensor,
     return relative.sinusoids(d, cfg.d_model, dtype), direction
 
 
-def _differs(types: Tensor | None, P: int) -> Tensor | None:
+def _differs(types: Tensor | None, P: int | Dim) -> Tensor | None:
     """Whether query and key are of different segments; that of the memory is 0.  [B, T]"""
     if types is None:
         return None
@@ -116,7 +116,7 @@ class RelativeAttention(nn.Module):
 
         y = self.attend(view.spread(self.q(h)), kv, r, view, view.content_mask)
         h = self.dropout(self.out(view.layout.pack(y)))
-        if g is not None:
+        if g is not None and view.targets is not None:
             q = ops.matmul(view.targets, self.q(g), transpose_a=True)  # [B, T, C]
             y = self.attend(q, kv, r, view, view.query_mask)
             g = self.dropout(self.out(ops.matmul(view.targets, y)))  # [B, M, C]

@@ -23,7 +23,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 from plmcore import nn, no_grad
-from plmcore._core import ArgumentError, Tensor, ops
+from plmcore._core import ArgumentError, Dim, Tensor, ops
 from plmcore.models import heads, padding, relative, two_streams
 from plmcore.models.answer_beams import AnswerBeams
 from plmcore.models.config import ACTIVATIONS, Config
@@ -105,7 +105,7 @@ class Block(nn.Module):
 
     def __call__(self, h: Tensor, g: Tensor | None, memory: Tensor | None, view: View) -> tuple[Tensor, Tensor | None]:
         seen_h, seen_g = self.attn(h, g, memory, view)
-        return self.rest(seen_h, h), None if g is None else self.rest(seen_g, g)
+        return self.rest(seen_h, h), None if g is None or seen_g is None else self.rest(seen_g, g)
 
     def rest(self, seen: Tensor, x: Tensor) -> Tensor:
         x = self.norm1(seen, residual=x)
@@ -117,7 +117,7 @@ class Streams(Encoded):
     """rows and layout are those of g where there are targets; `content`, if kept, is h before each layer and at the end."""
 
     content: list[Tensor] = field(default_factory=list)
-    attentions: tuple | None = None
+    attentions: tuple[Any, ...] | None = None
     mems: Callable[[], tuple[Tensor, ...]] | None = None  # of each layer, [P, B, C]
 
     def output(self, **fields: Any) -> Output:
@@ -165,7 +165,7 @@ class XLNet(nn.Module):
         layout = padding.layout(input_ids.shape, attention_mask, reads, output_attentions)
         memories = relative.by_batch(mems, cfg.n_layer, B, T, cfg.d_model)
         view = two_streams.view(
-            cfg, layout, 0 if mems is None else memories[0].shape[1], self.tokens.dtype,
+            cfg, layout, 0 if memories[0] is None else memories[0].shape[1], self.tokens.dtype,
             attention_mask=attention_mask, perm_mask=perm_mask, targets=target_mapping, types=token_type_ids,
         )  # fmt: skip
         view.distances = self.dropout(view.distances)  # once for the batch, not for each sequence
@@ -176,7 +176,7 @@ class XLNet(nn.Module):
                 """The memory has padding too, as published: rows that were dropped are made up for when somebody reads it."""
                 states = encoded.content
                 with no_grad():
-                    if isinstance(layout, Packed):
+                    if isinstance(layout, Packed) and attention_mask is not None:
                         padded = replace(view, layout=Masked(ops.cast(attention_mask, "bool")))
                         states = self.run(input_ids, memories, padded).content
                     return tuple(
@@ -204,13 +204,13 @@ class XLNet(nn.Module):
             if keep or output_hidden_states:
                 content.append(h)
                 query.append(g)
-        states = weights = None
+        states, weights = None, None
         if output_hidden_states:
             states = [x for h, g in zip(content, query) for x in (layout.unpack(h), g) if x is not None]
         if layout.collected is not None:
-            weights = tuple(layout.unpack_weights(w) for w in layout.collected)
-            weights = weights if targets is None else tuple(zip(weights[::2], weights[1::2]))  # of h and of g
-        rows, at = (h, layout) if targets is None else (g, Whole(targets.shape[:2]))
+            found = tuple(layout.unpack_weights(w) for w in layout.collected)
+            weights = found if targets is None else tuple(zip(found[::2], found[1::2]))  # of h and of g
+        rows, at = (h, layout) if targets is None or g is None else (g, Whole(targets.shape[:2]))
         return Streams(self.dropout(rows), at, states, content, weights)
 
     def __call__(self, input_ids: Tensor, *args: Any, **inputs: Any) -> Output:
@@ -256,7 +256,7 @@ class XLNetMultipleChoice(heads.MultipleChoice):
         super().__init__(cfg, XLNet(cfg), cfg.d_model, 0.0, cfg.weight_init)
         self.summary = cfg.summary()
 
-    def reads(self, shape: Sequence) -> padding.Reads:
+    def reads(self, shape: Sequence[int | Dim]) -> padding.Reads:
         return self.summary.reads(shape)
 
     def pool(self, encoded: Encoded) -> Tensor:

@@ -23,9 +23,11 @@ def head_width(name: str, width: int, heads: int) -> int:
 
 def attend(collected: list[Tensor] | None, *inputs: Tensor, **options: Any) -> Tensor:
     """ops.attention; its weights are appended to `collected` unless that is None."""
+    attention: Any = ops.attention
     if collected is None:
-        return cast(Tensor, ops.attention(*inputs, **options))
-    y, weights = cast(tuple[Tensor, Tensor], ops.attention(*inputs, **options, weights=True))
+        y: Tensor = attention(*inputs, **options)
+        return y
+    y, weights = attention(*inputs, **options, weights=True)
     collected.append(weights)
     return y
 
@@ -125,7 +127,8 @@ class CrossAttention(Module):
         weights: list[Tensor] | None = None,
     ) -> Tensor:
         q = ops.reshape(self.q(x), (*x.shape[:-1], self.heads, self.depth))  # [B, T, H, D]
-        kv = self.project(source) if kv is None and source is not None else kv
+        if kv is None:
+            kv = self.project(cast(Tensor, source))
         y = attend(
             weights, q, kv, scale=self.scale, dropout=self.dropout if self.training else 0.0, lengths=lengths, mask=mask, bias=bias
         )  # fmt: skip

@@ -80,7 +80,7 @@ class WordCharacters(Spelling):
         words = list(words)
         with guard.encoding(words):
             spelled = [word.encode()[: self.width - 2] for word in words]
-        rows = [self._word(np.frombuffer(s, np.uint8)) for s in spelled]
+        rows = [self._word(np.frombuffer(s, np.uint8).tolist()) for s in spelled]
         return np.stack(rows) if rows else np.zeros((0, self.width), np.int64)
 
     def edges(self, width: int) -> np.ndarray:
