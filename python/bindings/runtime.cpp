@@ -2,6 +2,7 @@
 #include "autograd/tape.h"
 #include "bindings/bindings.h"
 #include "blas/blas.h"
+#include "core/available_memory.h"
 #include "core/device.h"
 #include "core/isa.h"
 #include "core/plugin.h"
@@ -55,6 +56,7 @@ void bind_runtime(nb::module_& m) {
   m.def(
       "trim_memory", [](nb::handle d) { to_device(d).allocator().trim(); }, "device"_a = nb::none(),
       "Gives cached memory back to the system.");
+  m.def("available_memory", [] { return available_memory(); }, "How many bytes the system could still give to this process.");
   m.def("isa", &cpu_isa, "The instruction set of the CPU kernels in use.");
   m.def("multiplies_bytes", &cpu_multiplies_bytes, "Whether products with int8 weights multiply bytes: AVX512-VNNI.");
   m.def("blas", &blas::name);

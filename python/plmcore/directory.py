@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from plmcore import models, nn, safetensors
 from plmcore._core import FormatError, Tensor
 from plmcore.files import atomic_write, check_inside, copy_inside, read_json
-from plmcore.models import names, quantized
+from plmcore.models import names, quantized, sizes
 from plmcore.models.config import Config
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 CONFIG = "config.json"
 TASK_HEADS = ("sequence-classification", "token-classification", "multiple-choice", "question-answering")
+ROOM = 1 << 20  # parameters that a config may ask for beyond twice those of the files, before it counts as damaged
 # What a directory may hold beside config and weights, and a saved copy needs too.
 COMPANIONS = (
     "added_tokens.json", "config_sentence_transformers.json", "generation_config.json", "merges.txt", "modules.json",
@@ -71,6 +72,7 @@ def open_model(
     dtype: str | None = None,
     mapped: bool = True,
     new_head: bool = False,
+    strict: bool = True,
     **changes: Any,
 ) -> Opened:
     """Without `head` config.json decides. With a `dtype` quantised weights become ordinary ones. `changes` replace keys of the config.
@@ -92,6 +94,12 @@ def open_model(
         head = own = models.head_of(config)
     else:
         own = models.family(config).ARCHITECTURES.get(next(iter(config.architectures), ""), "base")
+    there = sum(t.size for t in tensors.values())
+    if strict and (asked := models.count_parameters(config, own)) > 2 * there + ROOM:
+        raise FormatError(
+            f"the config of '{folder}' asks for {asked:,} parameters, and its files hold {there:,} numbers: a size in it is wrong"
+        )
+    sizes.check_memory(config, models.head_class(config, head), there)
 
     def build(head: str) -> Model:
         with nn.init.skipped():
@@ -126,7 +134,7 @@ def read_model(
     A head that the directory was not saved with, or with new_head=True any, is drawn fresh, with a warning; tensors of other heads are left
     aside. Anything else that is missing, unexpected or of a wrong shape is an error, or with strict=False an entry of the report.
     """
-    opened = open_model(folder, head, dtype, mapped, new_head, **changes)
+    opened = open_model(folder, head, dtype, mapped, new_head, strict, **changes)
     model = opened.model
     report = names.load(opened.family, model, opened.tensors, "float32" if opened.weights else dtype)
     report.fresh = opened.settle(report, strict)
@@ -196,9 +204,10 @@ def _separate_heads(opened: Opened, report: names.Report) -> list[str]:
         for name in report.missing
         if name in opened.left_aside or (other and name.removeprefix(prefix) not in expected)
     ]
-    report.missing = [name for name in report.missing if name not in fresh]
+    drawn = set(fresh)
+    report.missing = [name for name in report.missing if name not in drawn]
     if report.unexpected:
         others: set[str] = set().union(*map(known, models.family(opened.model.config).HEADS))
         report.unused = [name for name in report.unexpected if name.removeprefix(prefix) in others]
-        report.unexpected = [name for name in report.unexpected if name not in report.unused]
+        report.unexpected = [name for name in report.unexpected if name.removeprefix(prefix) not in others]
     return fresh

@@ -307,6 +307,9 @@ def set_memory_cap(bytes: int, device: str | None = None) -> None:
 def trim_memory(device: str | None = None) -> None:
     """Gives cached memory back to the system."""
 
+def available_memory() -> int:
+    """How many bytes the system could still give to this process."""
+
 def isa() -> str:
     """The instruction set of the CPU kernels in use."""
 

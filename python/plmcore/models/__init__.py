@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from plmcore import nn
 from plmcore._core import ArgumentError
+from plmcore.models import sizes
 from plmcore.models.config import Config
 
 if TYPE_CHECKING:  # imported on first use
@@ -135,11 +136,18 @@ def architecture_of(config: Config, head: str) -> str:
 
 def build(config: Config, head: str = "base") -> Model:
     """A model with fresh weights, drawn as published; inside nn.init.skipped() without weights."""
+    kind = head_class(config, head)
+    if not nn.init.is_skipped():
+        sizes.check_memory(config, kind)
+    model: Model = kind(config)
+    return model
+
+
+def head_class(config: Config, head: str) -> Any:
     heads = family(config).HEADS
     if head not in heads:
         raise ArgumentError(f"{config.model_type} has no head {head!r}; one of {', '.join(heads)}")
-    model: Model = heads[head](config)
-    return model
+    return heads[head]
 
 
 def head_name(model: Model) -> str:
@@ -155,5 +163,4 @@ def head_name(model: Model) -> str:
 
 def count_parameters(config: Config, head: str = "base") -> int:
     """Without making them. Shared parameters count once."""
-    with nn.init.skipped():
-        return build(config, head).num_parameters()
+    return sizes.count(config, head_class(config, head))

@@ -28,7 +28,7 @@ ACTIVATIONS = {
 
 
 # A damaged or hostile config.json must not keep a machine busy with making layers.
-MOST, MOST_LAYERS = 2**31 - 1, 10_000
+MOST, MOST_LAYERS, MOST_LABELS = 2**31 - 1, 10_000, 1_000_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +48,9 @@ class Config:
             value = getattr(self, f.name)
             if not _fits(value, hints[f.name]):
                 self.refuse(f.name, f"must be {_spoken(hints[f.name])}")
-            most = MOST_LAYERS if "layer" in f.name or "group" in f.name else MOST
+            most = MOST_LABELS if f.name == "num_labels" else MOST
+            if "layer" in f.name or "group" in f.name:
+                most = MOST_LAYERS
             if isinstance(value, int) and value > most:
                 self.refuse(f.name, f"must be at most {most}")
             if "norm_eps" in f.name:
