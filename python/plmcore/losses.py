@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from plmcore._core import Tensor, ops
+from plmcore._core import ArgumentError, Tensor, ops
 
 
 def cross_entropy(
@@ -51,5 +51,5 @@ def _reduce(x: Tensor, reduction: str) -> Tensor:
     if reduction == "none":
         return x
     if reduction not in ("mean", "sum"):
-        raise ValueError(f"reduction must be 'mean', 'sum' or 'none', got '{reduction}'")
+        raise ArgumentError(f"reduction must be 'mean', 'sum' or 'none', got '{reduction}'")
     return ops.mean(x) if reduction == "mean" else ops.sum(x)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from plmcore._core import Dim, Tensor, ops
+from plmcore._core import ArgumentError, Dim, Tensor, ops
 
 Size = int | Dim
 
@@ -50,7 +50,7 @@ def arange(
         start, stop = 0, start
     if isinstance(start, Dim) or isinstance(stop, Dim):
         if step != 1:
-            raise ValueError(f"arange: the step must be 1 with symbolic sizes, got {step}")
+            raise ArgumentError(f"arange: the step must be 1 with symbolic sizes, got {step}")
         whole = [n if isinstance(n, Dim) else int(n) for n in (start, stop)]
         return ops.arange(whole[0], whole[1], dtype or "int64", device)
     values = np.arange(start, stop, step)

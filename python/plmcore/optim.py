@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from plmcore import _core
-from plmcore._core import Dim, ParamState, Tensor, ops
+from plmcore._core import ArgumentError, Dim, KindError, ParamState, Tensor, ops
 
 
 @dataclass
@@ -46,7 +46,7 @@ class Optimizer:
 
     def __init__(self, params: Iterable[Any], lr: float, *, weight_decay: float, lazy: bool = False, **options: Any):
         if isinstance(params, Tensor):
-            raise TypeError(
+            raise KindError(
                 f"{type(self).__name__}: parameters must come in a list, got one tensor {list(params.shape)}"
             )
         self.lr = lr
@@ -58,27 +58,27 @@ class Optimizer:
     def _grouped(self, params: list[Any], weight_decay: float) -> list[Group]:
         name = type(self).__name__
         if not params:
-            raise ValueError(f"{name}: there are no parameters to optimise")
+            raise ArgumentError(f"{name}: there are no parameters to optimise")
         groups: list[Any] = params if isinstance(params[0], Mapping) else [{"params": params}]
         result, seen = [], set()
         for g in groups:
             if unknown := set(g) - {"params", "lr", "weight_decay", "adapt"}:
-                raise ValueError(
+                raise ArgumentError(
                     f"{name}: a group has params, lr, weight_decay and adapt, got also {', '.join(sorted(unknown))}"
                 )
             members = list(g["params"])
             for p in members:
                 if not isinstance(p, Tensor):
-                    raise TypeError(
+                    raise KindError(
                         f"{name}: parameters must be tensors, got {type(p).__name__}; pass model.parameters()"
                     )
                 if id(p) in seen:
-                    raise ValueError(f"{name}: a parameter {list(p.shape)} was given twice")
+                    raise ArgumentError(f"{name}: a parameter {list(p.shape)} was given twice")
                 seen.add(id(p))
             ratio = 1.0
             if "lr" in g:
                 if not self.lr > 0:
-                    raise ValueError(
+                    raise ArgumentError(
                         f"{name}: a group with its own lr needs a positive lr of the optimiser to relate to, got {self.lr}"
                     )
                 ratio = g["lr"] / self.lr
@@ -147,7 +147,7 @@ class Optimizer:
                 for what, keys in (("missing", missing), ("unexpected", unexpected))
                 if keys
             ]
-            raise ValueError(f"{name}: the state is not that of {len(self.states)} parameters; " + "; ".join(parts))
+            raise ArgumentError(f"{name}: the state is not that of {len(self.states)} parameters; " + "; ".join(parts))
         loaded = []
         for i, s in enumerate(self.states):
             moments = {
@@ -157,7 +157,7 @@ class Optimizer:
             }
             for m, t in moments.items():
                 if t.shape != self.moment_shape(s.param, m):
-                    raise ValueError(f"{name}: {i}.{m} is {list(t.shape)}, its parameter {list(s.param.shape)}")
+                    raise ArgumentError(f"{name}: {i}.{m} is {list(t.shape)}, its parameter {list(s.param.shape)}")
             loaded.append((int(state[f"{i}.step"]), moments))
         self.lr = float(state["lr"])
         for s, (step, moments) in zip(self.states, loaded, strict=True):
@@ -183,7 +183,7 @@ class SGD(Optimizer):
         lazy: bool = False,
     ):
         if nesterov and momentum <= 0:
-            raise ValueError("SGD: nesterov needs a positive momentum")
+            raise ArgumentError("SGD: nesterov needs a positive momentum")
         super().__init__(params, lr, weight_decay=weight_decay, lazy=lazy, momentum=momentum, nesterov=nesterov)
 
 
@@ -203,7 +203,7 @@ class Adam(Optimizer):
         lazy: bool = False,
     ):
         if len(betas) != 2:
-            raise ValueError(f"{type(self).__name__}: betas must be two numbers, got {list(betas)}")
+            raise ArgumentError(f"{type(self).__name__}: betas must be two numbers, got {list(betas)}")
         super().__init__(params, lr, weight_decay=weight_decay, lazy=lazy, beta1=betas[0], beta2=betas[1], eps=eps)
 
 
@@ -324,7 +324,7 @@ class Adagrad(Optimizer):
         lazy: bool = False,
     ):
         if start < 0:
-            raise ValueError(f"Adagrad: start must not be negative, got {start}")
+            raise ArgumentError(f"Adagrad: start must not be negative, got {start}")
         super().__init__(params, lr, weight_decay=weight_decay, lazy=lazy, eps=eps)
         if start:
             for s in self.states:
@@ -403,7 +403,7 @@ class Average:
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         if set(state) != set(self.live_state()):
-            raise ValueError(
+            raise ArgumentError(
                 f"{type(self).__name__}: the state is not that of {len(self.averages)} parameters; it has {', '.join(state)}"
             )
         for i, a in enumerate(self.averages):
@@ -429,7 +429,7 @@ class TriggeredMean(Average):
 
     def __init__(self, params: Iterable[Tensor], patience: int = 5):
         if patience < 1:
-            raise ValueError(f"TriggeredMean: patience must be at least 1, got {patience}")
+            raise ArgumentError(f"TriggeredMean: patience must be at least 1, got {patience}")
         super().__init__(params)
         self.patience = patience
         self.losses: list[float] = []

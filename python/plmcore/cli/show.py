@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from plmcore._core import ArgumentError
 from plmcore.cli.arguments import Help
 from plmcore.objectives import NAMES, make
 
@@ -100,7 +101,7 @@ def run(args: argparse.Namespace) -> int:
 def setting(text: str) -> tuple[str, object]:
     name, equals, value = text.partition("=")
     if not equals or not name.isidentifier():
-        raise ValueError(f"--set takes NAME=VALUE, got {text!r}")
+        raise ArgumentError(f"--set takes NAME=VALUE, got {text!r}")
     try:
         return name, ast.literal_eval(value)
     except (ValueError, SyntaxError):
@@ -122,7 +123,7 @@ def show(
     settings = dict(settings or {})
     texts = [TEXT] if not texts else list(texts)
     if not all(t.strip() for t in texts):
-        raise ValueError("the text is empty")
+        raise ArgumentError("the text is empty")
     notes = []
     if objective == "next-sentence" and len(documents(texts[0])) < 2:
         texts[0] += "\n\n" + TEXT
@@ -134,7 +135,7 @@ def show(
         made = make(objective, {task: [records]}, known, length=length)
     elif objective == "translation":
         if len(texts) != 2:
-            raise ValueError(f"translation takes --text twice, for source and target, got {len(texts)}")
+            raise ArgumentError(f"translation takes --text twice, for source and target, got {len(texts)}")
         made = make(objective, *(corpus([[t]], known) for t in texts), known, length=length, **settings)
     else:
         made = make(objective, corpus(documents("\n\n".join(texts)), known), known, length=length, **settings)

@@ -11,6 +11,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from plmcore import draws
+from plmcore._core import ArgumentError, IndexRangeError
 from plmcore.data import mapped
 from plmcore.data.order import Order
 
@@ -63,12 +64,12 @@ class Batches:
         drop_last: bool = True,
     ):
         if batch_size is None and max_tokens is None:
-            raise ValueError("batches need batch_size or max_tokens")
+            raise ArgumentError("batches need batch_size or max_tokens")
         for name, value in (("batch_size", batch_size), ("max_tokens", max_tokens), ("ranks", ranks)):
             if value is not None and value < 1:
-                raise ValueError(f"{name} must be at least 1, got {value}")
+                raise ArgumentError(f"{name} must be at least 1, got {value}")
         if not 0 <= rank < ranks:
-            raise ValueError(f"rank must be in [0, {ranks}), got {rank}")
+            raise ArgumentError(f"rank must be in [0, {ranks}), got {rank}")
         self.objective, self.seed = objective, seed
         self.batch_size, self.max_tokens = batch_size, max_tokens
         self.shuffle, self.bucket, self.drop_last = shuffle, bucket, drop_last
@@ -101,7 +102,7 @@ class Batches:
     def place(self, step: int) -> tuple[int, int]:
         """The epoch of a step and its number in the epoch."""
         if step < 0:
-            raise IndexError(f"steps count from 0, got {step}")
+            raise IndexRangeError(f"steps count from 0, got {step}")
         if self.max_tokens is None and not hasattr(self.objective, "examples"):
             return divmod(step, self.steps_per_epoch())
         first = self._first_steps
@@ -119,7 +120,7 @@ class Batches:
             steps += not self.drop_last and rest >= self.ranks
         if steps == 0:
             size = f"{self.batch_size} examples" if self.max_tokens is None else f"{self.max_tokens} tokens"
-            raise ValueError(
+            raise ArgumentError(
                 f"{self._examples(epoch)} examples are too few for one batch of {size} on {self.ranks} rank(s): "
                 "more text, smaller batches (data.batch) or shorter examples (data.length) are needed"
             )
@@ -129,7 +130,7 @@ class Batches:
         """batches[start], batches[start + 1], ... without end, made by `workers` threads up to `ahead` batches (default: 2 * workers) before they
         are asked for. workers=0 makes each when it is asked for."""
         if workers < 0 or start < 0:
-            raise ValueError(f"a stream needs start >= 0 and workers >= 0, got {start} and {workers}")
+            raise ArgumentError(f"a stream needs start >= 0 and workers >= 0, got {start} and {workers}")
         if workers == 0:
             return (self[step] for step in itertools.count(start))
         return self._prefetched(start, workers, max(1, 2 * workers if ahead is None else ahead))
@@ -158,9 +159,9 @@ class Batches:
         lengths = getattr(self.objective, "lengths", None)
         lengths = None if lengths is None else lengths(epoch)
         if lengths is None and self.max_tokens is not None:
-            raise ValueError("max_tokens needs an objective with lengths(epoch)")
+            raise ArgumentError("max_tokens needs an objective with lengths(epoch)")
         if lengths is not None and len(lengths) != self._examples(epoch):
-            raise ValueError(f"{self._examples(epoch)} examples need as many lengths, got {len(lengths)}")
+            raise ArgumentError(f"{self._examples(epoch)} examples need as many lengths, got {len(lengths)}")
         return lengths
 
     def _pool_examples(self) -> int:
@@ -202,7 +203,9 @@ class Batches:
         """Where batches begin and end so that each rank's rows times the longest of them stay within max_tokens."""
         if len(lengths) and lengths.max() > self.max_tokens:
             i = int(lengths.argmax())
-            raise ValueError(f"example {indices[i]} has {lengths[i]} tokens, more than max_tokens = {self.max_tokens}")
+            raise ArgumentError(
+                f"example {indices[i]} has {lengths[i]} tokens, more than max_tokens = {self.max_tokens}"
+            )
         most = self.max_tokens if self.batch_size is None else self.batch_size
         cuts = [0]
         while len(lengths) - cuts[-1] >= self.ranks:

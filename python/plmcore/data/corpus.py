@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from plmcore._core import ArgumentError, IndexRangeError
 from plmcore.data import manifest, mapped
 
 
@@ -67,14 +68,18 @@ class Corpus:
         if sentences is None:
             sentences = [[len(d)] for d in arrays]
         if len(sentences) != len(arrays):
-            raise ValueError(f"{len(arrays)} documents need as many lists of sentence lengths, got {len(sentences)}")
+            raise ArgumentError(f"{len(arrays)} documents need as many lists of sentence lengths, got {len(sentences)}")
         for i, (ids, lengths) in enumerate(zip(arrays, sentences)):
             if ids.ndim != 1 or len(ids) == 0 or ids.dtype.kind not in "iu":
-                raise ValueError(f"document {i} must be a list of at least one id, got {ids.dtype} {list(ids.shape)}")
+                raise ArgumentError(
+                    f"document {i} must be a list of at least one id, got {ids.dtype} {list(ids.shape)}"
+                )
             if ids.min() < 0 or ids.max() >= vocab_size:
-                raise ValueError(f"document {i} has ids from {ids.min()} to {ids.max()}; vocab_size is {vocab_size}")
+                raise ArgumentError(f"document {i} has ids from {ids.min()} to {ids.max()}; vocab_size is {vocab_size}")
             if min(lengths, default=0) < 1 or sum(lengths) != len(ids):
-                raise ValueError(f"the sentences of document {i} must have {len(ids)} ids in all, got {list(lengths)}")
+                raise ArgumentError(
+                    f"the sentences of document {i} must have {len(ids)} ids in all, got {list(lengths)}"
+                )
         dtype = manifest.id_dtype(vocab_size)
         values = {
             manifest.IDS: np.concatenate([np.empty(0, dtype), *(ids.astype(dtype) for ids in arrays)]),
@@ -96,7 +101,7 @@ class Corpus:
     def __getitem__(self, i: int) -> np.ndarray:
         """The ids of document i."""
         if not 0 <= i < len(self):
-            raise IndexError(f"a corpus of {len(self)} documents has no document {i}")
+            raise IndexRangeError(f"a corpus of {len(self)} documents has no document {i}")
         return self.ids[self.documents[i] : self.documents[i + 1]]
 
     def __repr__(self) -> str:
@@ -113,7 +118,7 @@ class Corpus:
 def _reopen(path: str, fingerprint: str) -> Corpus:
     corpus = Corpus.open(path, verify=False)
     if corpus.fingerprint != fingerprint:
-        raise ValueError(
+        raise ArgumentError(
             f"the corpus '{path}' has changed: it had the fingerprint {fingerprint}, now {corpus.fingerprint}"
         )
     return corpus

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from plmcore._core import FormatError
+from plmcore._core import ArgumentError, FormatError
 from plmcore.data import mapped
 from plmcore.files import open_regular, read_json
 
@@ -49,7 +49,7 @@ class Checksums:
 def id_dtype(vocab_size: int) -> np.dtype:
     """The smallest of uint16 and uint32 that holds every id."""
     if not 1 <= vocab_size <= 2**32:
-        raise ValueError(f"a vocabulary has 1 to 2**32 entries, got {vocab_size}")
+        raise ArgumentError(f"a vocabulary has 1 to 2**32 entries, got {vocab_size}")
     return np.dtype("<u2" if vocab_size <= 2**16 else "<u4")
 
 

@@ -5,6 +5,7 @@ import math
 import numpy as np
 
 from plmcore import draws
+from plmcore._core import ArgumentError, IndexRangeError
 
 TABLE = 1 << 16  # up to here a table is sorted: every permutation is equally likely
 HALF_ROUNDS = 8
@@ -20,7 +21,7 @@ class Order:
 
     def __init__(self, n: int, seed: int, epoch: int = 0):
         if n < 0:
-            raise ValueError(f"an order needs n >= 0 items, got {n}")
+            raise ArgumentError(f"an order needs n >= 0 items, got {n}")
         self.n, self.seed, self.epoch = n, seed, epoch
         if n <= TABLE:
             self._table = np.argsort(draws.bits(seed, epoch, PLACE, np.arange(n)), kind="stable")
@@ -37,7 +38,7 @@ class Order:
             i = np.arange(*i.indices(self.n))
         i = np.asarray(i)
         if i.size and not (0 <= i.min() and i.max() < self.n):
-            raise IndexError(f"an order of {self.n} items has no item {i.min() if i.min() < 0 else i.max()}")
+            raise IndexRangeError(f"an order of {self.n} items has no item {i.min() if i.min() < 0 else i.max()}")
         if self.n <= TABLE:
             return self._table[i]
         x = self._permute(np.atleast_1d(i).astype(np.uint64))

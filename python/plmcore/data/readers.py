@@ -14,7 +14,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any
 
-from plmcore._core import FormatError
+from plmcore._core import ArgumentError, FormatError
 from plmcore.text_files import Path, decode, is_blank, lines, opened
 
 Record = dict[str, Any]
@@ -23,7 +23,7 @@ Record = dict[str, Any]
 def read_text(path: Path, *, documents: str = "blank", errors: str = "strict") -> Iterator[str]:
     """Documents of a text file: separated by blank lines ("blank"), one to a line ("line"), or the whole file ("file")."""
     if documents not in ("blank", "line", "file"):
-        raise ValueError(f"documents must be 'blank', 'line' or 'file', got {documents!r}")
+        raise ArgumentError(f"documents must be 'blank', 'line' or 'file', got {documents!r}")
     if documents == "file":
         with opened(path) as f:
             text = decode(f.read(), errors, path, 1, 0).replace("\r\n", "\n").rstrip("\n")
@@ -92,7 +92,7 @@ def numbered_table(
     errors: str = "strict",
 ) -> Iterator[tuple[int, dict[str, str]]]:
     if ragged not in ("error", "skip", "fit"):
-        raise ValueError(f"ragged must be 'error', 'skip' or 'fit', got {ragged!r}")
+        raise ArgumentError(f"ragged must be 'error', 'skip' or 'fit', got {ragged!r}")
     if delimiter is None:
         delimiter = "," if ".csv" in pathlib.Path(path).suffixes else "\t"
     quoted = delimiter == "," if quoted is None else quoted

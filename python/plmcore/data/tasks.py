@@ -11,6 +11,7 @@ import pathlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from plmcore._core import ArgumentError
 from plmcore.data import layouts
 from plmcore.data.layouts import Layout
 from plmcore.data.readers import Record
@@ -72,7 +73,7 @@ class Task:
         """The records of a split, from the files of a layout that are in the folder; they may also be there as .gz."""
         check_errors(errors)
         if split not in self.splits:
-            raise ValueError(f"{self.name} has the splits {', '.join(self.splits)}, not {split!r}")
+            raise ArgumentError(f"{self.name} has the splits {', '.join(self.splits)}, not {split!r}")
         known = [files for files in self.files if split in files.splits]
         there = [(files.read, paths) for files in known if (paths := files.found(folder, split))]
         if there:  # what is wrong is wrong with the first, where none can be read
@@ -112,7 +113,7 @@ class Task:
 def task(name: str) -> Task:
     if name not in TASKS:
         near = difflib.get_close_matches(name, TASKS, 1)
-        raise ValueError(
+        raise ArgumentError(
             f"there is no task {name!r}{f'; did you mean {near[0]!r}?' if near else ''} Known: {', '.join(TASKS)}"
         )
     return TASKS[name]

@@ -15,7 +15,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from plmcore._core import FormatError
+from plmcore._core import ArgumentError, FormatError
 from plmcore.data import manifest, readers, workers
 from plmcore.data.blocks import SIZE, Block, blocks, format_of
 from plmcore.data.corpus import Corpus
@@ -59,10 +59,10 @@ def write_corpus(
         ("sentences", sentences, ("rule", "lines", "document")),
     ):
         if value not in known:
-            raise ValueError(f"{name} must be one of {', '.join(map(repr, known))}, got {value!r}")
+            raise ArgumentError(f"{name} must be one of {', '.join(map(repr, known))}, got {value!r}")
     check_errors(errors)
     if workers is not None and workers < 1:
-        raise ValueError(f"workers must be at least 1, got {workers}")
+        raise ArgumentError(f"workers must be at least 1, got {workers}")
     out = pathlib.Path(out)
     _check_free(out, overwrite)
     files = files_in(inputs)
@@ -180,7 +180,7 @@ class _Partial:
             for entry in entries[1:]:
                 sizes = [entry["blocks"], entry["closed"], *(entry["bytes"][name] for name in NAMES)]
                 if not all(type(n) is int and n >= 0 for n in sizes):
-                    raise ValueError("a size is no whole number")
+                    raise ArgumentError("a size is no whole number")
         except (ValueError, KeyError, TypeError, RecursionError):
             raise FormatError(f"'{self.folder / JOURNAL}' is damaged; delete the folder") from None
         return entries

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from plmcore._core import ArgumentError
+from plmcore._core import ArgumentError, KindError
 from plmcore.evaluate import scoring
 from plmcore.evaluate.scoring import NONE, Row
 from plmcore.evaluate.texts import pieces
@@ -258,7 +258,7 @@ class _Count:
             return
         ids = np.asarray(text)
         if ids.ndim != 1 or ids.dtype.kind not in "iu":
-            raise TypeError(
+            raise KindError(
                 f"perplexity takes texts, paths of files and arrays of ids [n], got {type(text).__name__} {ids.dtype} {ids.shape}"
             )
         for i in range(0, len(ids), 1 << 20):

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from plmcore import draws
-from plmcore._core import ArgumentError
+from plmcore._core import ArgumentError, KindError
 from plmcore.evaluate.texts import pieces
 
 SHORTEST, LONGEST = 8, 13  # of n, when the test set chooses it
@@ -129,7 +129,7 @@ class _Words(dict[str, int]):
             return
         ids = np.asarray(source)
         if ids.ndim != 1 or ids.dtype.kind not in "iu":
-            raise TypeError(f"contamination: texts, paths or arrays of ids [n], got {ids.dtype} {ids.shape}")
+            raise KindError(f"contamination: texts, paths or arrays of ids [n], got {ids.dtype} {ids.shape}")
         for i in range(0, len(ids), BLOCK):
             yield draws.bits(ids[i : i + BLOCK])
 

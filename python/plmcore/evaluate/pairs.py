@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from plmcore._core import ArgumentError
+from plmcore._core import ArgumentError, KindError
 
 
 def paired(metric: str, predictions: Sequence[Any], references: Sequence[Any]) -> tuple[list[Any], list[Any]]:
     """Both as lists, of one length that is not 0."""
     for name, values in (("predictions", predictions), ("references", references)):
         if isinstance(values, (str, bytes)) or not hasattr(values, "__len__"):
-            raise TypeError(
+            raise KindError(
                 f"{metric}: {name} must be a list or an array, one item per example, got {type(values).__name__}"
             )
     if len(predictions) != len(references):
@@ -29,7 +29,7 @@ def answers(metric: str, references: Sequence[Any]) -> list[list[str]]:
         if not texts:
             raise ArgumentError(f"{metric}: example {i} has no reference")
         if bad := [t for t in texts if not isinstance(t, str)]:
-            raise TypeError(f"{metric}: a reference must be a text or a list of texts, example {i} has {bad[0]!r}")
+            raise KindError(f"{metric}: a reference must be a text or a list of texts, example {i} has {bad[0]!r}")
     return found
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from plmcore._core import ArgumentError
+from plmcore._core import ArgumentError, KindError
 from plmcore.evaluate.needed import needed
 from plmcore.evaluate.pairs import f_score, paired
 
@@ -86,7 +86,7 @@ def _sentences(metric: str, predictions: Tags, references: Tags) -> tuple[list[l
     predictions, references = paired(metric, predictions, references)
     for i, (p, r) in enumerate(zip(predictions, references)):
         if isinstance(p, str) or isinstance(r, str):
-            raise TypeError(f"{metric}: a sentence is a list of tags, sentence {i} is one str")
+            raise KindError(f"{metric}: a sentence is a list of tags, sentence {i} is one str")
         if len(p) != len(r):
             raise ArgumentError(f"{metric}: sentence {i} has {len(r)} tokens and {len(p)} predicted tags")
     return [list(p) for p in predictions], [list(r) for r in references]

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from plmcore._core import Tensor, ops
+from plmcore._core import ArgumentError, Tensor, ops
 from plmcore.nn.module import Module
 
 FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
@@ -18,7 +18,7 @@ FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
 
 def check_activation(layer: str, name: str) -> None:
     if name not in FUNCTIONS:
-        raise ValueError(f"{layer}: there is no activation '{name}'; one of {', '.join(FUNCTIONS)}")
+        raise ArgumentError(f"{layer}: there is no activation '{name}'; one of {', '.join(FUNCTIONS)}")
 
 
 class Activation(Module):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from plmcore._core import Tensor, ops
+from plmcore._core import ArgumentError, Tensor, ops
 from plmcore.nn.dropout import Dropout
 from plmcore.nn.init import Init
 from plmcore.nn.linear import TORCH_DEFAULT, Linear
@@ -17,7 +17,7 @@ from plmcore.nn.module import Module
 
 def head_width(name: str, width: int, heads: int) -> int:
     if heads < 1 or width % heads:
-        raise ValueError(f"{name}: the width {width} must be a multiple of the number of heads {heads}")
+        raise ArgumentError(f"{name}: the width {width} must be a multiple of the number of heads {heads}")
     return width // heads
 
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any, Self, cast, overload
 
+from plmcore._core import KindError
 from plmcore.nn.module import Module
 
 
@@ -16,7 +17,7 @@ class ModuleList(Module):
 
     def append(self, module: Module) -> None:
         if not isinstance(module, Module):
-            raise TypeError(
+            raise KindError(
                 f"{type(self).__name__}: item {len(self.items)} must be a Module, got {type(module).__name__}"
             )
         self.items.append(module)

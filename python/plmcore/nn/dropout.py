@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from plmcore._core import Tensor, ops
+from plmcore._core import ArgumentError, Tensor, ops
 from plmcore.nn.module import Module
 
 
@@ -11,7 +11,7 @@ class Dropout(Module):
 
     def __init__(self, p: float = 0.1):
         if not 0 <= p < 1:
-            raise ValueError(f"{type(self).__name__}: p must be in [0, 1), got {p}")
+            raise ArgumentError(f"{type(self).__name__}: p must be in [0, 1), got {p}")
         self.p = p
 
     def __call__(self, x: Tensor) -> Tensor:

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from plmcore._core import Tensor, ops
+from plmcore._core import ArgumentError, Tensor, ops
 from plmcore.nn import init
 from plmcore.nn.module import Module
 from plmcore.nn.parameter import Parameter
@@ -26,11 +26,11 @@ class Embedding(Module):
         weight_init: init.Init = SMALL,
     ):
         if padding_idx is not None and not 0 <= padding_idx < size:
-            raise ValueError(f"Embedding: padding_idx must be from 0 to {size - 1}, got {padding_idx}")
+            raise ArgumentError(f"Embedding: padding_idx must be from 0 to {size - 1}, got {padding_idx}")
         if padding_idx is not None:
             weight_init = init.zero_row(weight_init, padding_idx)
         if weight is not None and tuple(weight.shape) != (size, width):
-            raise ValueError(f"Embedding: the shared weight must be {[size, width]}, got {list(weight.shape)}")
+            raise ArgumentError(f"Embedding: the shared weight must be {[size, width]}, got {list(weight.shape)}")
         self.weight = Parameter.new(weight_init, (size, width)) if weight is None else weight
         self.padding_idx = padding_idx
         self.sparse = sparse

@@ -12,7 +12,7 @@ from contextvars import ContextVar
 
 import numpy as np
 
-from plmcore._core import Tensor, ops
+from plmcore._core import ArgumentError, Tensor, ops
 
 Init = Callable[..., Tensor]
 _skipped = ContextVar("skipped", default=False)
@@ -69,7 +69,7 @@ def rows(*draws: Init) -> Init:
 
     def draw(shape: Sequence[int], dtype: str = "float32") -> Tensor:
         if shape[0] % len(draws):
-            raise ValueError(f"init.rows: {shape[0]} rows cannot be split into {len(draws)} equal parts")
+            raise ArgumentError(f"init.rows: {shape[0]} rows cannot be split into {len(draws)} equal parts")
         return ops.concat([d((shape[0] // len(draws), *shape[1:]), dtype) for d in draws], 0)
 
     return draw
@@ -110,5 +110,5 @@ def _within(bound: float, shape: Sequence[int], dtype: str) -> Tensor:
 
 def _fans(shape: Sequence[int]) -> tuple[int, int]:
     if len(shape) < 2:
-        raise ValueError(f"this initialiser needs a weight with at least two axes, got {list(shape)}")
+        raise ArgumentError(f"this initialiser needs a weight with at least two axes, got {list(shape)}")
     return max(1, shape[-1]), max(1, math.prod(shape[:-1]))

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import math
 
-from plmcore._core import Tensor, ops
+from plmcore._core import ArgumentError, Tensor, ops
 from plmcore.nn import init
 from plmcore.nn.activations import check_activation
 from plmcore.nn.module import Module
@@ -29,7 +29,7 @@ class Linear(Module):
         bias_init: init.Init = init.zeros,
     ):
         if weight is not None and tuple(weight.shape) != (out_width, in_width):
-            raise ValueError(f"Linear: the shared weight must be {[out_width, in_width]}, got {list(weight.shape)}")
+            raise ArgumentError(f"Linear: the shared weight must be {[out_width, in_width]}, got {list(weight.shape)}")
         check_activation("Linear", activation)
         self.weight = Parameter.new(weight_init, (out_width, in_width)) if weight is None else weight
         self.bias = Parameter.new(bias_init, (out_width,)) if bias else None

@@ -3,7 +3,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Self
 
-from plmcore._core import ArgumentError, Tensor, assign
+from plmcore._core import ArgumentError, KindError, Tensor, assign
 from plmcore.nn.modes import infers
 from plmcore.nn.parameter import Buffer, Parameter, QuantizedWeight
 
@@ -29,7 +29,7 @@ class Module:
             if isinstance(value, Module):
                 yield name, value
             elif isinstance(value, (list, tuple)) and any(isinstance(v, (Module, Parameter)) for v in value):
-                raise TypeError(
+                raise KindError(
                     f"{type(self).__name__}.{name} is a plain {type(value).__name__} of modules, whose parameters would be missed; use nn.ModuleList"
                 )
 
@@ -81,7 +81,7 @@ class Module:
         ]
         problems = [("wrong shape", shapes)] + ([("missing", missing), ("unexpected", unexpected)] if strict else [])
         if any(names for _, names in problems):
-            raise ValueError(
+            raise ArgumentError(
                 f"{type(self).__name__}: the state does not fit; "
                 + "; ".join(f"{what}: {', '.join(names)}" for what, names in problems if names)
             )

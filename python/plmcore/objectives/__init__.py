@@ -11,6 +11,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from plmcore._core import ArgumentError
+
 if TYPE_CHECKING:  # imported on first use
     from plmcore.objectives.blanks import BlankInfilling
     from plmcore.objectives.causal import BidirectionalLM, CausalLM
@@ -80,7 +82,7 @@ WITHOUT_TEXT = ("contrastive", "text-to-text")  # made of pairs or records
 def make(name: str, *data: Any, **settings: Any) -> Objective:
     """The objective of this name, over a corpus and a tokenizer (see its class for data and settings)."""
     if name not in _CLASSES:
-        raise ValueError(f"there is no objective {name!r}; there are {', '.join(NAMES)}")
+        raise ArgumentError(f"there is no objective {name!r}; there are {', '.join(NAMES)}")
     objective: Objective = kind_of(name)(*data, **settings)
     return objective
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from plmcore._core import ArgumentError
 from plmcore.models.labels import BLANKS
 from plmcore.objectives import choosing, rows
 from plmcore.objectives.chance import Chance, poisson
@@ -45,9 +46,9 @@ class BlankInfilling(TextObjective):
         copies: int | None = None,
     ):
         if len(modes) != 3 or min(modes) < 0 or not sum(modes) > 0:
-            raise ValueError(f"modes must be three weights ({', '.join(MODES)}), got {list(modes)}")
+            raise ArgumentError(f"modes must be three weights ({', '.join(MODES)}), got {list(modes)}")
         if not mean > 0 or longest < 1:
-            raise ValueError(f"mean must be above 0 and longest at least 1, got {mean} and {longest}")
+            raise ArgumentError(f"mean must be above 0 and longest at least 1, got {mean} and {longest}")
         self.modes, self.rate = tuple(modes), check_share("rate", rate)
         self.mean, self.longest = mean, longest
         found = [tokenizer.id_of(t) for t, w in zip(MASKS, modes)] if masks is None else list(masks)
@@ -57,7 +58,7 @@ class BlankInfilling(TextObjective):
         named |= {token: i for token, i, weight in zip(MASKS, found, modes) if weight}
         missing = [token for token, i in named.items() if i is None]
         if missing:
-            raise ValueError(f"BlankInfilling needs {', '.join(missing)}, and this tokenizer has none; pass the ids")
+            raise ArgumentError(f"BlankInfilling needs {', '.join(missing)}, and this tokenizer has none; pass the ids")
         self.masks = np.array([0 if i is None else i for i in found])
         super().__init__(corpus, tokenizer, length, packing, separator=tokenizer.sep_token_id, copies=copies)
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from plmcore._core import ArgumentError
 from plmcore.models.labels import DECODER
 from plmcore.objectives import choosing, rows
 from plmcore.objectives.chance import Chance, poisson
@@ -59,7 +60,7 @@ class Denoising(TextObjective):
         rotate: float | None = None,
     ):
         if noise not in NOISES:
-            raise ValueError(f"noise must be one of {', '.join(map(repr, NOISES))}, got {noise!r}")
+            raise ArgumentError(f"noise must be one of {', '.join(map(repr, NOISES))}, got {noise!r}")
         given = {
             "permute_sentences": permute_sentences,
             "mask": mask,
@@ -72,11 +73,11 @@ class Denoising(TextObjective):
         for name in ("permute_sentences", "mask", "insert", "rotate"):
             check_share(name, settings[name], zero=True)
         if settings["span"] not in ("poisson", "word", "token"):
-            raise ValueError(f"span must be 'poisson', 'word' or 'token', got {settings['span']!r}")
+            raise ArgumentError(f"span must be 'poisson', 'word' or 'token', got {settings['span']!r}")
         if settings["replace"] not in (-1, 0, 1):
-            raise ValueError(f"replace must be 1, 0 or -1, got {settings['replace']}")
+            raise ArgumentError(f"replace must be 1, 0 or -1, got {settings['replace']}")
         if not mean > 0:
-            raise ValueError(f"mean must be above 0, got {mean}")
+            raise ArgumentError(f"mean must be above 0, got {mean}")
         self.settings, self.mean, self.random = settings, mean, check_share("random", random, zero=True)
         self.full_stop, self.vocab_size = full_stop, tokenizer.vocab_size
         self.mask = need(tokenizer, "mask", "Denoising") if settings["mask"] or settings["insert"] else 0

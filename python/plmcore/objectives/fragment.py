@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from plmcore._core import ArgumentError
 from plmcore.models.labels import DECODER
 from plmcore.objectives import rows
 from plmcore.objectives.chance import Chance
@@ -36,7 +37,7 @@ class Fragment(TextObjective):
         copies: int | None = None,
     ):
         if block is not None and block < 1:
-            raise ValueError(f"block must be at least 1, got {block}")
+            raise ArgumentError(f"block must be at least 1, got {block}")
         self.masking = Masking(tokenizer, shares=shares)
         self.rate, self.block, self.positions = check_share("rate", rate), block, positions
         super().__init__(corpus, tokenizer, length, packing, separator=tokenizer.sep_token_id, copies=copies)

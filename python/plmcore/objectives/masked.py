@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from plmcore._core import ArgumentError
 from plmcore._core import text as native
 from plmcore.models.labels import PLACE
 from plmcore.objectives import choosing
@@ -39,24 +40,28 @@ class Masking:
         specials: bool = True,
     ):
         if unit not in UNITS:
-            raise ValueError(f"unit must be one of {', '.join(map(repr, UNITS))}, got {unit!r}")
+            raise ArgumentError(f"unit must be one of {', '.join(map(repr, UNITS))}, got {unit!r}")
         if len(shares) != 3 or min(shares) < 0 or abs(sum(shares) - 1) > 1e-9:
-            raise ValueError(f"shares must be three numbers (mask, random, same) that add up to 1, got {list(shares)}")
+            raise ArgumentError(
+                f"shares must be three numbers (mask, random, same) that add up to 1, got {list(shares)}"
+            )
         if (spans is not None) != (unit == "span"):
-            raise ValueError(f"spans go with unit='span', got unit={unit!r} and {'no ' if spans is None else ''}spans")
+            raise ArgumentError(
+                f"spans go with unit='span', got unit={unit!r} and {'no ' if spans is None else ''}spans"
+            )
         if most is not None and not exact:
-            raise ValueError("most limits the tokens of exact=True")
+            raise ArgumentError("most limits the tokens of exact=True")
         if longest < 1:
-            raise ValueError(f"longest must be at least 1, got {longest}")
+            raise ArgumentError(f"longest must be at least 1, got {longest}")
         if rounding not in ROUNDINGS:
-            raise ValueError(f"rounding must be {' or '.join(map(repr, ROUNDINGS))}, got {rounding!r}")
+            raise ArgumentError(f"rounding must be {' or '.join(map(repr, ROUNDINGS))}, got {rounding!r}")
         if rounding != ROUNDINGS[0] and not exact:
-            raise ValueError("rounding is that of exact=True")
+            raise ArgumentError("rounding is that of exact=True")
         self.mask, self.rounding = need(tokenizer, "mask", "masking"), rounding
         every = np.arange(tokenizer.vocab_size)
         self.random = every if specials else every[~special_table(tokenizer)[: len(every)]]
         if not len(self.random):
-            raise ValueError("specials=False, and the tokenizer has special tokens alone")
+            raise ArgumentError("specials=False, and the tokenizer has special tokens alone")
         self.word_table = None if unit == "token" else np.asarray(tokenizer.word_starts)
         self.rate, self.shares, self.unit, self.exact = check_share("rate", rate), tuple(shares), unit, exact
         self.most, self.longest, self.spans = most, longest, checked_spans(spans)
@@ -138,7 +143,7 @@ def checked_spans(spans: np.ndarray | None) -> np.ndarray | None:
         return None
     spans = np.asarray(spans, np.int64)
     if spans.ndim != 2 or spans.shape[1] != 2 or not len(spans):
-        raise ValueError(f"spans must be [n, 2], got {list(spans.shape)}")
+        raise ArgumentError(f"spans must be [n, 2], got {list(spans.shape)}")
     if (spans[:, 0] >= spans[:, 1]).any() or (spans[1:, 0] < spans[:-1, 1]).any():
-        raise ValueError("spans must be in order, not empty and not overlapping")
+        raise ArgumentError("spans must be in order, not empty and not overlapping")
     return spans

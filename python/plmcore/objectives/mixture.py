@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from plmcore import draws
+from plmcore._core import ArgumentError
 from plmcore.objectives.chance import Chance
 from plmcore.objectives.objective import IGNORED, Objective
 
@@ -30,7 +31,7 @@ class Mixture(Objective):
         temperature: float = 1.0,
     ):
         if not parts:
-            raise ValueError("a mixture needs objectives, got none")
+            raise ArgumentError("a mixture needs objectives, got none")
         self.names, self.parts = tuple(parts), tuple(parts.values())
         self.labels = self.parts[0].labels
         self.sizes = np.array([p.examples(0) for p in self.parts])
@@ -65,7 +66,7 @@ class Mixture(Objective):
         from plmcore.data import Order
 
         if self.parts[k].examples(epoch) != self.sizes[k]:
-            raise ValueError(f"{self.names[k]} has another number of examples in each epoch, and cannot be mixed")
+            raise ArgumentError(f"{self.names[k]} has another number of examples in each epoch, and cannot be mixed")
         return Order(int(self.sizes[k]), seed, epoch)
 
     def joined(self, found: Iterable[tuple[np.ndarray, Mapping[str, np.ndarray]]], n: int) -> dict[str, np.ndarray]:
@@ -75,7 +76,7 @@ class Mixture(Objective):
         for _, batch in found:
             if set(batch) != names or not names <= set(self.fills):
                 every = " and ".join(", ".join(sorted(b)) for _, b in found)
-                raise ValueError(
+                raise ArgumentError(
                     f"objectives that are mixed must give the same of {', '.join(self.fills)}; got {every}"
                 )
         joined = {}
@@ -91,17 +92,19 @@ class Mixture(Objective):
 def shares_of(sizes: Mapping[str, int], rates: Mapping[str, float], limit: int, temperature: float) -> dict[str, float]:
     """The share of each part: its rate, or of what the rates leave that of its size."""
     if not temperature > 0 or limit < 1:
-        raise ValueError(f"temperature must be above 0 and limit at least 1, got {temperature} and {limit}")
+        raise ArgumentError(f"temperature must be above 0 and limit at least 1, got {temperature} and {limit}")
     for name, rate in rates.items():
         if name not in sizes:
-            raise ValueError(f"there is a rate for {name!r}, and the parts are {', '.join(sizes)}")
+            raise ArgumentError(f"there is a rate for {name!r}, and the parts are {', '.join(sizes)}")
         if not 0 < rate <= 1:
-            raise ValueError(f"a rate is above 0 and at most 1, got {rate} for {name}")
+            raise ArgumentError(f"a rate is above 0 and at most 1, got {rate} for {name}")
     rest, others = 1 - sum(rates.values()), [name for name in sizes if name not in rates]
     if others and rest <= 1e-6:
-        raise ValueError(f"the rates make {sum(rates.values()):g} together and leave nothing for {', '.join(others)}")
+        raise ArgumentError(
+            f"the rates make {sum(rates.values()):g} together and leave nothing for {', '.join(others)}"
+        )
     if not others and abs(rest) > 1e-6:
-        raise ValueError(f"the rates must make 1 together, got {sum(rates.values()):g}")
+        raise ArgumentError(f"the rates must make 1 together, got {sum(rates.values()):g}")
     weights = {name: min(sizes[name], limit) ** (1 / temperature) for name in others}
     total = sum(weights.values())
     return {name: rates[name] if name in rates else rest * weights[name] / total for name in sizes}

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from plmcore._core import ArgumentError, IndexRangeError
 from plmcore.objectives import packing, rows
 from plmcore.objectives.chance import Chance
 from plmcore.objectives.layout import Format
@@ -37,13 +38,13 @@ class Objective:
     def batch(self, indices: Sequence[int] | np.ndarray, *, seed: int, epoch: int) -> dict[str, np.ndarray]:
         indices = np.asarray(indices)
         if indices.ndim != 1 or not len(indices) or indices.dtype.kind not in "iu":
-            raise ValueError(
+            raise ArgumentError(
                 f"indices must be a list of one or more whole numbers, got {indices.dtype} {list(indices.shape)}"
             )
         n, indices = self.examples(epoch), indices.astype(np.int64)
         unsigned = indices.view(np.uint64)  # in which a negative one is too large as well
         if unsigned.max() >= n:
-            raise IndexError(
+            raise IndexRangeError(
                 f"{type(self).__name__} has {n} examples in epoch {epoch}, got index {indices[unsigned.argmax()]}"
             )
         noise = epoch if self.copies is None else epoch % self.copies
@@ -71,14 +72,14 @@ class TextObjective(Objective):
     ):
         check_same_tokenizer(corpus, tokenizer)
         if copies is not None and copies < 1:
-            raise ValueError(f"copies must be at least 1, got {copies}")
+            raise ArgumentError(f"copies must be at least 1, got {copies}")
         self.corpus, self.tokenizer, self.copies, self.streams = corpus, tokenizer, copies, streams
         self.format = Format(tokenizer)
         body = length - self.format.specials if body is None else body
         self.packing = packing.pack(corpus, packing_kind, body, separator, stride, streams)
         self.special = special_table(tokenizer)
         if not self.packing.count:
-            raise ValueError("the corpus has no text")
+            raise ArgumentError("the corpus has no text")
 
     def examples(self, epoch: int) -> int:
         return self.packing.count
@@ -107,12 +108,12 @@ def special_table(tokenizer: Any) -> np.ndarray:
 
 def check_same_tokenizer(corpus: Any, tokenizer: Any) -> None:
     if corpus.vocab_size > tokenizer.vocab_size:
-        raise ValueError(
+        raise ArgumentError(
             f"the corpus has ids up to {corpus.vocab_size}, and the tokenizer {tokenizer.vocab_size} tokens"
         )
     written = (corpus.tokenizer or {}).get("fingerprint")
     if written and written != tokenizer.fingerprint:
-        raise ValueError(
+        raise ArgumentError(
             f"the corpus was written with another tokenizer: its fingerprint is {written[:12]}..., this one's is {tokenizer.fingerprint[:12]}..."
         )
 
@@ -121,11 +122,11 @@ def need(tokenizer: Any, token: str, objective: str) -> int:
     """The id of a special token ("mask", "eos", ...) that an objective cannot do without."""
     found = getattr(tokenizer, f"{token}_token_id")
     if found is None:
-        raise ValueError(f"{objective} needs a {token} token, and this tokenizer has none")
+        raise ArgumentError(f"{objective} needs a {token} token, and this tokenizer has none")
     return found
 
 
 def check_share(name: str, value: float, *, zero: bool = False) -> float:
     if not (0 <= value if zero else 0 < value) or not value <= 1:
-        raise ValueError(f"{name} must be {'from 0' if zero else 'above 0 and'} up to 1, got {value}")
+        raise ArgumentError(f"{name} must be {'from 0' if zero else 'above 0 and'} up to 1, got {value}")
     return value

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from plmcore._core import ArgumentError
 from plmcore.objectives import rows
 from plmcore.objectives.text import Text
 
@@ -26,16 +27,16 @@ class Windows:
         self.text, self.length, self.streams = text, length, streams
         self.stride = length if stride is None else stride
         if self.stride < 1:
-            raise ValueError(f"stride must be at least 1, got {stride}")
+            raise ArgumentError(f"stride must be at least 1, got {stride}")
         if streams is None:
             self.length = min(length, text.size)
             self.count = 0 if not text.size else (text.size - self.length) // self.stride + 1
             return
         if streams < 1:
-            raise ValueError(f"streams must be at least 1, got {streams}")
+            raise ArgumentError(f"streams must be at least 1, got {streams}")
         self.part = text.size // streams
         if self.part < length:
-            raise ValueError(
+            raise ArgumentError(
                 f"{streams} streams of a text of {text.size} tokens are {self.part} tokens long: no window of {length} fits; take fewer streams, shorter windows or more text"
             )
         self.count = streams * ((self.part - length) // self.stride + 1)
@@ -135,15 +136,15 @@ def pack(
 ):
     """The packing of this kind; `separator` stands after each document where one run may hold several."""
     if length < 1:
-        raise ValueError(f"length leaves {length} tokens for text")
+        raise ArgumentError(f"length leaves {length} tokens for text")
     if kind == "windows":
         return Windows(Text(corpus, separator), length, stride, streams)
     if stride is not None or streams is not None:
-        raise ValueError(f"stride and streams are for packing='windows', got packing={kind!r}")
+        raise ArgumentError(f"stride and streams are for packing='windows', got packing={kind!r}")
     if kind == "documents":
         return Documents(Text(corpus), length)
     if kind == "sentences":
         return Sentences(Text(corpus), length, across=False)
     if kind == "full-sentences":
         return Sentences(Text(corpus, separator), length, across=True)
-    raise ValueError(f"packing must be one of {', '.join(map(repr, KINDS))}, got {kind!r}")
+    raise ArgumentError(f"packing must be one of {', '.join(map(repr, KINDS))}, got {kind!r}")

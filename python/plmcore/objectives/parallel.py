@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from plmcore._core import Tensor, ops
+from plmcore._core import ArgumentError, Tensor, ops
 from plmcore.models.labels import DECODER, PAIRS
 from plmcore.objectives.chance import Chance
 from plmcore.objectives.layout import Format
@@ -22,7 +22,7 @@ class Side:
         self.corpus, self.format, self.text = corpus, Format(tokenizer), Text(corpus)
         self.room = length - self.format.specials
         if self.room < 1:
-            raise ValueError(f"length {length} leaves no room beside {self.format.specials} special tokens")
+            raise ArgumentError(f"length {length} leaves no room beside {self.format.specials} special tokens")
 
     def sizes(self, starts: np.ndarray, ends: np.ndarray) -> np.ndarray:
         return np.minimum(ends - starts, self.room)
@@ -59,7 +59,7 @@ class Translation(Objective):
         reverse: bool = False,
     ):
         if len(source) != len(target) or not len(source):
-            raise ValueError(f"source and target need as many documents, got {len(source)} and {len(target)}")
+            raise ArgumentError(f"source and target need as many documents, got {len(source)} and {len(target)}")
         self.source = Side(source, tokenizer, length)
         self.target = Side(target, target_tokenizer or tokenizer, length)
         self.reverse = reverse
@@ -98,14 +98,14 @@ class ContrastivePairs(Objective):
         self.negatives = negatives
         if others is not None:
             if len(others) != len(corpus):
-                raise ValueError(f"the corpora need as many documents, got {len(corpus)} and {len(others)}")
+                raise ArgumentError(f"the corpora need as many documents, got {len(corpus)} and {len(others)}")
             self.documents = np.arange(len(corpus))
         else:
             self.documents = np.flatnonzero(np.diff(corpus.document_sentences) > 1)
         if not len(self.documents):
-            raise ValueError("the corpus has no document of two sentences; pass `others` for pairs of documents")
+            raise ArgumentError("the corpus has no document of two sentences; pass `others` for pairs of documents")
         if negatives and len(corpus) < 2:
-            raise ValueError("a negative is of another document, and the corpus has one alone")
+            raise ArgumentError("a negative is of another document, and the corpus has one alone")
 
     def examples(self, epoch: int) -> int:
         return len(self.documents)

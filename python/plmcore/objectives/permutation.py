@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from plmcore._core import ArgumentError
 from plmcore._core import text as native
 from plmcore.models.labels import TARGETS
 from plmcore.objectives.chance import Chance
@@ -50,11 +51,11 @@ class PermutationLM(TextObjective):
         )  # fmt: skip
         self.length, self.block = length, length if block is None else block
         if self.block < 2:
-            raise ValueError(f"block must be at least 2, got {block}")
+            raise ArgumentError(f"block must be at least 2, got {block}")
         if predict is not None and not 0 < predict < self.block:
-            raise ValueError(f"predict must be 1 to {self.block - 1} (less than a block), got {predict}")
+            raise ArgumentError(f"predict must be 1 to {self.block - 1} (less than a block), got {predict}")
         if longest < 1 or beta < 1 or alpha <= beta:
-            raise ValueError(
+            raise ArgumentError(
                 f"longest and beta must be at least 1 and alpha above beta, got longest {longest}, alpha {alpha}, beta {beta}"
             )
         self.predict, self.longest, self.alpha, self.beta = predict, longest, alpha, beta

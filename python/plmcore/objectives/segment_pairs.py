@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from plmcore._core import ArgumentError
 from plmcore.models.labels import NEXT_SENTENCE, SENTENCE_ORDER
 from plmcore.objectives.chance import Chance
 from plmcore.objectives.layout import Format
@@ -48,17 +49,17 @@ class SegmentPairs(Objective):
         self.format = Format(tokenizer, texts=2)
         self.room = length - self.format.specials
         if self.room < 2:
-            raise ValueError(
+            raise ArgumentError(
                 f"length {length} leaves {self.room} tokens for two segments beside {self.format.specials} special ones"
             )
         if masks and not masking:
-            raise ValueError(f"masking=False, but settings of masks: {', '.join(masks)}")
+            raise ArgumentError(f"masking=False, but settings of masks: {', '.join(masks)}")
         self.masking = Masking(tokenizer, **masks) if masking else None
         self.short, self.copies = check_share("short", short, zero=True), copies
         self.corpus, self.text, self.special = corpus, Text(corpus), special_table(tokenizer)
         self.first, self.last = chunks(corpus.sentences, corpus.document_sentences, self.room)
         if not len(self.first):
-            raise ValueError(ONE_SENTENCE)
+            raise ArgumentError(ONE_SENTENCE)
 
     def examples(self, epoch: int) -> int:
         return len(self.first)
@@ -116,7 +117,7 @@ class NextSentence(SegmentPairs):
     def __init__(self, corpus: Any, tokenizer: Any, length: int = 128, **settings: Any):
         super().__init__(corpus, tokenizer, length, **settings)
         if len(corpus) < 2:
-            raise ValueError(ONE_DOCUMENT)
+            raise ArgumentError(ONE_DOCUMENT)
 
     def build(self, examples: np.ndarray, chance: Chance) -> dict[str, np.ndarray]:
         first, middle, last, target = self.chunk(examples, chance)

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from plmcore._core import ArgumentError
 from plmcore.models.labels import DECODER
 from plmcore.objectives import rows
 from plmcore.objectives.chance import Chance
@@ -36,16 +37,16 @@ class SpanCorruption(TextObjective):
         copies: int | None = None,
     ):
         if not 0 < rate < 1:
-            raise ValueError(f"rate must be between 0 and 1, got {rate}")
+            raise ArgumentError(f"rate must be between 0 and 1, got {rate}")
         if not mean >= 1:
-            raise ValueError(f"mean must be at least 1, got {mean}")
+            raise ArgumentError(f"mean must be at least 1, got {mean}")
         self.rate, self.mean, self.final = rate, mean, final
         self.sentinels = np.asarray(sentinels_of(tokenizer) if sentinels is None else sentinels, np.int64)
         raw, _ = raw_length(length, rate, mean)
         super().__init__(corpus, tokenizer, length, packing, copies=copies, body=raw)
         needed = int(self.counts(np.array([raw]))[1][0]) + final
         if needed > len(self.sentinels):
-            raise ValueError(
+            raise ArgumentError(
                 f"{raw} tokens of text have {needed} spans, and there are {len(self.sentinels)} sentinels; take a smaller length or rate"
             )
 
@@ -118,5 +119,5 @@ def sentinels_of(tokenizer: Any) -> list[int]:
     while (i := tokenizer.id_of(f"<extra_id_{len(found)}>")) is not None:
         found.append(i)
     if not found:
-        raise ValueError("SpanCorruption needs sentinels, and this tokenizer has no <extra_id_0>; pass sentinels=")
+        raise ArgumentError("SpanCorruption needs sentinels, and this tokenizer has no <extra_id_0>; pass sentinels=")
     return found

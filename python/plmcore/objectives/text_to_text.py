@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from plmcore._core import ArgumentError
 from plmcore.models.labels import DECODER
 from plmcore.objectives.chance import Chance
 from plmcore.objectives.objective import Objective
@@ -27,7 +28,7 @@ class Task:
         try:
             return self.source.format_map(fields), self.target.format_map(fields)
         except KeyError as e:
-            raise ValueError(f"the record has no field {e}; it has {', '.join(map(str, record))}") from None
+            raise ArgumentError(f"the record has no field {e}; it has {', '.join(map(str, record))}") from None
 
 
 class Similarity(Task):
@@ -142,7 +143,7 @@ class TextToText(Objective):
         casts = TASKS | DECANLP | dict(casts or {})
         unknown = sorted(set(tasks) - set(casts))
         if unknown:
-            raise ValueError(
+            raise ArgumentError(
                 f"no way to cast {', '.join(unknown)}; known tasks: {', '.join(sorted(casts))}; or pass casts="
             )
         pairs: list[tuple[str, str]] = []
@@ -152,13 +153,13 @@ class TextToText(Objective):
             pairs += map(casts[name], records)
             counts.append(len(pairs) - before)
         if not pairs or 0 in counts:
-            raise ValueError(f"every task needs records, got {dict(zip(tasks, counts))}")
+            raise ArgumentError(f"every task needs records, got {dict(zip(tasks, counts))}")
         self.sides = []
         for texts, room in zip(zip(*pairs), (length, target_length)):
             ids = tokenizer.encode_ids(list(texts))
             empty = next((i for i, x in enumerate(ids) if not len(x)), None)
             if empty is not None:
-                raise ValueError(f"record {empty} gives no tokens: {texts[empty]!r}")
+                raise ArgumentError(f"record {empty} gives no tokens: {texts[empty]!r}")
             self.sides.append(Side(Corpus.from_ids(ids, tokenizer.vocab_size), tokenizer, room))
 
     def examples(self, epoch: int) -> int:

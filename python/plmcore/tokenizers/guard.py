@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator, Sequence
 
-from plmcore._core import ArgumentError, FormatError
+from plmcore._core import ArgumentError, FormatError, KindError
 
 
 class TokenizerError(RuntimeError):
@@ -33,7 +33,7 @@ def encoding(texts: Sequence[str]) -> Iterator[None]:
     except BaseException as e:
         for i, text in enumerate(texts):
             if not isinstance(text, str):
-                raise TypeError(
+                raise KindError(
                     f"a tokenizer takes a str or a list of them, got {type(text).__name__} at {i}"
                 ) from None
             try:

@@ -10,7 +10,7 @@ from typing import Any, overload
 
 import numpy as np
 
-from plmcore._core import ArgumentError, FormatError
+from plmcore._core import ArgumentError, FormatError, KindError
 from plmcore.tokenizers import format as formats
 from plmcore.tokenizers.added import Row
 from plmcore.tokenizers.batch import Batch, Cut, Padding, Window, fill, fill_detail
@@ -175,7 +175,7 @@ class Tokenizer:
     def encode_ids(self, texts: Sequence[str]) -> list[np.ndarray]:
         """The bare ids of every text, without special tokens and uncut.  int32 [n] each"""
         if isinstance(texts, str):
-            raise TypeError("encode_ids takes a list of texts, got one str")
+            raise KindError("encode_ids takes a list of texts, got one str")
         ids, lengths = self.encode_flat(texts)
         ends = itertools.accumulate(lengths.tolist(), initial=0)
         return [ids[begin:end] for begin, end in itertools.pairwise(ends)]
@@ -303,7 +303,7 @@ class Tokenizer:
 def _texts(texts: Sequence[Any], words: bool) -> Sequence[Any]:
     for text in texts:
         if words and (isinstance(text, str) or not all(isinstance(word, str) for word in text)):
-            raise TypeError(f"words=True takes lists of words, got {text!r:.60}")
+            raise KindError(f"words=True takes lists of words, got {text!r:.60}")
         if not words and not isinstance(text, str):
-            raise TypeError(f"a tokenizer takes a str or a list of them, got {[type(t).__name__ for t in texts][:10]}")
+            raise KindError(f"a tokenizer takes a str or a list of them, got {[type(t).__name__ for t in texts][:10]}")
     return texts

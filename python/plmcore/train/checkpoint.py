@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from plmcore import safetensors
-from plmcore._core import FormatError, Tensor
+from plmcore._core import ArgumentError, FormatError, Tensor
 from plmcore.files import atomic_directory, atomic_write, open_regular, read_json, remove, temporary_name
 
 MANIFEST, STATE = "manifest.json", "state.json"
@@ -140,13 +140,13 @@ def remove_unfinished(folder: pathlib.Path) -> None:
 def average(paths: list[pathlib.Path]) -> dict[str, np.ndarray]:
     """The mean of the weights of several checkpoints (the Transformer: the last 5 or 20)."""
     if not paths:
-        raise ValueError("average: there are no checkpoints")
+        raise ArgumentError("average: there are no checkpoints")
     total: dict[str, np.ndarray] = {}
     for path in paths:
         for name, t in read(path).parts["weights"].items():
             array = t.numpy().astype(np.float64)
             if name in total and total[name].shape != array.shape:
-                raise ValueError(
+                raise ArgumentError(
                     f"average: {name} is {list(array.shape)} in '{path}', {list(total[name].shape)} before"
                 )
             total[name] = total.get(name, 0.0) + array

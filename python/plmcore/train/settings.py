@@ -16,7 +16,7 @@ import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from plmcore._core import FormatError
+from plmcore._core import FormatError, KindError
 from plmcore.files import MAX_JSON_BYTES, read_bytes
 from plmcore.train import hints
 
@@ -200,7 +200,7 @@ def _value(value: Any) -> str:
         return "[" + ", ".join(map(_value, value)) + "]"
     if isinstance(value, Mapping):
         return "{" + ", ".join(f"{_name(k)} = {_value(v)}" for k, v in value.items()) + "}"
-    raise TypeError(f"config.toml cannot hold a {type(value).__name__}: {value!r}")
+    raise KindError(f"config.toml cannot hold a {type(value).__name__}: {value!r}")
 
 
 def _string(text: str) -> str:
