@@ -51,7 +51,7 @@ def node_in(tree: ast.AST, qualname: str) -> ast.AST | None:
         found = [n for n in tree.body if isinstance(n, (ast.FunctionDef, ast.ClassDef)) and n.name == part]
         if not found:
             return None
-        tree = found[-1] if not isinstance(found[0], ast.ClassDef) else found[0]
+        tree = next((n for n in found if doc(n)), found[0])  # of several overloads one is described
     return tree
 
 
@@ -142,8 +142,10 @@ def prose(text: str) -> str:
     return "\n".join(out + (["```"] if code else [])) + "\n"
 
 
-class Missing(Exception):
-    pass
+def inherits(value: object, method: str) -> bool:
+    """Whether a base class of the package describes a method."""
+    bases = inspect.getmro(value)[1:] if inspect.isclass(value) else ()
+    return any(getattr(vars(b).get(method), "__doc__", None) for b in bases if b.__module__.startswith("plmcore"))
 
 
 def entry(name: str, path: str, value: object, level: int, missing: list[str]) -> Iterator[str]:
@@ -177,6 +179,8 @@ def entry(name: str, path: str, value: object, level: int, missing: list[str]) -
             missing.append(path)
         yield prose(doc(node))
         for method in public_methods(node):
+            if not doc(method) and inherits(value, method.name):
+                continue  # stands at the base class
             yield f"{'#' * (level + 1)} {name}.{method.name}\n"
             if not is_property(method):
                 yield fenced(signature(method.name, method, method=True))
@@ -188,12 +192,13 @@ def entry(name: str, path: str, value: object, level: int, missing: list[str]) -
     elif isinstance(value, (dict, tuple, list)):
         yield prose(f"{len(value)} entries: {', '.join(f'`{k}`' for k in value)}.")
     else:
-        raise Missing(f"{path}: no definition found for {value!r}")
+        raise LookupError(f"{path}: no definition found for {value!r}")
 
 
 def names_of(module: types.ModuleType) -> list[str]:
     if module.__name__ == "plmcore.ops" or module is plmcore.ops:
-        return [n.name for n in parsed(PACKAGE / "_core" / "ops.pyi").body if isinstance(n, ast.FunctionDef)]
+        functions = (n.name for n in parsed(PACKAGE / "_core" / "ops.pyi").body if isinstance(n, ast.FunctionDef))
+        return list(dict.fromkeys(functions))
     if hasattr(module, "__all__"):
         return list(module.__all__)
     own = (
@@ -209,9 +214,23 @@ def page(title: str, first: str, names: list[str], module: types.ModuleType, pre
     lines = [f"# {title}\n", f"{first}\n"]
     if key in GUIDES:
         lines.append("Guide: " + ", ".join(f"[{g}](../{g}.md)" for g in GUIDES[key]) + ".\n")
+    if key == "models":
+        names = [n for n in names if not isinstance(getattr(module, n), types.ModuleType)]
+        lines += families(module)
     for name in names:
         lines += entry(name, f"{prefix}.{name}", getattr(module, name), 2, missing)
     return "\n".join(lines).replace("\n\n\n", "\n\n")
+
+
+def families(models: types.ModuleType) -> Iterator[str]:
+    """A table of the families: `plm.models.bert.Bert(plm.models.bert.BertConfig(...))` builds from scratch."""
+    rows = ["| model_type | module | config | heads |", "| --- | --- | --- | --- |"]
+    for kind, name in models.FAMILIES.items():
+        family = importlib.import_module(f"plmcore.models.{name}")
+        config = getattr(family, "CONFIGS", {}).get(kind, family.CONFIG).__name__
+        heads = ", ".join(f"{head} (`{cls.__name__}`)" for head, cls in family.HEADS.items())
+        rows.append(f"| `{kind}` | `plm.models.{name}` | `{config}` | {heads} |")
+    yield "\n".join(rows) + "\n"
 
 
 def main(folder: pathlib.Path) -> int:
@@ -257,7 +276,7 @@ def main(folder: pathlib.Path) -> int:
         (folder / f"{name}.md").write_text(text.rstrip() + "\n", encoding="utf-8")
     if missing:
         print(f"{len(missing)} public names have no docstring:\n  " + "\n  ".join(missing))
-    return 0
+    return len(missing) > 0
 
 
 if __name__ == "__main__":

@@ -226,7 +226,8 @@ nb::object rows(const Tensor& x) {
 }  // namespace
 
 void bind_index(TensorClass& c) {
-  c.def("__getitem__", &get, nb::arg("key").none(), nb::sig("def __getitem__(self, key: object, /) -> Tensor"))
+  c.def("__getitem__", &get, nb::arg("key").none(), nb::sig("def __getitem__(self, key: object, /) -> Tensor"),
+        "A part of the tensor, indexed as in NumPy. Slices of the first axis share its memory.")
       .def(
           "__setitem__",
           [](const Tensor&, nb::handle, nb::handle) {

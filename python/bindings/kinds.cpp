@@ -1,7 +1,7 @@
 // Calls whose arguments fit no signature: a KindError that names the argument, in place of nanobind's list of signatures.
 //
-// Every bound function is called through a pointer that lies in it (CPython's vectorcall protocol). Here the pointers are replaced by ones that
-// call nanobind's and look at the error, if there is one: one more jump on the way in, and nothing else, for calls that are right.
+// Every bound function is called through a pointer that lies in it (CPython's vectorcall protocol). Here the pointers are replaced by ones
+// that call nanobind's and look at the error, if there is one: one more jump on the way in, and nothing else, for calls that are right.
 #include <array>
 #include <cstring>
 #include <utility>
@@ -33,8 +33,8 @@ nb::object sentence(PyObject* self, PyObject* const* args, size_t n, PyObject* n
   return nb::steal(PyObject_CallMethod(module.ptr(), "misfit", "OOOO", self, positional.ptr(), named.ptr(), said.ptr()));
 }
 
-// The plain TypeErrors, AttributeErrors and ValueErrors of nanobind, NumPy and Python's C functions become ours. An error with a traceback is of a
-// Python function that was called back: it stays.
+// The plain TypeErrors, AttributeErrors and ValueErrors of nanobind, NumPy and Python's C functions become ours. An error with a traceback
+// is of a Python function that was called back: it stays.
 void explain(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* names) {
   PyObject *type, *value, *trace;
   PyErr_Fetch(&type, &value, &trace);

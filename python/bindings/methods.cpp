@@ -132,15 +132,17 @@ void bind_methods(TensorClass& c) {
            "The axes in another order; reversed without arguments.")
       .def("permute", &permuted, nb::sig("def permute(self, *axes: int | Sequence[int]) -> Tensor"), "The axes in another order.")
       .def_prop_ro("T", &reversed, "The axes in reverse order.")
-      .def("swapaxes", &swapped, "a"_a, "b"_a)
+      .def("swapaxes", &swapped, "a"_a, "b"_a, "Two axes exchanged.")
       .def("flatten", &flattened, "start"_a = 0, "end"_a = -1, "The axes from start to end as one.")
       .def("squeeze", &squeezed, "axis"_a = nb::none(), "Without an axis of size 1; without all of them when none is named.")
       .def("unsqueeze", &unsqueezed, "axis"_a, "With a new axis of size 1.")
       .def(
           "broadcast_to", [](const Tensor& x, nb::args shape) { return broadcast_to(x, to_shape(one_or_all(shape))); },
-          nb::sig("def broadcast_to(self, *shape: int | Dim | Sequence[int | Dim]) -> Tensor"))
+          nb::sig("def broadcast_to(self, *shape: int | Dim | Sequence[int | Dim]) -> Tensor"),
+          "Repeated to a larger shape by NumPy's rules.")
       .def(
-          "split", [](const Tensor& x, Dims sizes, int axis) { return split(x, sizes, axis); }, "sizes"_a, "axis"_a = 0)
+          "split", [](const Tensor& x, Dims sizes, int axis) { return split(x, sizes, axis); }, "sizes"_a, "axis"_a = 0,
+          "Parts of these sizes along an axis.")
       .def(
           "astype",
           [](const Tensor& x, DType dtype) {
@@ -169,57 +171,57 @@ void bind_methods(TensorClass& c) {
             const ReleaseGil nogil(x);
             return sum(x, axis, keepdims);
           },
-          "axis"_a = nb::none(), "keepdims"_a = false)
+          "axis"_a = nb::none(), "keepdims"_a = false, "The sum over axes; over all without `axis`.")
       .def(
           "mean",
           [](const Tensor& x, Axes axis, bool keepdims) {
             const ReleaseGil nogil(x);
             return mean(x, axis, keepdims);
           },
-          "axis"_a = nb::none(), "keepdims"_a = false)
+          "axis"_a = nb::none(), "keepdims"_a = false, "The mean over axes; over all without `axis`.")
       .def(
           "max",
           [](const Tensor& x, std::optional<int> axis, bool keepdims) {
             return over_axis(x, axis, keepdims, [](auto&&... a) { return max(a...); });
           },
-          "axis"_a = nb::none(), "keepdims"_a = false)
+          "axis"_a = nb::none(), "keepdims"_a = false, "The largest value along an axis; of all without `axis`.")
       .def(
           "min",
           [](const Tensor& x, std::optional<int> axis, bool keepdims) {
             return over_axis(x, axis, keepdims, [](auto&&... a) { return min(a...); });
           },
-          "axis"_a = nb::none(), "keepdims"_a = false)
+          "axis"_a = nb::none(), "keepdims"_a = false, "The smallest value along an axis; of all without `axis`.")
       .def(
           "argmax",
           [](const Tensor& x, std::optional<int> axis, bool keepdims) {
             return over_axis(x, axis, keepdims, [](auto&&... a) { return argmax(a...); });
           },
-          "axis"_a = nb::none(), "keepdims"_a = false)
+          "axis"_a = nb::none(), "keepdims"_a = false, "The index of the largest value along an axis; of all without `axis`.")
       .def(
           "cumsum",
           [](const Tensor& x, int axis) {
             const ReleaseGil nogil(x);
             return cumsum(x, axis);
           },
-          "axis"_a)
+          "axis"_a, "Sums of the values up to each place along an axis.")
       .def("softmax", &unary<softmax>, "Over the last axis.")
       .def("log_softmax", &unary<log_softmax>, "Over the last axis.")
-      .def("exp", &unary<exp>)
-      .def("log", &unary<log>)
-      .def("sqrt", &unary<sqrt>)
-      .def("rsqrt", &unary<rsqrt>)
-      .def("abs", &unary<abs>)
-      .def("tanh", &unary<tanh>)
-      .def("sigmoid", &unary<sigmoid>)
-      .def("relu", &unary<relu>)
-      .def("silu", &unary<silu>)
+      .def("exp", &unary<exp>, "e^x.")
+      .def("log", &unary<log>, "The natural logarithm.")
+      .def("sqrt", &unary<sqrt>, "The square root.")
+      .def("rsqrt", &unary<rsqrt>, "1 / sqrt(x).")
+      .def("abs", &unary<abs>, "|x|.")
+      .def("tanh", &unary<tanh>, "tanh(x).")
+      .def("sigmoid", &unary<sigmoid>, "1 / (1 + e^-x).")
+      .def("relu", &unary<relu>, "max(x, 0).")
+      .def("silu", &unary<silu>, "x * sigmoid(x).")
       .def(
           "gelu",
           [](const Tensor& x, bool tanh_form) {
             const ReleaseGil nogil(x);
             return gelu(x, tanh_form);
           },
-          "tanh_form"_a = false);
+          "tanh_form"_a = false, "x Phi(x), or its tanh approximation.");
 }
 
 }  // namespace plmcore::bindings

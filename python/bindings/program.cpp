@@ -55,21 +55,26 @@ void bind_program(nb::module_& m) {
             const ReleaseGil nogil;
             return p.run(inputs);
           },
-          "inputs"_a)
+          "inputs"_a, "Runs the program; inputs in their order, outputs as a list.")
       .def("__call__", &call, "Runs the program; inputs by name. One output comes as it is, several as a tuple, named ones as a dict.")
       .def("__repr__", &Program::str)
       .def("__len__", &Program::size)
-      .def_prop_ro("inputs",
-                   [](const Program& p) {
-                     nb::list l;
-                     for (auto& [name, spec] : p.inputs()) l.append(nb::make_tuple(name, spec.shape, name_of(spec.dtype)));
-                     return l;
-                   })
-      .def_prop_ro("outputs", [](const Program& p) {
-        nb::list l;
-        for (auto& [name, spec] : p.outputs()) l.append(nb::make_tuple(name, spec.shape, name_of(spec.dtype)));
-        return l;
-      });
+      .def_prop_ro(
+          "inputs",
+          [](const Program& p) {
+            nb::list l;
+            for (auto& [name, spec] : p.inputs()) l.append(nb::make_tuple(name, spec.shape, name_of(spec.dtype)));
+            return l;
+          },
+          "(name, shape, dtype) of each input.")
+      .def_prop_ro(
+          "outputs",
+          [](const Program& p) {
+            nb::list l;
+            for (auto& [name, spec] : p.outputs()) l.append(nb::make_tuple(name, spec.shape, name_of(spec.dtype)));
+            return l;
+          },
+          "(name, shape, dtype) of each output.");
   nb::class_<Model>(m, "Model", "The programs of one file, with their weights.")
       .def_static("load", &Model::load, "path"_a, "mapped"_a = true, NoGil())
       .def_static(

@@ -27,14 +27,19 @@ void poll_python() {
 
 void bind_runtime(nb::module_& m) {
   interrupt_hook.store(poll_python);
-  m.def("num_threads", &num_threads);
+  m.def("num_threads", &num_threads, "The number of threads of the pool.");
   m.def("set_num_threads", &set_num_threads, "n"_a, "Threads of the pool; results do not depend on it.");
-  m.def("manual_seed", &manual_seed, "seed"_a);
-  m.def("random_state", [] {
-    const RandomState s = random_state();
-    return std::vector<int64_t>{s.seed, s.offset};
-  });
-  m.def("set_random_state", [](int64_t seed, int64_t offset) { set_random_state({seed, offset, {}}); }, "seed"_a, "offset"_a);
+  m.def("manual_seed", &manual_seed, "seed"_a, "Seeds the random numbers of the calling thread.");
+  m.def(
+      "random_state",
+      [] {
+        const RandomState s = random_state();
+        return std::vector<int64_t>{s.seed, s.offset};
+      },
+      "The [seed, offset] of the calling thread's random numbers.");
+  m.def(
+      "set_random_state", [](int64_t seed, int64_t offset) { set_random_state({seed, offset, {}}); }, "seed"_a, "offset"_a,
+      "Continues the calling thread's random numbers from random_state().");
   m.def(
       "memory_stats",
       [](nb::handle device) {
@@ -48,8 +53,10 @@ void bind_runtime(nb::module_& m) {
         d["system_allocations"] = s.system_allocations;
         return d;
       },
-      "device"_a = nb::none());
-  m.def("reset_peak_memory", [](nb::handle d) { to_device(d).allocator().reset_peak(); }, "device"_a = nb::none());
+      "device"_a = nb::none(), "Memory of a device in bytes: in_use, peak, reserved, cap; and the counts allocations, system_allocations.");
+  m.def(
+      "reset_peak_memory", [](nb::handle d) { to_device(d).allocator().reset_peak(); }, "device"_a = nb::none(),
+      "Sets the peak of memory_stats to the memory in use.");
   m.def(
       "set_memory_cap", [](size_t bytes, nb::handle d) { to_device(d).allocator().set_cap(bytes); }, "bytes"_a, "device"_a = nb::none(),
       "MemoryError above this many bytes; 0 lifts the cap.");

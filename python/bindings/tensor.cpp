@@ -101,13 +101,18 @@ void bind_tensor(nb::module_& m) {
         "outside the graph.")
       .def_prop_ro(
           "shape", [](const Tensor& t) { return t.shape(); }, "The sizes as a tuple.")
-      .def_prop_ro("ndim", [](const Tensor& t) { return t.rank(); })
+      .def_prop_ro(
+          "ndim", [](const Tensor& t) { return t.rank(); }, "The number of axes.")
       .def_prop_ro(
           "size", [](const Tensor& t) { return t.shape().numel(); }, "The number of elements.")
-      .def_prop_ro("dtype", [](const Tensor& t) { return name_of(t.dtype()); })
-      .def_prop_ro("device", [](const Tensor& t) { return t.device().name(); })
-      .def_prop_ro("nbytes", &Tensor::bytes)
-      .def_prop_rw("requires_grad", &Tensor::requires_grad, [](const Tensor& t, bool on) { t.set_requires_grad(on); })
+      .def_prop_ro(
+          "dtype", [](const Tensor& t) { return name_of(t.dtype()); }, "The name of the dtype: \"float32\", \"int64\", ...")
+      .def_prop_ro(
+          "device", [](const Tensor& t) { return t.device().name(); }, "The name of the device: \"cpu\" or \"cuda\".")
+      .def_prop_ro("nbytes", &Tensor::bytes, "The size of the data in bytes.")
+      .def_prop_rw(
+          "requires_grad", &Tensor::requires_grad, [](const Tensor& t, bool on) { t.set_requires_grad(on); },
+          "Whether backward() computes a gradient for this tensor.")
       .def(
           "requires_grad_",
           [](nb::handle self, bool on) {
@@ -121,8 +126,8 @@ void bind_tensor(nb::module_& m) {
           "The gradient that backward() collected; None when there is none.")
       .def(
           "zero_grad", [](const Tensor& t) { t.set_grad({}); }, "Forgets the gradient.")
-      .def_prop_ro("is_leaf", &Tensor::is_leaf)
-      .def_prop_ro("is_row_sparse", &Tensor::is_row_sparse)
+      .def_prop_ro("is_leaf", &Tensor::is_leaf, "Whether no recorded op made this tensor.")
+      .def_prop_ro("is_row_sparse", &Tensor::is_row_sparse, "Whether this is a gradient that holds some rows only.")
       .def_prop_ro(
           "rows", [](const Tensor& t) { return from_tensor(t.rows()); }, "Of a row-sparse gradient: the numbers of its rows, int64 [n].")
       .def_prop_ro("values", &Tensor::values, "Of a row-sparse gradient: its rows, [n, ...].")

@@ -46,10 +46,12 @@ class LanguageModel:
 
     @property
     def config(self) -> Config:
+        """The config of the model: a frozen dataclass with the keys of config.json."""
         return self.model.config
 
     @property
     def head(self) -> str:
+        """The name of the model's head, for instance "causal-lm"."""
         return models.head_name(self.model)
 
     def __call__(self, *args: Any, **inputs: Any) -> Output:
@@ -210,16 +212,20 @@ class LanguageModel:
                 self.tokenizer.save(folder)
 
     def parameters(self) -> list[nn.Parameter]:
+        """All parameters of the model."""
         return self.model.parameters()
 
     def named_parameters(self) -> Iterator[tuple[str, nn.Parameter]]:
+        """Pairs of name and parameter."""
         return self.model.named_parameters()
 
     def train(self, mode: bool = True) -> Self:
+        """Switches training mode (dropout) on or off; returns self."""
         self.model.train(mode)
         return self
 
     def eval(self) -> Self:
+        """Switches training mode off; returns self."""
         return self.train(False)
 
     def _takes(self, batch: Mapping[str, np.ndarray]) -> list[str]:

@@ -87,6 +87,7 @@ class Optimizer:
         return result
 
     def zero_grad(self) -> None:
+        """Forgets the gradients of all parameters."""
         _core.zero_grad(self.states)
 
     def norm(self) -> Tensor:
@@ -117,6 +118,7 @@ class Optimizer:
         return self.options
 
     def moment_shape(self, param: Tensor, name: str) -> tuple[int | Dim, ...]:
+        """The shape of a parameter's state."""
         return param.shape
 
     def state_dict(self) -> dict[str, Any]:
@@ -302,6 +304,7 @@ class Adafactor(Optimizer):
         )
 
     def moment_shape(self, param: Tensor, name: str) -> tuple[int | Dim, ...]:
+        """The shape of a parameter's state: rows and columns of a matrix, else the parameter's own."""
         if param.ndim < 2:
             return param.shape
         return param.shape[:-1] if name == "m" else param.shape[-1:]
@@ -372,6 +375,7 @@ class Average:
         ]
 
     def step(self) -> None:
+        """Takes the parameters of another step into the average."""
         raise NotImplementedError
 
     def watch(self, loss: float) -> None:
@@ -395,6 +399,7 @@ class Average:
                 _core.assign(p, Tensor(c))
 
     def state_dict(self) -> dict[str, Any]:
+        """The averaged tensors by name."""
         return {k: np.array(v.numpy()) if isinstance(v, Tensor) else v for k, v in self.live_state().items()}
 
     def live_state(self) -> dict[str, Any]:
@@ -402,6 +407,7 @@ class Average:
         return {str(i): a for i, a in enumerate(self.averages)}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Restores what state_dict returned."""
         if set(state) != set(self.live_state()):
             raise ArgumentError(
                 f"{type(self).__name__}: the state is not that of {len(self.averages)} parameters; it has {', '.join(state)}"
@@ -418,6 +424,7 @@ class EMA(Average):
         self.decay = decay
 
     def step(self) -> None:
+        """Moves the average towards the parameters."""
         _core.ema_all(self.averages, self.params, self.decay)
 
 
@@ -441,6 +448,7 @@ class TriggeredMean(Average):
         return self.count > 0
 
     def step(self) -> None:
+        """Takes the parameters into the mean, once it has begun."""
         if self.triggered:
             self.count += 1
             _core.ema_all(self.averages, self.params, 1 - 1 / self.count)
@@ -455,6 +463,7 @@ class TriggeredMean(Average):
         return super().live_state() | counted
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Restores what state_dict returned."""
         super().load_state_dict(state)
         count = int(np.asarray(state["count"]))
         self.triggered, self.count = count >= 0, max(0, count)

@@ -20,34 +20,40 @@ class SupportsDLPack(Protocol):
     def __dlpack__(self, *args: Any, **kwargs: Any) -> Any: ...
 
 class ShapeError(ValueError):
-    pass
+    """Shapes that do not fit an op."""
 
 class ArgumentError(ValueError):
-    pass
+    """
+    A value that a function does not take. The message names the value and says what to do.
+    """
 
 class IndexRangeError(IndexError):
-    pass
+    """An index outside of its range."""
 
 class DTypeError(TypeError):
-    pass
+    """A dtype that an op does not take."""
 
 class DeviceError(RuntimeError):
-    pass
+    """A device that is missing, cannot be used, or reports a failure."""
 
 class GraphError(RuntimeError):
-    pass
+    """A gradient that cannot be computed from what was recorded."""
 
 class TraceError(RuntimeError):
-    pass
+    """Code that cannot be traced, for instance a branch on a symbolic size."""
 
 class FormatError(ValueError):
-    pass
+    """
+    A file that is damaged or of another format. The message names the place.
+    """
 
 class OutOfMemoryError(MemoryError):
-    pass
+    """A request for more memory than the machine or the cap allows."""
 
 class KindError(ArgumentError, TypeError):
-    pass
+    """
+    An argument of a wrong kind. The message names the function, the argument and both kinds.
+    """
 
 class Dim:
     """
@@ -92,19 +98,29 @@ class Tensor:
         """The sizes as a tuple."""
 
     @property
-    def ndim(self) -> int: ...
+    def ndim(self) -> int:
+        """The number of axes."""
+
     @property
     def size(self) -> int | Dim:
         """The number of elements."""
 
     @property
-    def dtype(self) -> str: ...
+    def dtype(self) -> str:
+        """The name of the dtype: "float32", "int64", ..."""
+
     @property
-    def device(self) -> str: ...
+    def device(self) -> str:
+        """The name of the device: "cpu" or "cuda"."""
+
     @property
-    def nbytes(self) -> int: ...
+    def nbytes(self) -> int:
+        """The size of the data in bytes."""
+
     @property
-    def requires_grad(self) -> bool: ...
+    def requires_grad(self) -> bool:
+        """Whether backward() computes a gradient for this tensor."""
+
     @requires_grad.setter
     def requires_grad(self, arg: bool, /) -> None: ...
     def requires_grad_(self, on: bool = True) -> Self:
@@ -120,9 +136,13 @@ class Tensor:
         """Forgets the gradient."""
 
     @property
-    def is_leaf(self) -> bool: ...
+    def is_leaf(self) -> bool:
+        """Whether no recorded op made this tensor."""
+
     @property
-    def is_row_sparse(self) -> bool: ...
+    def is_row_sparse(self) -> bool:
+        """Whether this is a gradient that holds some rows only."""
+
     @property
     def rows(self) -> Tensor | None:
         """Of a row-sparse gradient: the numbers of its rows, int64 [n]."""
@@ -178,7 +198,11 @@ class Tensor:
     def __pos__(self) -> Tensor: ...
     def __abs__(self) -> Tensor: ...
     def __invert__(self) -> Tensor: ...
-    def __getitem__(self, key: Index | tuple[Index, ...], /) -> Tensor: ...
+    def __getitem__(self, key: Index | tuple[Index, ...], /) -> Tensor:
+        """
+        A part of the tensor, indexed as in NumPy. Slices of the first axis share its memory.
+        """
+
     def __iter__(self) -> Iterator[Tensor]: ...
     def __len__(self) -> int: ...
     def reshape(self, *shape: int | Dim | Sequence[int | Dim]) -> Tensor:
@@ -194,7 +218,9 @@ class Tensor:
     def T(self) -> Tensor:
         """The axes in reverse order."""
 
-    def swapaxes(self, a: int, b: int) -> Tensor: ...
+    def swapaxes(self, a: int, b: int) -> Tensor:
+        """Two axes exchanged."""
+
     def flatten(self, start: int = 0, end: int = -1) -> Tensor:
         """The axes from start to end as one."""
 
@@ -204,8 +230,12 @@ class Tensor:
     def unsqueeze(self, axis: int) -> Tensor:
         """With a new axis of size 1."""
 
-    def broadcast_to(self, *shape: int | Dim | Sequence[int | Dim]) -> Tensor: ...
-    def split(self, sizes: Sequence[int | Dim], axis: int = 0) -> tuple[Tensor, ...]: ...
+    def broadcast_to(self, *shape: int | Dim | Sequence[int | Dim]) -> Tensor:
+        """Repeated to a larger shape by NumPy's rules."""
+
+    def split(self, sizes: Sequence[int | Dim], axis: int = 0) -> tuple[Tensor, ...]:
+        """Parts of these sizes along an axis."""
+
     def astype(self, dtype: DTypeLike) -> Tensor:
         """In another dtype; the tensor itself when it has it."""
 
@@ -218,28 +248,59 @@ class Tensor:
     def clone(self) -> Tensor:
         """In new memory; gradients pass."""
 
-    def sum(self, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> Tensor: ...
-    def mean(self, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> Tensor: ...
-    def max(self, axis: int | None = None, keepdims: bool = False) -> Tensor: ...
-    def min(self, axis: int | None = None, keepdims: bool = False) -> Tensor: ...
-    def argmax(self, axis: int | None = None, keepdims: bool = False) -> Tensor: ...
-    def cumsum(self, axis: int) -> Tensor: ...
+    def sum(self, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> Tensor:
+        """The sum over axes; over all without `axis`."""
+
+    def mean(self, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> Tensor:
+        """The mean over axes; over all without `axis`."""
+
+    def max(self, axis: int | None = None, keepdims: bool = False) -> Tensor:
+        """The largest value along an axis; of all without `axis`."""
+
+    def min(self, axis: int | None = None, keepdims: bool = False) -> Tensor:
+        """The smallest value along an axis; of all without `axis`."""
+
+    def argmax(self, axis: int | None = None, keepdims: bool = False) -> Tensor:
+        """The index of the largest value along an axis; of all without `axis`."""
+
+    def cumsum(self, axis: int) -> Tensor:
+        """Sums of the values up to each place along an axis."""
+
     def softmax(self) -> Tensor:
         """Over the last axis."""
 
     def log_softmax(self) -> Tensor:
         """Over the last axis."""
 
-    def exp(self) -> Tensor: ...
-    def log(self) -> Tensor: ...
-    def sqrt(self) -> Tensor: ...
-    def rsqrt(self) -> Tensor: ...
-    def abs(self) -> Tensor: ...
-    def tanh(self) -> Tensor: ...
-    def sigmoid(self) -> Tensor: ...
-    def relu(self) -> Tensor: ...
-    def silu(self) -> Tensor: ...
-    def gelu(self, tanh_form: bool = False) -> Tensor: ...
+    def exp(self) -> Tensor:
+        """e^x."""
+
+    def log(self) -> Tensor:
+        """The natural logarithm."""
+
+    def sqrt(self) -> Tensor:
+        """The square root."""
+
+    def rsqrt(self) -> Tensor:
+        """1 / sqrt(x)."""
+
+    def abs(self) -> Tensor:
+        """|x|."""
+
+    def tanh(self) -> Tensor:
+        """tanh(x)."""
+
+    def sigmoid(self) -> Tensor:
+        """1 / (1 + e^-x)."""
+
+    def relu(self) -> Tensor:
+        """max(x, 0)."""
+
+    def silu(self) -> Tensor:
+        """x * sigmoid(x)."""
+
+    def gelu(self, tanh_form: bool = False) -> Tensor:
+        """x Phi(x), or its tanh approximation."""
     __array_priority__: int = 1000
     __array_ufunc__: None = None
 
@@ -292,15 +353,29 @@ def from_dlpack(array: SupportsDLPack | CapsuleType) -> Tensor:
     A tensor over the memory of an array of another library; one that is not contiguous is copied.
     """
 
-def num_threads() -> int: ...
+def num_threads() -> int:
+    """The number of threads of the pool."""
+
 def set_num_threads(n: int) -> None:
     """Threads of the pool; results do not depend on it."""
 
-def manual_seed(seed: int) -> None: ...
-def random_state() -> list[int]: ...
-def set_random_state(seed: int, offset: int) -> None: ...
-def memory_stats(device: str | None = None) -> dict[str, int]: ...
-def reset_peak_memory(device: str | None = None) -> None: ...
+def manual_seed(seed: int) -> None:
+    """Seeds the random numbers of the calling thread."""
+
+def random_state() -> list[int]:
+    """The [seed, offset] of the calling thread's random numbers."""
+
+def set_random_state(seed: int, offset: int) -> None:
+    """Continues the calling thread's random numbers from random_state()."""
+
+def memory_stats(device: str | None = None) -> dict[str, int]:
+    """
+    Memory of a device in bytes: in_use, peak, reserved, cap; and the counts allocations, system_allocations.
+    """
+
+def reset_peak_memory(device: str | None = None) -> None:
+    """Sets the peak of memory_stats to the memory in use."""
+
 def set_memory_cap(bytes: int, device: str | None = None) -> None:
     """MemoryError above this many bytes; 0 lifts the cap."""
 
@@ -359,7 +434,9 @@ class Program:
     """A traced list of op calls; runs at any sizes that its guards allow."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None: ...
-    def run(self, inputs: Sequence[Tensor | None]) -> tuple[Tensor, ...]: ...
+    def run(self, inputs: Sequence[Tensor | None]) -> tuple[Tensor, ...]:
+        """Runs the program; inputs in their order, outputs as a list."""
+
     def __call__(self, **kwargs: TensorLike | float) -> Any:
         """
         Runs the program; inputs by name. One output comes as it is, several as a tuple, named ones as a dict.
@@ -368,9 +445,12 @@ class Program:
     def __repr__(self) -> str: ...
     def __len__(self) -> int: ...
     @property
-    def inputs(self) -> list[tuple[str, tuple[int | Dim, ...], str]]: ...
+    def inputs(self) -> list[tuple[str, tuple[int | Dim, ...], str]]:
+        """(name, shape, dtype) of each input."""
+
     @property
-    def outputs(self) -> list[tuple[str, tuple[int | Dim, ...], str]]: ...
+    def outputs(self) -> list[tuple[str, tuple[int | Dim, ...], str]]:
+        """(name, shape, dtype) of each output."""
 
 class Model:
     """The programs of one file, with their weights."""

@@ -82,6 +82,7 @@ class Batches:
         self._pool = functools.lru_cache(4)(self._make_pool)
 
     def __getitem__(self, step: int) -> Batch:
+        """The batch of a step: arrays by name."""
         epoch, indices = self.examples_of(step)
         batch = self.objective.batch(indices, seed=self.seed, epoch=epoch)
         mapped.trim()
@@ -113,6 +114,7 @@ class Batches:
         return epoch, step - first[epoch]
 
     def steps_per_epoch(self, epoch: int = 0) -> int:
+        """The number of batches of an epoch."""
         if self.max_tokens is not None:
             steps = int(self._plan(epoch)[-1])
         else:

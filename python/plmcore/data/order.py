@@ -34,6 +34,7 @@ class Order:
         return self.n
 
     def __getitem__(self, i: int | slice | np.ndarray) -> np.ndarray:
+        """The examples at these places of the order."""
         if isinstance(i, slice):
             i = np.arange(*i.indices(self.n))
         i = np.asarray(i)

@@ -99,6 +99,7 @@ class Task:
 
     @property
     def splits(self) -> list[str]:
+        """The names of the splits that the published files have."""
         return list(dict.fromkeys(split for files in self.files for split in files.splits))
 
     def splits_in(self, folder: Path) -> dict[str, list[str]]:
@@ -111,6 +112,7 @@ class Task:
 
 
 def task(name: str) -> Task:
+    """The published task of this name; data.TASKS lists them."""
     if name not in TASKS:
         near = difflib.get_close_matches(name, TASKS, 1)
         raise ArgumentError(

@@ -45,30 +45,37 @@ class Perplexity(float):
 
     @property
     def per_token(self) -> float:
+        """e^(nll / tokens)."""
         return float(self)
 
     @property
     def per_word(self) -> float:
+        """e^(nll / words)."""
         return _exp(self.nll / self.words) if self.words else math.nan
 
     @property
     def per_byte(self) -> float:
+        """e^(nll / bytes)."""
         return _exp(self.nll / self.bytes) if self.bytes else math.nan
 
     @property
     def per_character(self) -> float:
+        """e^(nll / characters)."""
         return _exp(self.nll / self.characters) if self.characters else math.nan
 
     @property
     def bits_per_token(self) -> float:
+        """nll / tokens in bits."""
         return self.nll / math.log(2) / self.tokens if self.tokens else math.nan
 
     @property
     def bits_per_byte(self) -> float:
+        """nll / bytes in bits."""
         return self.nll / math.log(2) / self.bytes if self.bytes else math.nan
 
     @property
     def bits_per_character(self) -> float:
+        """nll / characters in bits."""
         return self.nll / math.log(2) / self.characters if self.characters else math.nan
 
     def to_dict(self) -> dict[str, float]:

@@ -109,19 +109,23 @@ class Config:
         return values
 
     def replace(self, **changes: Any) -> Self:
+        """The same config with other values."""
         return dataclasses.replace(self, **changes)
 
     # ---- checks ----
 
     def refuse(self, key: str, rule: str) -> None:
+        """Raises an ArgumentError that names the config, the key and its value."""
         raise ArgumentError(f"{type(self).__name__}: {key} {rule}, got {getattr(self, key)!r}")
 
     def at_least(self, least: int, *keys: str) -> None:
+        """Requires a value of at least `least` for each key."""
         for key in keys:
             if getattr(self, key) < least:
                 self.refuse(key, f"must be at least {least}")
 
     def probability(self, *keys: str) -> None:
+        """Requires a value of at least 0 and below 1 for each key."""
         for key in keys:
             if getattr(self, key) is not None and not 0 <= getattr(self, key) < 1:
                 self.refuse(key, "must be in [0, 1)")
@@ -133,6 +137,7 @@ class Config:
             self.refuse(key, f"must be a multiple of {of} = {getattr(self, of)}")
 
     def one_of(self, key: str, allowed: Any) -> None:
+        """Requires one of these values for a key."""
         if getattr(self, key) not in allowed:
             self.refuse(key, f"must be one of {', '.join(map(str, allowed))}")
 

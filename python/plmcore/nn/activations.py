@@ -29,6 +29,7 @@ class Activation(Module):
         self.name = name
 
     def __call__(self, x: Tensor) -> Tensor:
+        """The function of each element."""
         return FUNCTIONS[self.name](x)
 
     def describe(self) -> str:
@@ -36,25 +37,35 @@ class Activation(Module):
 
 
 class ReLU(Activation):
+    """max(x, 0)."""
+
     def __init__(self) -> None:
         super().__init__("relu")
 
 
 class GELU(Activation):
+    """x Phi(x), or its tanh approximation."""
+
     def __init__(self, tanh_form: bool = False):
         super().__init__("gelu_tanh" if tanh_form else "gelu")
 
 
 class Tanh(Activation):
+    """tanh(x)."""
+
     def __init__(self) -> None:
         super().__init__("tanh")
 
 
 class Sigmoid(Activation):
+    """1 / (1 + e^-x)."""
+
     def __init__(self) -> None:
         super().__init__("sigmoid")
 
 
 class SiLU(Activation):
+    """x sigmoid(x)."""
+
     def __init__(self) -> None:
         super().__init__("silu")

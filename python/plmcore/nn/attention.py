@@ -73,6 +73,7 @@ class SelfAttention(Module):
         prefix: Tensor | None = None,
         weights: list[Tensor] | None = None,
     ) -> Tensor:
+        """x [B, T, C] attends to itself -> [B, T, C]."""
         qkv = ops.reshape(self.qkv(x), (*x.shape[:-1], 3, self.heads, self.depth))  # [B, T, 3, H, D]
         y = attend(
             weights, qkv, causal=self.causal, band=self.band, stride=self.stride, scale=self.scale,
@@ -126,6 +127,7 @@ class CrossAttention(Module):
         kv: Tensor | None = None,
         weights: list[Tensor] | None = None,
     ) -> Tensor:
+        """x [B, T, C] attends to the source -> [B, T, C]."""
         q = ops.reshape(self.q(x), (*x.shape[:-1], self.heads, self.depth))  # [B, T, H, D]
         if kv is None:
             kv = self.project(cast(Tensor, source))

@@ -16,6 +16,7 @@ class ModuleList(Module):
             self.append(module)
 
     def append(self, module: Module) -> None:
+        """Adds a module at the end."""
         if not isinstance(module, Module):
             raise KindError(
                 f"{type(self).__name__}: item {len(self.items)} must be a Module, got {type(module).__name__}"
@@ -36,6 +37,7 @@ class ModuleList(Module):
     @overload
     def __getitem__(self, index: slice) -> Self: ...
     def __getitem__(self, index: int | slice) -> Any:
+        """The module at this place."""
         return type(self)(self.items[index]) if isinstance(index, slice) else self.items[index]
 
 
@@ -47,6 +49,7 @@ class Sequential(ModuleList):
         super().__init__(cast("Iterable[Module]", modules[0] if one else modules))
 
     def __call__(self, x: Any) -> Any:
+        """Applies the modules one after the other."""
         for module in self.items:
             x = module(x)
         return x

@@ -15,6 +15,7 @@ class Dropout(Module):
         self.p = p
 
     def __call__(self, x: Tensor) -> Tensor:
+        """x with random elements set to 0 in training mode, the others scaled; x itself otherwise."""
         return ops.dropout(x, self.p, self.locked) if self.training and self.p else x
 
     def describe(self) -> str:

@@ -41,6 +41,7 @@ class Embedding(Module):
         return self.weight.dtype
 
     def __call__(self, ids: Tensor) -> Tensor:
+        """ids [...] -> rows of the table [..., C]."""
         y = ops.embedding(self.weight, ids, self.sparse)  # [..., C]
         if self.padding_idx is None or not y.requires_grad:
             return y

@@ -29,26 +29,32 @@ def skipped() -> Iterator[None]:
 
 
 def is_skipped() -> bool:
+    """Whether weights are left out, inside `skipped()`."""
     return _skipped.get()
 
 
 def constant(value: float) -> Init:
+    """Every value is `value`."""
     return lambda shape, dtype="float32": ops.full(shape, value, dtype)
 
 
 def zeros(shape: Sequence[int], dtype: str = "float32") -> Tensor:
+    """Every value is 0."""
     return ops.full(shape, 0.0, dtype)
 
 
 def ones(shape: Sequence[int], dtype: str = "float32") -> Tensor:
+    """Every value is 1."""
     return ops.full(shape, 1.0, dtype)
 
 
 def uniform(low: float, high: float) -> Init:
+    """Uniform between two bounds."""
     return lambda shape, dtype="float32": ops.uniform(shape, low, high, dtype)
 
 
 def normal(std: float = 0.02, mean: float = 0.0) -> Init:
+    """N(mean, std^2)."""
     return lambda shape, dtype="float32": ops.normal(shape, mean, std, dtype)
 
 
@@ -92,6 +98,7 @@ def xavier_uniform(gain: float = 1.0) -> Init:
 
 
 def xavier_normal(gain: float = 1.0) -> Init:
+    """N(0, gain^2 * 2 / (fan_in + fan_out))."""
     return lambda shape, dtype="float32": ops.normal(shape, 0.0, gain * math.sqrt(2 / sum(_fans(shape))), dtype)
 
 
@@ -101,6 +108,7 @@ def kaiming_uniform(gain: float = math.sqrt(2)) -> Init:
 
 
 def kaiming_normal(gain: float = math.sqrt(2)) -> Init:
+    """N(0, gain^2 / fan_in); the default gain is for layers before a ReLU."""
     return lambda shape, dtype="float32": ops.normal(shape, 0.0, gain / math.sqrt(_fans(shape)[0]), dtype)
 
 

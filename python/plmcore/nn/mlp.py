@@ -31,4 +31,5 @@ class MLP(Module):
         self.dropout = Dropout(dropout)
 
     def __call__(self, x: Tensor) -> Tensor:
+        """x [..., C] -> [..., C]."""
         return self.dropout(self.down(self.inner_dropout(self.up(x))))

@@ -25,6 +25,7 @@ class Module:
         return iter(list(vars(self).items()))
 
     def children(self) -> Iterator[tuple[str, Module]]:
+        """Pairs of name and module, of the modules directly inside this one."""
         for name, value in self.members():
             if isinstance(value, Module):
                 yield name, value
@@ -40,6 +41,7 @@ class Module:
             yield from child.named_modules(f"{prefix}.{name}" if prefix else name)
 
     def modules(self) -> Iterator[Module]:
+        """This module and all modules inside it."""
         return (module for _, module in self.named_modules())
 
     def named_parameters(self) -> Iterator[tuple[str, Parameter]]:
@@ -47,6 +49,7 @@ class Module:
         return self._named(Parameter)
 
     def named_buffers(self) -> Iterator[tuple[str, Buffer]]:
+        """Pairs of name and buffer, of this module and all inside it."""
         return self._named(Buffer)
 
     def _named(self, kind: type | tuple[type, ...]) -> Iterator[tuple[str, Any]]:
@@ -58,9 +61,11 @@ class Module:
                     yield (f"{prefix}.{name}" if prefix else name), value
 
     def parameters(self) -> list[Parameter]:
+        """All parameters, each once."""
         return [p for _, p in self.named_parameters()]
 
     def num_parameters(self) -> int:
+        """The number of values in all parameters."""
         return sum(p.size for _, p in self._named((Parameter, QuantizedWeight)))
 
     # ---- state ----
@@ -104,6 +109,7 @@ class Module:
         self._training = mode
 
     def train(self, mode: bool = True) -> Self:
+        """Switches training mode (dropout) on or off, here and in all modules inside; returns self."""
         if mode:
             self._refuse_fixed("train", "cannot be trained")
         for module in self.modules():
@@ -111,6 +117,7 @@ class Module:
         return self
 
     def eval(self) -> Self:
+        """Switches training mode off; returns self."""
         return self.train(False)
 
     def requires_grad_(self, on: bool = True) -> Self:
@@ -124,6 +131,7 @@ class Module:
         return self
 
     def zero_grad(self) -> None:
+        """Forgets the gradients of all parameters."""
         for p in self.parameters():
             p.grad = None
 

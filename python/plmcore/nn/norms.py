@@ -15,6 +15,7 @@ class LayerNorm(Module):
         self.eps = eps
 
     def __call__(self, x: Tensor, residual: Tensor | None = None) -> Tensor:
+        """x, or x + residual, normalised over the last axis."""
         if residual is None:
             return ops.layer_norm(x, self.gamma, self.beta, self.eps)
         return self.with_sum(x, residual)[0]
@@ -36,6 +37,7 @@ class RMSNorm(Module):
         self.eps = eps
 
     def __call__(self, x: Tensor) -> Tensor:
+        """x divided by its root mean square over the last axis, times gamma."""
         return ops.rms_norm(x, self.gamma, self.eps)
 
     def describe(self) -> str:

@@ -45,6 +45,7 @@ class QuantizedEmbedding(Quantized, Embedding):
     dtype = "float32"
 
     def __call__(self, ids: Tensor) -> Tensor:
+        """ids [...] -> rows of the table as float32 [..., C]."""
         return ops.embedding_quantized(self.weight, ids, self.scale)
 
 

@@ -128,6 +128,7 @@ class BlankInfilling(TextObjective):
         return starts, sizes
 
     def token_spans(self, examples: np.ndarray, lengths: np.ndarray, chance: Chance) -> tuple[np.ndarray, np.ndarray]:
+        """Spans of 1 to 39 tokens, until `rate` of the tokens is hidden."""
         budget = np.maximum(1, (self.rate * lengths).astype(np.int64))
         columns = int(budget.max())  # each is one token at least
         sizes = 1 + chance.pick(poisson(self.mean, 1, self.longest), "sizes", columns)
@@ -147,6 +148,7 @@ class BlankInfilling(TextObjective):
     def sentence_spans(
         self, examples: np.ndarray, lengths: np.ndarray, chance: Chance
     ) -> tuple[np.ndarray, np.ndarray]:
+        """Whole sentences."""
         begins = self.packing.text.sentence_starts(*self.packing.runs(examples))
         T = begins.shape[1]
         sizes = rows.counted(choosing.number(begins), rows.inside(lengths), T)  # by sentence
@@ -162,6 +164,7 @@ class BlankInfilling(TextObjective):
     def document_spans(
         self, examples: np.ndarray, lengths: np.ndarray, chance: Chance
     ) -> tuple[np.ndarray, np.ndarray]:
+        """One span to the end of the text."""
         half = -(-lengths // 2)
         sizes = half + chance.below(lengths - half + 1, "suffix")
         return (lengths - sizes)[:, None], sizes[:, None]

@@ -127,6 +127,7 @@ class Denoising(TextObjective):
         fixed: np.ndarray,
         chance: Chance,
     ) -> tuple[np.ndarray, np.ndarray]:
+        """The sentences of each row in a random order."""
         sentence, T = choosing.number(starts), ids.shape[1]
         n = starts.sum(1) - fixed
         moved = rows.smallest(
@@ -207,12 +208,14 @@ class Denoising(TextObjective):
         return out, total
 
     def masks(self, at: tuple[np.ndarray, np.ndarray], what: str, chance: Chance) -> np.ndarray | int:
+        """What takes the place of hidden tokens: the mask, or with probability `random` any token."""
         if not self.random:
             return self.mask
         u = chance.at(what, *at)
         return np.where(u < self.random, (u / self.random * self.vocab_size).astype(np.int64), self.mask)
 
     def rotate(self, ids: np.ndarray, lengths: np.ndarray, chance: Chance) -> np.ndarray:
+        """Rows that begin at a random token."""
         turned = chance.uniform("rotate") < self.settings["rotate"]
         offset = np.where(turned, chance.below(np.maximum(lengths, 1), "offset"), 0)[:, None]
         columns = np.arange(ids.shape[1])

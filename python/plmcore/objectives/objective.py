@@ -29,6 +29,7 @@ class Objective:
         return self.examples(0)
 
     def examples(self, epoch: int) -> int:
+        """The number of examples of an epoch."""
         raise NotImplementedError
 
     def lengths(self, epoch: int) -> np.ndarray | None:
@@ -36,6 +37,7 @@ class Objective:
         return None
 
     def batch(self, indices: Sequence[int] | np.ndarray, *, seed: int, epoch: int) -> dict[str, np.ndarray]:
+        """The arrays of these examples by the names of the model's arguments. A row depends on seed, epoch and its index only."""
         indices = np.asarray(indices)
         if indices.ndim != 1 or not len(indices) or indices.dtype.kind not in "iu":
             raise ArgumentError(
@@ -51,6 +53,7 @@ class Objective:
         return self.build(indices, Chance(seed, noise, unsigned))
 
     def build(self, examples: np.ndarray, chance: Chance) -> dict[str, np.ndarray]:
+        """The arrays of a batch; what subclasses implement."""
         raise NotImplementedError
 
 

@@ -141,6 +141,7 @@ class ContrastivePairs(Objective):
         return first, after - first
 
     def sentence(self, i: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The first token of each of these sentences, and the end of each."""
         return self.side.corpus.sentences[i], self.side.corpus.sentences[i + 1]
 
 

@@ -36,6 +36,7 @@ class LayerMix(nn.Module):
         self.gamma = nn.Parameter.new(nn.init.ones, (1,))
 
     def __call__(self, states: Sequence[Tensor]) -> Tensor:
+        """The weighted sum of the layers."""
         shares = ops.split(ops.softmax(self.weights), [1] * len(states), 0)
         total = ops.mul(states[0], shares[0])
         for h, share in zip(states[1:], shares[1:], strict=True):
@@ -78,6 +79,7 @@ class Features(nn.Module):
     def __call__(
         self, input_ids: Tensor, *, labels: Tensor | None = None, attention_mask: Tensor | None = None, **inputs: Any
     ) -> Output:
+        """The output of a linear layer over the pooled features of the body."""
         states = self.body(input_ids, attention_mask=attention_mask, **inputs, output_hidden_states=True).hidden_states
         x = (
             self.mix(states) if self.mix is not None else states[-1 if self.layers == "last" else self.layers]

@@ -40,6 +40,7 @@ class LoraLinear(nn.Linear):
         return y if self.activation == "none" else nn.Activation(self.activation)(y)
 
     def update(self, x: Tensor) -> Tensor:
+        """What the adapter adds to the output of the layer."""
         low = ops.linear(x, self.lora_a)  # [..., n r]
         if self.parts == 1:
             return ops.linear(low, self.lora_b)

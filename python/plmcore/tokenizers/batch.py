@@ -39,17 +39,21 @@ class Batch(Mapping[str, np.ndarray]):
 
     @property
     def offsets(self) -> np.ndarray:
+        """Start and end of each token in its text, in characters, [B, T, 2]; computed on first access."""
         return self._detail["offsets"]
 
     @property
     def word_ids(self) -> np.ndarray:
+        """The number of each token's word, [B, T]; -1 for special tokens and padding."""
         return self._detail["word_ids"]
 
     @property
     def sequence_ids(self) -> np.ndarray:
+        """0 for tokens of the text, 1 for those of its pair, -1 for special tokens and padding, [B, T]."""
         return self._detail["sequence_ids"]
 
     def __getitem__(self, name: str) -> np.ndarray:
+        """The array of this name."""
         return self._arrays[name]
 
     if not TYPE_CHECKING:

@@ -85,6 +85,7 @@ class Tokenizer:
 
     @property
     def kind(self) -> str:
+        """The kind of the vocabulary: wordpiece, bpe, byte-bpe, unigram, characters or words."""
         return self.backend.kind
 
     @property
@@ -93,9 +94,11 @@ class Tokenizer:
         return self.backend.threaded
 
     def id_of(self, token: str) -> int | None:
+        """The id of a token; None for an unknown one."""
         return self.backend.vocabulary.get(token)
 
     def token_of(self, id: int) -> str | None:
+        """The token of an id; None for an unknown one."""
         return self._tokens[id] if 0 <= id < self.vocab_size else None
 
     @functools.cached_property

@@ -93,6 +93,7 @@ class WordCharacters(Spelling):
         return row + 1
 
     def decoded_word(self, ids: np.ndarray) -> str:
+        """The word of these character ids."""
         return bytes((ids[(ids >= 1) & (ids <= 256)] - 1).astype(np.uint8)).decode("utf-8", "replace")
 
 
@@ -135,6 +136,7 @@ class TaggerCharacters(Spelling):
         return out
 
     def decoded_word(self, ids: np.ndarray) -> str:
+        """The word of these character ids."""
         return "".join(
             self.CHARACTERS[i - 5] if i >= 5 else "\ufffd" for i in ids.tolist() if i >= 5 or i == self.UNKNOWN
         )

@@ -37,6 +37,7 @@ class Accumulated:
         self._firsts = [0]
 
     def __getitem__(self, step: int) -> list[Batch]:
+        """The list of batches of a step."""
         return [self.batches[i] for i in range(self.first(step), self.first(step + 1))]
 
     def first(self, step: int) -> int:
@@ -139,10 +140,12 @@ class MeanLoss:
         return total, out
 
     def plain(self, inputs: dict[str, Tensor]) -> tuple[Output, Tensor]:
+        """The model's output for a batch, and its own loss."""
         out = self.forward(inputs)
         return out, out.loss
 
     def forward(self, inputs: dict[str, Tensor]) -> Output:
+        """The model's output for a batch."""
         return self.model(**inputs)
 
     def smoothed(self, inputs: dict[str, Tensor]) -> tuple[Output, Tensor]:

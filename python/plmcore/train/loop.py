@@ -225,6 +225,7 @@ class Trainer:
         return found
 
     def log(self, metrics: Metrics) -> None:
+        """Writes a line of metrics."""
         losses, count, tokens, seconds = self.recent
         self.recent = [0.0, 0, 0, 0.0]
         if self.directory is not None:
@@ -271,6 +272,7 @@ class Trainer:
         }
 
     def state(self) -> dict[str, Any]:
+        """What a checkpoint keeps beside the tensors."""
         return {
             "seed": self.seed, "data": self.data, "tokens": self.tokens, "seconds": self.seconds, "skips": self.skips, "stale": self.stale,
             "score": self.score, "best": self.best, "recent": self.recent, "stopped": self.stopped,

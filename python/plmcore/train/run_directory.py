@@ -69,10 +69,12 @@ class RunDirectory:
 
     @property
     def checkpoints(self) -> pathlib.Path:
+        """The folder of the checkpoints."""
         return self.path / CHECKPOINTS
 
     @property
     def final(self) -> pathlib.Path:
+        """The model directory that the run leaves."""
         return self.path / FINAL
 
     def __enter__(self) -> Self:
@@ -82,6 +84,7 @@ class RunDirectory:
         self.close()
 
     def close(self) -> None:
+        """Waits for the checkpoint being written, and lets other processes in."""
         if self._progress is not None:
             self._progress.clear()
         if self.tensorboard is not None:
@@ -110,6 +113,7 @@ class RunDirectory:
                     self.tensorboard.add_scalar(name, value, line["step"])
 
     def metrics(self) -> list[dict[str, Any]]:
+        """The lines of metrics.jsonl as dicts."""
         return read_metrics(self.path / METRICS)
 
     def forget_after(self, step: int) -> None:
@@ -131,6 +135,7 @@ class RunDirectory:
         self._progress.update(step, f"loss {metrics['loss']:.3f}  {rate:,.0f} tokens/s")
 
     def write_report(self, title: str, facts: Mapping[str, Any]) -> pathlib.Path:
+        """Writes report.html and loss.svg; returns the path of the page."""
         metrics = self.metrics()
         for name, content in ((REPORT, report.page(title, facts, metrics)), (PICTURE, report.picture(metrics))):
             with atomic_write(self.path / name) as f:
