@@ -68,6 +68,7 @@ def texts() -> dict[str, str]:
         "choices.jsonl": lines([{"context": "The cat sat on the", "choices": [" mat", " moon"], "label": 0}]),
         "last-words.txt": "The cat sat on the mat\n",
         "glue/SST-2/train.tsv": "sentence\tlabel\nhide new secretions from the parental units \t0\n",
+        "SWAG/val.csv": "sent1,sent2,ending0,ending1,ending2,ending3,label\nA man sits down.,He,eats.,flies.,melts.,rains.,0\n",
         "mail/train.tsv": "ham\tHello\nspam\tBuy\n",
     }
 
