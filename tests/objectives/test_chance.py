@@ -15,17 +15,6 @@ def test_draws_are_the_examples_own():
     assert not np.array_equal(all_rows.uniform("a"), all_rows.uniform("b"))
 
 
-def test_heads_are_binomial():
-    chance = Chance(0, 0, np.arange(20_000))
-    tosses = np.resize([0, 1, 64, 65, 130], 20_000)
-    heads = chance.heads(tosses, "coin")
-    assert (heads <= tosses).all() and (heads >= 0).all()
-    for n in (1, 64, 65, 130):
-        found = heads[tosses == n]
-        assert abs(found.mean() - n / 2) < 3 * math.sqrt(n / 4 / len(found))
-        assert abs(found.var() / (n / 4) - 1) < 0.1
-
-
 def test_poisson_lengths():
     weights = np.array(poisson(3.0, 0, 127))
     assert abs(weights.sum() - 1) < 1e-12 and abs(weights[3] - math.exp(-3) * 27 / 6) < 1e-12

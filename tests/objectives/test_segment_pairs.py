@@ -41,19 +41,16 @@ def document_of(corpus, places):
 
 
 def test_next_sentence():
-    labels, gaps = [], []
+    labels = []
     for corpus, row, a, b, label in pairs(NextSentence):
         labels.append(label)
         assert len(a) and len(b) and (np.diff(a) == 1).all() and (np.diff(b) == 1).all()
         same = document_of(corpus, a) == document_of(corpus, b)
         assert same == (label == 0)
         if label == 0:
-            assert b[0] > a[-1]
-            gaps.append(b[0] - a[-1])
-            if len(row) and len(a) + len(b) < 61 - 25:  # nothing was cut, the row being far from full
-                assert b[0] == a[-1] + 1 and b[0] in corpus.sentences
+            assert b[0] == a[-1] + 1 and b[0] in corpus.sentences
     fakes.assert_share(sum(labels), len(labels), 0.5)
-    assert min(gaps) == 1 and len(labels) > 500
+    assert len(labels) > 500
 
 
 def test_sentence_order():
@@ -66,62 +63,92 @@ def test_sentence_order():
     fakes.assert_share(sum(labels), len(labels), 0.5)
 
 
-def test_a_pair_fits_and_loses_tokens_of_the_longer_segment():
-    seen = [0, 0]
-    for corpus, row, a, b, _ in pairs(SentenceOrder, epochs=4, short=0.0):
-        assert len(a) + len(b) <= 61
-        if len(a) + len(b) == 61:
-            for k, places in enumerate((a, b)):
-                front = places[0] not in corpus.sentences
-                back = places[-1] + 1 not in corpus.sentences
-                seen[0] += front
-                seen[1] += back
-                if (front or back) and len((b, a)[k]) > len(
-                    places
-                ) + 1:  # the other is longer: it should have been cut instead
-                    raise AssertionError((len(a), len(b)))
-    assert min(seen) > 50 and 0.7 < seen[0] / seen[1] < 1.4  # from either end
+@pytest.mark.parametrize("kind", [NextSentence, SentenceOrder])
+def test_pairs_fit_and_are_of_whole_sentences(kind):
+    for corpus, row, a, b, _ in pairs(kind, epochs=4):
+        assert 2 <= len(a) + len(b) <= 61
+        for places in (a, b):  # no sentence is longer than half of an example, so that none is cut
+            assert places[0] in corpus.sentences and places[-1] + 1 in corpus.sentences
 
 
-def test_trimming_is_one_token_at_a_time_from_the_longer():
-    corpus, tokenizer = numbered()
-    objective = SentenceOrder(corpus, tokenizer, length=23, masking=False)  # room for 20
-    from plmcore.objectives.chance import Chance
+@pytest.mark.parametrize("kind", [NextSentence, SentenceOrder])
+@pytest.mark.parametrize("words", [(3, 25), (20, 90)])
+def test_an_epoch_uses_the_text(kind, words):
+    """Sentences that another document's text displaced come elsewhere, and so do those behind a short example and the parts of long ones."""
+    corpus, tokenizer = numbered(documents=300, words=words)
+    objective = kind(corpus, tokenizer, length=64, masking=False)
+    for epoch in range(2):
+        ids = objective.batch(np.arange(len(objective)), seed=1, epoch=epoch)["input_ids"]
+        times = np.bincount(ids[ids >= tokenizer.first] - tokenizer.first, minlength=len(corpus.ids))
+        assert (times > 0).mean() > 0.95 and times.max() <= 3 and (times == 1).mean() > 0.85
 
-    sizes = np.array([(a, b) for a in range(1, 40) for b in range(1, 40)])
-    zero = np.zeros(len(sizes), np.int64)
-    batch = objective.pair(
-        (zero, zero + sizes[:, 0]), (zero + 100, zero + 100 + sizes[:, 1]), Chance(0, 0, np.arange(len(sizes)))
-    )
-    for row, types, (a, b) in zip(batch["input_ids"], batch["token_type_ids"], sizes.tolist()):
-        while a + b > 20:
-            if a > b:
-                a -= 1
-            else:
-                b -= 1
-        assert [len(s) for s in segments(row, types, tokenizer)] == [a, b]
+
+def test_two_chunks_change_their_segments():
+    """What one example has of another document, the other has of its own."""
+    corpus, tokenizer = numbered(documents=300)
+    objective = NextSentence(corpus, tokenizer, length=64, masking=False)
+    batch = objective.batch(np.arange(len(objective)), seed=1, epoch=0)
+    found = [segments(row, types, tokenizer) for row, types in zip(batch["input_ids"], batch["token_type_ids"])]
+    random = batch["next_sentence_label"] == 1
+    begins = {int(corpus.sentences[i]) for i in objective.first}
+    chunk = lambda places: max(b for b in begins if b <= places[0])  # noqa: E731
+    owners = {chunk(a): chunk(b) for (a, b), r in zip(found, random) if r}
+    mutual = [owners.get(b) == a for a, b in owners.items()]
+    assert np.mean(mutual) > 0.85
+
+
+def test_lengths_tell_little_about_the_label():
+    totals: dict[int, list[int]] = {0: [], 1: []}
+    for _, _, a, b, label in pairs(NextSentence, epochs=20):
+        totals[label].append(len(a) + len(b))
+    assert abs(np.mean(totals[0]) - np.mean(totals[1])) < 0.5 * np.std(totals[0])
+
+
+def test_one_large_document_beside_a_small_one():
+    """Most chunks meet one of their own document; half of the pairs are random all the same."""
+    tokenizer = fakes.Numbers(plain=2000)
+    docs = [tokenizer.first + np.arange(1500), tokenizer.first + np.arange(1500, 1540)]
+    corpus = Corpus.from_ids(docs, tokenizer.vocab_size, [[10] * 150, [10] * 4])
+    objective = NextSentence(corpus, tokenizer, length=64, masking=False)
+    labels = []
+    for epoch in range(30):
+        batch = objective.batch(np.arange(len(objective)), seed=0, epoch=epoch)
+        labels += batch["next_sentence_label"].tolist()
+        for row, types, label in zip(batch["input_ids"], batch["token_type_ids"], batch["next_sentence_label"]):
+            a, b = segments(row, types, tokenizer)
+            assert (document_of(corpus, a) != document_of(corpus, b)) == bool(label)
+    fakes.assert_share(sum(labels), len(labels), 0.5)
 
 
 def test_short_examples():
-    totals = np.array([len(a) + len(b) for _, _, a, b, _ in pairs(NextSentence, short=1.0)])
-    assert totals.min() < 15 and totals.mean() < 50
-    usual = np.array([len(a) + len(b) for _, _, a, b, _ in pairs(NextSentence, short=0.0)])
-    assert np.median(usual) > 55
+    totals = np.array([len(a) + len(b) for _, _, a, b, _ in pairs(SentenceOrder, short=1.0)])
+    assert totals.min() < 15 and totals.mean() < 40
+    usual = np.array([len(a) + len(b) for _, _, a, b, _ in pairs(SentenceOrder, short=0.0)])
+    assert np.median(usual) > 45
+
+
+def test_long_sentences_are_several():
+    edges = np.array([0, 5, 25, 26, 61])
+    assert segment_pairs.cut(edges, 10).tolist() == [0, 5, 15, 25, 26, 34, 43, 52, 61]
+    assert segment_pairs.cut(edges, 35) is edges
 
 
 @pytest.mark.parametrize("block", [1, 5, segment_pairs.BLOCK])
 def test_chunks_against_the_rule(monkeypatch, block):
     monkeypatch.setattr(segment_pairs, "BLOCK", block)
-    corpus, _ = numbered(sentences=(1, 12))
+    corpus, _ = numbered(sentences=(1, 12), words=(3, 21))
     expected = []
     for d in range(len(corpus)):
-        i, end = (int(corpus.document_sentences[d + k]) for k in (0, 1))
+        begin, end = (int(corpus.document_sentences[d + k]) for k in (0, 1))
+        i = begin
         while i < end:
-            j = i
-            while j < end and (j - i < 2 or corpus.sentences[j] - corpus.sentences[i] < 40):
+            if end - i == 1:  # alone: with the one before it
+                expected += [(i - 1, end)] if i > begin else []
+                break
+            j = i + 2
+            while j < end and corpus.sentences[j + 1] - corpus.sentences[i] <= 40:
                 j += 1
-            j = end if end - j == 1 else j
-            expected += [(i, j)] if j - i > 1 else []
+            expected.append((i, j))
             i = j
     first, last = segment_pairs.chunks(corpus.sentences, corpus.document_sentences, 40)
     assert list(zip(first.tolist(), last.tolist())) == expected

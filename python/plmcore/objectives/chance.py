@@ -39,15 +39,6 @@ class Chance:
         """What uniform(what, ...) has at these places, [n]."""
         return draws.uniform(self._own(what)[rows], columns)
 
-    def heads(self, tosses: np.ndarray, what: str) -> np.ndarray:
-        """How many of these many tosses of a coin show heads.  [B] -> [B]"""
-        words = -(-int(tosses.max(initial=0)) // 64)
-        if not words:
-            return np.zeros_like(tosses)
-        drawn = draws.bits(self._own(what)[:, None], np.arange(words))
-        bits = np.unpackbits(drawn.view(np.uint8), axis=1)  # [B, 64 words]
-        return (bits & (np.arange(bits.shape[1]) < tosses[:, None])).sum(1, dtype=np.int64)
-
     def _own(self, what: str) -> np.ndarray:
         """A number for each row, of which all its draws for one thing are made."""
         return self.examples ^ key(self.seed, self.epoch, what)
