@@ -146,7 +146,7 @@ def test_the_side_of_padding_changes_nothing(directory, table, tmp_path, family,
         assert plm.load_tokenizer(folder).padding_side == side
         out = tmp_path / f"{side}-run"
         tune(folder, task, out, train=file, dev=file, steps=3)
-        plm.evaluate(out / "final", file, predictions=tmp_path / "again.jsonl")
+        plm.evaluate(out / "final", file, task, predictions=tmp_path / "again.jsonl")
         assert (tmp_path / "again.jsonl").read_text() == (out / "dev-predictions.jsonl").read_text()
         found.append((scores(out), predictions(out)))
     assert found[0] == found[1]

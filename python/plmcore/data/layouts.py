@@ -136,8 +136,8 @@ def _race(path: Path, errors: str) -> Iterator[Record]:
     """RACE: a folder with a folder for each level, in them a JSON file for each passage; or one level, or one passage."""
     path = pathlib.Path(path)
     for file in sorted([*path.glob("*/*.txt"), *path.glob("*.txt")]) if path.is_dir() else [path]:
-        passage = next(readers.read_text(file, documents="file", errors=errors), "")
-        passage = readers.json_object(passage, file, 1)
+        text = next(readers.read_text(file, documents="file", errors=errors), "")
+        passage = readers.json_object(text, file, 1)
         try:
             asked = list(zip(passage["questions"], passage["options"], passage["answers"], strict=True))
             article = passage["article"]

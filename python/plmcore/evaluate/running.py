@@ -107,8 +107,8 @@ def last_word(
     texts: list[str] = []
     for path in paths:
         if path.is_dir():
-            found = data.task("lambada").read(path, "test", errors=errors)
-            texts += [f"{record['context']} {record['answers'][0]}" for record in found]
+            records = data.task("lambada").read(path, "test", errors=errors)
+            texts += [f"{record['context']} {record['answers'][0]}" for record in records]
         elif ".txt" in path.suffixes:
             texts += [line for line in text_lines(path, errors) if line.strip()]
         else:

@@ -16,6 +16,7 @@ from plmcore.files import atomic_write
 from plmcore.models.config import Config
 from plmcore.tasks import task_model, task_settings
 from plmcore.tasks.features import Features
+from plmcore.tasks.inference import needed_tokenizer
 from plmcore.tasks.scoring import Scoring
 from plmcore.tasks.task_data import TaskData
 from plmcore.train import settings
@@ -32,7 +33,7 @@ class FileData(TaskData):
         super().__init__(chosen)
         self.config, self.split = config, split
         published = path.is_dir() and self.declared is not None
-        whole = published and split is None and self.declared.read_file(path) is not None  # a folder that is one split
+        whole = published and split is None and self.published.read_file(path) is not None  # a folder that is one split
         if split is not None and not published:
             raise ArgumentError(f"evaluate: '{path}' has no splits; a split is of the folder of a published task")
         if path.is_dir() and not published:
@@ -49,13 +50,13 @@ class FileData(TaskData):
             return {"test": self._read("test")}
         if self.split is not None:
             return {self.split: self._read(self.split)}
-        found = self.declared.splits_in(self.table["folder"])
+        found = self.published.splits_in(self.table["folder"])
         for splits in (found["test"], found["dev"]):
             read = {split: self._read(split) for split in splits}
             if labelled := {split: rs for split, rs in read.items() if all(map(self.labelled, rs))}:
                 return labelled
         raise FileNotFoundError(
-            f"'{self.table['folder']}' has no file of {self.declared.name} with labels to score ({self._evaluated()})"
+            f"'{self.table['folder']}' has no file of {self.published.name} with labels to score ({self._evaluated()})"
         )
 
     def labelled(self, record: Record) -> bool:
@@ -91,7 +92,7 @@ def score(
     """Loss and metrics on a file as finetune's `test`, or on the folder of a published task; where several of its splits are scored each has its name
     before those of the scores. `changes` are settings of a fine-tuning run as "task.prefix=translate: "; `predictions` is a file to write, one object for
     each record, or one file for each split."""
-    given = {"data": {"columns": list(columns or []), "errors": errors}, "task": {"lm_weight": 0.0}}
+    given: settings.Settings = {"data": {"columns": list(columns or []), "errors": errors}, "task": {"lm_weight": 0.0}}
     chosen = task_settings.of_use(task, lm.config, given, changes)
     metrics.check_installed(chosen["task"]["metrics"])
     if task_settings.kind_of(task) == "lm":
@@ -100,16 +101,15 @@ def score(
     needed = task_model.head_for("seq2seq" if data.as_text else data.kind, lm.config)
     if not isinstance(lm.model, Features) and lm.head != needed:
         raise ArgumentError(f"evaluate: this model has the head {lm.head}, and {task} needs {needed}: plmcore finetune")
-    if lm.tokenizer is None:
-        raise ArgumentError("evaluate: this model has no tokenizer; load it from a directory with tokenizer files")
+    needed_tokenizer(lm, "evaluate")
     if data.kind == "qa" and not any(change.startswith("task.unanswerable") for change in changes):
         there = any(r["impossible"] for rs in data.records.values() for r in rs)
         chosen["task"]["unanswerable"] |= there
     scores: dict[str, Any] = {}
     for name in data.records:
         several = len(data.records) > 1
-        written = predictions and pathlib.Path(predictions)
-        if written and several:
+        written = None if predictions is None else pathlib.Path(predictions)
+        if written is not None and several:
             written = written.with_name(f"{written.stem}-{name}{written.suffix}")
         found = _score(lm, data, name, written)
         scores |= {f"{name}_{key}": value for key, value in found.items()} if several else found
@@ -117,7 +117,7 @@ def score(
 
 
 def _score(lm: LanguageModel, data: FileData, split: str, predictions: pathlib.Path | None) -> dict[str, Any]:
-    examples = data.examples(split, lm.tokenizer, lm.model)
+    examples = data.examples(split, needed_tokenizer(lm, "evaluate"), lm.model)
     if not examples.known and predictions is None:
         raise FormatError(
             f"'{data.path(split)}': not every record has a label, so that there are no scores; name a file for predictions"

@@ -39,7 +39,7 @@ def number(
     """The number of each record's label. `aliases` are other names of the classes. An error names the line of a label that is not known, or of none
     where it is `needed`."""
     numbers = {**(aliases or {}), **{label: i for i, label in enumerate(labels)}}
-    result = []
+    result: list[int | None] = []
     for record in records:
         label = record["label"]
         if label is None and not needed:

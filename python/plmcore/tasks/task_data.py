@@ -32,6 +32,13 @@ class TaskData:
         self.kind = kind_of(settings["run"]["task"])
         self.declared = data.TASKS.get(settings["run"]["task"])
 
+    @property
+    def published(self) -> data.Task:
+        """The declared task that the run is for."""
+        if self.declared is None:
+            raise ArgumentError(f"{self.kind} is no published task: name files, not a folder")
+        return self.declared
+
     def path(self, split: str) -> pathlib.Path:
         """The file of a split, for messages; a folder where the task is published as one."""
         return pathlib.Path(self.table.get(split) or self.table["folder"] or self.table["train"])
@@ -61,10 +68,10 @@ class TaskData:
         """What is learnt from, watched and scored in the end, by the names that these splits have among the records."""
         found = {split: [split] if self.table[split] else [] for split in SPLITS}
         if self.table["folder"]:
-            published = self.declared.splits_in(self.table["folder"])
+            published = self.published.splits_in(self.table["folder"])
             found = {split: found[split] or published[split] for split in SPLITS}
             if not found["train"]:
-                list(self.declared.read(self.table["folder"], self.declared.roles.get("train", ("train",))[0]))
+                list(self.published.read(self.table["folder"], self.published.roles.get("train", ("train",))[0]))
         return found
 
     @functools.cached_property
@@ -88,16 +95,16 @@ class TaskData:
             found = {"train": whole[:cut], "dev": whole[cut:], **found}
         elif self.table["folder"] and len(found) == 1:
             raise FileNotFoundError(
-                f"'{self.table['folder']}' has nothing to evaluate {self.declared.name} on ({self._evaluated()}): set data.held_out=0.1, "
+                f"'{self.table['folder']}' has nothing to evaluate {self.published.name} on ({self._evaluated()}): set data.held_out=0.1, "
                 "or name the file alone that is learnt from, with --train"
             )
         return found
 
     def _evaluated(self) -> str:
         """The files that a published task is evaluated on."""
-        roles = [self.declared.roles.get(role, (role,)) for role in ("dev", "test")]
+        roles = [self.published.roles.get(role, (role,)) for role in ("dev", "test")]
         splits = [split for role in roles for split in role]
-        names = [f.names(s) for f in self.declared.files for s in splits if s in f.splits]
+        names = [f.names(s) for f in self.published.files for s in splits if s in f.splits]
         return ", ".join(dict.fromkeys(name for pair in names for name in pair)) or "it has no such file"
 
     @property
@@ -119,7 +126,7 @@ class TaskData:
         """A declared task in its published files, whatever their names; else a file as that of any task of the kind."""
         path = self.table.get(split)
         if not path:
-            return self._numbered(self.declared.read(self.table["folder"], split, errors=self.table["errors"]), split)
+            return self._numbered(self.published.read(self.table["folder"], split, errors=self.table["errors"]), split)
         if self.declared is not None and not self.table["columns"]:
             published = self.declared.read_file(path, errors=self.table["errors"])
             if published is not None:
@@ -141,7 +148,7 @@ class TaskData:
         label = record.get("label")
         if label is None:
             return {**record, "label": None} if self.kind != "tagging" else record
-        return {**record, "label": self.declared.labels[label] if self.declared.labels else str(label)}
+        return {**record, "label": self.published.labels[label] if self.published.labels else str(label)}
 
     @functools.cached_property
     def names(self) -> list[str]:

@@ -77,7 +77,7 @@ def needs_new_head(config: Config, head: str, task_data: TaskData) -> bool:
 def fresh_names(lm: language_model.LanguageModel) -> set[str]:
     """Our names of the parameters that the directory had no weights for."""
     model = adapting.published(lm.model)
-    drawn = set(lm.report.fresh)
+    drawn = set() if lm.report is None else set(lm.report.fresh)
     found = {s.name for s in names.slots(models.family(model.config), model) if drawn & {*s.stored.parts}}
     return {f"body.{name}" for name in found} if model is not lm.model else found
 

@@ -15,6 +15,7 @@ from plmcore.evaluate.choices import choose
 from plmcore.evaluate.prompting import few_shot
 from plmcore.tasks import labels, task_settings
 from plmcore.tasks.evaluation import FileData
+from plmcore.tasks.inference import needed_tokenizer
 
 if TYPE_CHECKING:
     from plmcore.language_model import LanguageModel
@@ -54,6 +55,7 @@ def score(
 ) -> dict[str, Any]:
     """The task's metrics on a file or on the folder of a published task. `shots` is a file of the task whose records are solved before each, `k` of them;
     `template` says how a record reads, with its fields in braces; other options are those of evaluate.few_shot, or of evaluate.choose."""
+    needed_tokenizer(lm, "evaluate")
     table = {"columns": list(columns or []), "errors": errors}
     data = _data(lm, path, task, split, table)
     solved: list[Record] = []
@@ -74,7 +76,7 @@ def _data(lm: LanguageModel, path: pathlib.Path, task: str, split: str | None, t
     chosen = task_settings.of_use(task, lm.config, {"data": dict(table)})
     data = FileData(chosen, path, lm.config, split)
     if data.kind == "classification":
-        data.names = list(data.declared.labels)
+        data.names = list(data.published.labels)
     return data
 
 
@@ -107,14 +109,14 @@ def _score(
 ) -> dict[str, Any]:
     names = list(metrics.TASKS.get(task.replace("-", "_"), task_settings.METRICS[kind]))
     template = template or TEMPLATES.get(task) or TEMPLATES.get(kind)
-    if "choices" not in records[0]:
+    if template is not None and "choices" not in records[0]:
         options = {"max_new_tokens": LONGEST.get(kind, SHORT), **options}
         cut = [_cut(lm, r, template, options["max_new_tokens"]) for r in records]
         return few_shot(lm, cut, solved, k, template=template, metric=names, **options).scores
-    if solved and template is None:
-        raise ArgumentError(f"evaluate: solved records of {task} need a template that says how they read")
     if solved or "instruction" in options:
-        found: Sequence[int] = few_shot(lm, records, solved, k, template=template, **options).predictions
+        if template is None:
+            raise ArgumentError(f"evaluate: solved records of {task} need a template that says how they read")
+        found: Sequence[Any] = few_shot(lm, records, solved, k, template=template, **options).predictions
     else:
         if unknown := sorted({*options} - {"normalise", "start", "batch_tokens"}):
             raise ArgumentError(f"evaluate: {unknown[0]} means nothing to {task}, whose choices are compared")
@@ -124,12 +126,12 @@ def _score(
 
 def _cut(lm: LanguageModel, record: Record, template: str, new: int) -> Record:
     """A context that leaves no room for an answer of `new` tokens loses its first words."""
-    longest = lm.config.longest
+    longest, tokenizer = lm.config.longest, needed_tokenizer(lm, "evaluate")
     if longest is None or "context" not in record:
         return record
     words = record["context"].split(" ")
     most = len(words)
-    while most and len(lm.tokenizer(template.format(**record)).input_ids) > longest - new:
+    while most and len(tokenizer(template.format(**record)).input_ids) > longest - new:
         most = most * 7 // 8
         record = {**record, "context": " ".join(words[len(words) - most :])}
     return record
