@@ -190,7 +190,7 @@ def entry(name: str, path: str, value: object, level: int, missing: list[str]) -
                 missing.append(f"{path}.{method.name}")
             yield prose(doc(method))
     elif isinstance(value, (dict, tuple, list)):
-        yield prose(f"{len(value)} entries: {', '.join(f'`{k}`' for k in value)}.")
+        yield prose(f"{sum(map(bool, value))} entries: {', '.join(f'`{k}`' for k in value if k)}.")
     else:
         raise LookupError(f"{path}: no definition found for {value!r}")
 

@@ -27,19 +27,19 @@ class _GradMode(threading.local, ContextDecorator):
 
 
 class no_grad(_GradMode):  # noqa: N801: used as a statement
-    """Ops on this thread are not recorded. `with no_grad(): ...`, or `@no_grad()` on a function."""
+    """Does not record ops on this thread. Use `with no_grad(): ...`, or `@no_grad()` on a function."""
 
     _on = False
 
 
 class enable_grad(_GradMode):
-    """Ops on this thread are recorded again, inside no_grad."""
+    """Records ops on this thread again, inside no_grad."""
 
     _on = True
 
 
 class stored_activations(threading.local, ContextDecorator):  # noqa: N801: used as a statement
-    """What ops recorded on this thread keep for the backward pass is stored in this dtype: "bfloat16" for half the memory, or "float32", as it is.
+    """Stores the activations of this thread's ops in a dtype: "bfloat16" for half the memory, or "float32" without a change.
 
     The forward pass computes and gives float32, the same bits as without. Gradients are computed in float32 from the rounded activations;
     parameters, statistics of norms and attention, and the logits of a loss are not rounded.
@@ -78,9 +78,9 @@ def grad(
     seeds: Tensor | Sequence[Tensor | None] | None = None,
     retain_graph: bool = False,
 ) -> Tensor | None | tuple[Tensor | None, ...]:
-    """Gradients of `outputs` with respect to `inputs`, leaves or not; no .grad is touched. None for what is not reached.
+    """Returns the gradients of `outputs` with respect to `inputs`, which need not be leaves. No .grad changes. The gradient of an unrelated input is None.
 
-    `seeds` are the gradients to start from, 1 for an output with one element. A tensor for a tensor, a tuple for a list.
+    `seeds` are the gradients of the outputs, 1 for an output with one element. Returns a tensor for a tensor, a tuple for a list.
     """
     single = isinstance(inputs, Tensor)
     found = _core.grad(_listed(outputs), _listed(inputs), () if seeds is None else _listed(seeds), retain_graph)
@@ -88,7 +88,7 @@ def grad(
 
 
 def recompute(fn: Callable[..., Any], *inputs: Any, params: Sequence[Tensor] | None = None) -> Any:
-    """fn(*inputs), keeping only the inputs: the backward pass computes the inside again, with the same random numbers.
+    """Calls fn(*inputs) and keeps only the inputs. The backward pass computes fn again, with the same random numbers.
 
     `params` are the trainable tensors that fn uses beside its inputs; of a Module they are its parameters.
     """
@@ -114,7 +114,7 @@ def recompute(fn: Callable[..., Any], *inputs: Any, params: Sequence[Tensor] | N
 
 
 def stop_gradient(x: Tensor) -> Tensor:
-    """x as a constant: the same values, outside the graph."""
+    """Returns x as a constant: the same values, without a gradient."""
     return x.detach()
 
 

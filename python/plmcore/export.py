@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def export(
     what: LanguageModel | nn.Module | _core.Program | Mapping[str, _core.Program], path: str | os.PathLike[str]
 ) -> None:
-    """Writes a model, a traced program, or several by name, with the weights they share. A lone one is named "main".
+    """Writes a model, a traced program, or several programs by name, with their weights, to one file. A single program is named "main".
 
     plm.export(plm.load("gpt2"), "gpt2.plm"): the program of a model is its forward pass in eval mode, at any batch size and length, for
     the inputs of `signature`. Other inputs, or labels: plm.export(plm.trace(lm.model, input_ids=..., labels=...), "loss.plm").

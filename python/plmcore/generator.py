@@ -10,12 +10,12 @@ from plmcore._core import ArgumentError
 
 
 class Generator:
-    """A stream of random numbers of its own: inside `with generator:` this thread draws from it, afterwards from its own again.
+    """A stream of random numbers. Inside `with generator:` this thread draws from it; afterwards it draws from its own numbers again.
 
         with plm.Generator(7):
             model = plm.models.build(config, "causal-lm")
 
-    Entered again, it goes on where it was. One thread at a time uses it.
+    Entered again, it continues. Only one thread at a time may use it.
     """
 
     def __init__(self, seed: int = 0, offset: int = 0):

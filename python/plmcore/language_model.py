@@ -32,7 +32,9 @@ FEATURES = "features"  # the head that reads the layers of a body: plmcore.tasks
 
 
 class LanguageModel:
-    """`model`, its `config`, and a `tokenizer` or None. `report` says what loading found."""
+    """A model with its tokenizer: what plm.load returns.
+
+    `model` is the network, `config` its config, `tokenizer` its tokenizer or None. `report` lists what loading found."""
 
     def __init__(
         self,
@@ -55,7 +57,7 @@ class LanguageModel:
         return models.head_name(self.model)
 
     def __call__(self, *args: Any, **inputs: Any) -> Output:
-        """The model's output for tensors, arrays or nested lists."""
+        """Runs the model on tensors, arrays or nested lists, by the names that transformers uses (input_ids, attention_mask, labels, ...)."""
         inputs = {name: as_tensor(name, value) for name, value in inputs.items()}
         out: Output = self.model(*(as_tensor("input_ids", a) for a in args), **inputs)
         return out
@@ -65,7 +67,9 @@ class LanguageModel:
     @overload
     def encode(self, texts: Sequence[str], batch_size: int = 32) -> Vectors: ...
     def encode(self, texts: str | Sequence[str], batch_size: int = 32) -> Vector | Vectors:
-        """One float32 vector per text, pooled and normalised as the directory says (mean over tokens where it says nothing).  [n, C], or [C]"""
+        """Returns a float32 vector for each text, [n, C], or [C] for one text.
+
+        The model directory sets pooling and normalisation. The default is the mean over tokens."""
         if self.tokenizer is None:
             raise ArgumentError("encode: this model has no tokenizer; load it from a directory with tokenizer files")
         if isinstance(texts, str):
@@ -89,7 +93,9 @@ class LanguageModel:
         return np.stack([vectors[i] for i in range(len(texts))])
 
     def perplexity(self, texts: Any, sources: str | Sequence[str] | None = None, **options: Any) -> Perplexity:
-        """Of a text, a file (a pathlib.Path) or several; with an encoder of targets given their sources. Options: plm.evaluate.perplexity."""
+        """Returns the perplexity of a text, of a file (a pathlib.Path) or of several.
+
+        A model with an encoder takes targets and their sources. The options are those of plm.evaluate.perplexity."""
         from plmcore.evaluate.likelihood import perplexity
 
         return perplexity(self, texts, sources, **options)
@@ -137,7 +143,7 @@ class LanguageModel:
         self, inputs: IdsLike, attention_mask: Any = None, decoder_input_ids: Any = None, **options: Any
     ) -> Ids: ...
     def generate(self, inputs: Any, attention_mask: Any = None, decoder_input_ids: Any = None, **options: Any) -> Any:
-        """What follows a prompt, or with an encoder what answers it: a text for a text, ids [B, L] for ids [B, T], as transformers' generate.
+        """Generates from a prompt: a text for a text, ids [B, L] for ids [B, T], as transformers' generate.
 
         lm.generate("Once upon", max_new_tokens=40, num_beams=4). With output_scores=True a plmcore.generate.Generated; with trace=True
         one whose html("beams.html") shows the search. docs/generation.md lists the options.
@@ -147,13 +153,13 @@ class LanguageModel:
         return generate.generate(self, inputs, attention_mask, decoder_input_ids, **options)
 
     def stream(self, text: str, **options: Any) -> Iterator[str]:
-        """The text that follows, piece by piece, greedy or sampled. for piece in lm.stream("Once upon"): print(piece, end="")"""
+        """Generates text piece by piece, greedy or sampled. for piece in lm.stream("Once upon"): print(piece, end="")"""
         from plmcore import generate
 
         return generate.stream(self, text, **options)
 
     def score(self, texts: Any, targets: Any = None) -> list[np.ndarray]:
-        """The log-probability of each token of each text given those before it (of targets given the text where there is an encoder)."""
+        """Returns the log-probability of each token, given the tokens before it. A model with an encoder scores `targets`, given the texts."""
         from plmcore import generate
 
         return generate.score(self, texts, targets)
@@ -167,7 +173,7 @@ class LanguageModel:
     def classify(
         self, texts: str | Sequence[str], pairs: str | Sequence[str] | None = None, batch_size: int = 32
     ) -> dict[str, Any] | list[dict[str, Any]]:
-        """Of each text, or pair of texts, {"label", "probability", "probabilities"}; of a model with one number {"value"}.
+        """Classifies texts or pairs of texts: {"label", "probability", "probabilities"} for each; {"value"} for a regression model.
 
         lm.classify(["good film"]) -> [{"label": "positive", "probability": 0.98, ...}]
         """
@@ -176,7 +182,7 @@ class LanguageModel:
         return inference.classify(self, texts, pairs, batch_size)
 
     def fill_mask(self, text: str, k: int = 5) -> list[dict[str, Any]] | Any:  # the number of masks decides
-        """The k likeliest tokens for the mask of a text, [{"token", "probability", "text"}]; for several masks a list for each.
+        """Returns the k most likely tokens for the mask of a text, [{"token", "probability", "text"}]; a list for each of several masks.
 
         lm.fill_mask("Paris is the [MASK] of France.")
         """
@@ -187,16 +193,16 @@ class LanguageModel:
     def attention(
         self, text: str, pair: str | None = None, *, target: str | None = None, layers: Sequence[int] | None = None
     ) -> Attention:
-        """Who looks at whom in a text: lm.attention("The cat sat.").html("a.html"), .text(layer, head), .weights [L, H, T, T].
+        """Returns the attention weights of a text: lm.attention("The cat sat.").html("a.html"), .text(layer, head), .weights [L, H, T, T].
 
-        An encoder-decoder reads `target` on its other side, or what it makes of the text. `layers`: these alone.
+        The decoder of an encoder-decoder reads `target`, or the text that the model generates. `layers` selects layers.
         """
         from plmcore.viz.attention import attention
 
         return attention(self, text, pair, target=target, layers=layers)
 
     def save(self, folder: str | os.PathLike[str], max_shard_bytes: int | None = None) -> None:
-        """A directory that plm.load and transformers open: config, weights, tokenizer, and the other files this model came with."""
+        """Writes a directory that plm.load and transformers open: config, weights, tokenizer, and the other files of the source directory."""
         if self.source is not None:
             directory.companions(self.source)  # what is wrong with them is said before anything is written
         with only_writer(folder := pathlib.Path(folder)):
@@ -264,7 +270,7 @@ def load(
     new_head: bool = False,
     **changes: Any,
 ) -> LanguageModel:
-    """The model of a directory, in eval mode. plm.load("dir", head="sequence-classification", num_labels=3)
+    """Loads the model of a directory, in eval mode. plm.load("dir", head="sequence-classification", num_labels=3)
 
     Without `head` the architecture in config.json decides, and features.json where a fine-tuned model reads the features of its body; without
     `dtype` that of the file; with one, weights that plm.quantize made become ordinary ones. Other keywords replace keys of the config.
@@ -292,7 +298,7 @@ def from_config(
     dtype: str = "float32",
     **changes: Any,
 ) -> LanguageModel:
-    """A model with fresh weights, in training mode. The config: a Config, its keys as a dict, or a directory with config.json."""
+    """Builds a model with fresh weights, in training mode. The config is a Config, a dict of its keys, or a directory with config.json."""
     if isinstance(config, (str, os.PathLike)):
         config = directory.read_config(config, **changes)
     elif isinstance(config, Config):

@@ -29,7 +29,7 @@ from plmcore._core import ArgumentError, Dim, KindError, ParamState, Tensor, ops
 
 @dataclass
 class Group:
-    """Parameters that are stepped alike."""
+    """Parameters with the same options."""
 
     states: list[ParamState] = field(repr=False)
     weight_decay: float
@@ -38,7 +38,7 @@ class Group:
 
 
 class Optimizer:
-    """What the optimisers share. Parameters without a gradient are left out of a step; a row-sparse gradient gives the same bits as a
+    """The base of the optimisers. A step skips parameters without a gradient. A row-sparse gradient gives the same bits as a
     dense one, unless lazy=True, which then leaves the other rows and their moments untouched."""
 
     kind = ""
@@ -359,7 +359,7 @@ KINDS = {k.__name__.lower(): k for k in (SGD, Adam, AdamW, BertAdam, LAMB, Adafa
 
 
 class Average:
-    """What averages of parameters share: they are kept beside the training, for evaluation and for the result.
+    """The base of averages of parameters, which serve evaluation and the result of a training.
 
     average = EMA(model.parameters(), decay=0.999)
     opt.step(); average.step()
@@ -379,10 +379,10 @@ class Average:
         raise NotImplementedError
 
     def watch(self, loss: float) -> None:
-        """Told what each evaluation finds."""
+        """Receives the loss of each evaluation."""
 
     def apply(self) -> None:
-        """Gives the parameters the averages, where these have begun."""
+        """Copies the averages to the parameters, once averaging has begun."""
         if self.begun:
             for p, a in zip(self.params, self.averages, strict=True):
                 _core.assign(p, a)

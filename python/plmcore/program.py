@@ -31,7 +31,7 @@ def spec(dtype: str, *shape: int | str | Dim) -> Spec:
 
 
 def trace(fn: Callable[..., Any], /, weights: Mapping[str, Tensor] | None = None, **inputs: Spec) -> Program:
-    """The ops that fn(**inputs) calls, as a Program. Nothing is computed.
+    """Records the ops that fn(**inputs) calls as a Program. Nothing is computed.
 
     fn returns a tensor, a tuple of them, or a dict (a model's Output) of them by name. The other tensors it uses become constants of the
     program: under the names of `weights`, or those of a Module's parameters when fn is one. Gradients are part of the

@@ -28,7 +28,7 @@ _BYTES = {
 
 
 def read(path: str | os.PathLike[str], *, mapped: bool = True) -> tuple[dict[str, Tensor], dict[str, str]]:
-    """Tensors by name, and the metadata, of a file, of the shards of an index, or of a model directory.
+    """Reads a file, the shards of an index, or a model directory; returns tensors by name, and the metadata.
 
     Files are mapped, not copied: tensors share their memory until something writes to them, which never reaches the file. Who cuts a mapped
     file short (a download that starts again, a network disk that goes away) ends the process with SIGBUS: with mapped=False files are read

@@ -48,7 +48,7 @@ def compare(
     sources: Sequence[str] | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> Comparison:
-    """Of two models of one kind, on a text. With an encoder each line is a target, given the line of `sources`, or itself without them.
+    """Compares two models of one kind on a text. With an encoder each line is a target, given the line of `sources`, or given itself.
 
     The perplexity of a masked model hides one token at a time: give it a short text. progress: called with the bytes that were scored.
     """

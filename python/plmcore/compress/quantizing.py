@@ -25,7 +25,7 @@ def quantize(
     head: str | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> pathlib.Path:
-    """Writes the model of a directory with int8 or bfloat16 weights to the directory `out`, which plm.load opens; returns `out`.
+    """Writes a model with int8 or bfloat16 weights to the directory `out`, which plm.load opens; returns `out`.
 
     The weights of linear layers and the tables of tokens are quantised, shared ones once; all else becomes float32. config.json keeps its
     keys, and tokenizer files come along. `head`: the head to keep, where it is not the one that config.json names. One tensor at a time is in

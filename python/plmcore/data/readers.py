@@ -43,7 +43,7 @@ def read_text(path: Path, *, documents: str = "blank", errors: str = "strict") -
 
 
 def read_jsonl(path: Path, *, errors: str = "strict") -> Iterator[Record]:
-    """One JSON object to a line; blank lines are passed over."""
+    """Reads a JSON object from each line; skips blank lines."""
     return (record for _, record in numbered_jsonl(path, errors=errors))
 
 

@@ -52,7 +52,7 @@ def continuations(
     start: int | None = None,
     batch_tokens: int = scoring.BATCH_TOKENS,
 ) -> list[Continuation]:
-    """What a model thinks of continuations, given as (context, continuation); the continuation brings its own leading space.
+    """Scores continuations, given as (context, continuation). A continuation includes its leading space.
 
     The two are tokenised as one text, and what differs from the tokens of the context alone is scored. A context that does not fit
     loses its beginning. start: the id that stands before the context, which an empty context needs. Of a
@@ -81,9 +81,9 @@ def choose(
     answer_context: str = "Answer:",
     **options: Any,
 ) -> Choices:
-    """The most probable choice of each record: `context`, `choices` (texts that continue it) and, to get an accuracy, `label`.
+    """Takes the most probable choice of each record. A record has `context`, `choices` (texts that continue it) and, for an accuracy, `label`.
 
-    Where the choice stands in the middle a record has `contexts`, one for each choice, and `continuation`, which follows all of them.
+    For a choice in the middle of a text a record has `contexts`, one for each choice, and `continuation`, which follows them.
     normalise: "sum" is ln p(choice | context); "tokens", "characters" and "bytes" divide it by the choice's length; "context"
     subtracts ln p(choice | answer_context), what the choice is worth without the question (GPT-3).
     """
@@ -114,7 +114,7 @@ def choose(
 
 
 def last_words(lm: LanguageModel, texts: Iterable[str], **options: Any) -> LastWords:
-    """LAMBADA: is each text's last word what the model would write, and how probable is it?
+    """LAMBADA: scores the last word of each text.
 
     The word is what follows the last white space, with the space before it; it is right when greedy decoding gives all its tokens.
     """

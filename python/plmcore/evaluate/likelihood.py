@@ -27,7 +27,7 @@ WINDOW = 512  # of a model that takes any length
 
 
 class Perplexity(float):
-    """e^(nll / tokens) as a number, and what it was made of. Per word, byte and character it does not depend on the tokenizer."""
+    """The perplexity e^(nll / tokens), a float with its parts. The numbers per word, byte and character do not depend on the tokenizer."""
 
     nll: float  # -ln p of all that was scored
     tokens: int  # that were scored
@@ -79,7 +79,7 @@ class Perplexity(float):
         return self.nll / math.log(2) / self.characters if self.characters else math.nan
 
     def to_dict(self) -> dict[str, float]:
-        """Everything by name, for a results file; what the text does not tell is left out."""
+        """All numbers by name."""
         names = (
             "per_token",
             "per_word",
@@ -110,7 +110,7 @@ def perplexity(
     errors: str = "strict",
     progress: Callable[[int], None] | None = None,
 ) -> Perplexity:
-    """Of a text, a file (a pathlib.Path) or an array of ids, of several, or of a Corpus, whose documents are texts of their own.
+    """Computes the perplexity of a text, a file (a pathlib.Path), an array of ids, of several, or of the documents of a Corpus.
 
     window: the most tokens the model reads at once, as many as it has positions unless given. stride: by how much it moves on,
     half a window unless given; smaller gives more context and takes longer. start: the id that stands before a text; without

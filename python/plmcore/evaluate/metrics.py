@@ -76,7 +76,7 @@ TASKS: dict[str, tuple[str, ...]] = {
 
 
 def metric(name: str) -> Callable[..., float | dict[str, Any]]:
-    """The function (predictions, references) of a name."""
+    """Returns the metric of this name, a function of (predictions, references)."""
     if name not in METRICS:
         raise ArgumentError(f"there is no metric {name!r}; one of {', '.join(METRICS)}")
     module, function, fixed = METRICS[name]
@@ -92,14 +92,14 @@ def check_installed(names: Sequence[str]) -> None:
 
 
 def metrics_of(task: str) -> tuple[str, ...]:
-    """The metrics that a task is judged by."""
+    """Returns the names of a task's metrics."""
     if task not in TASKS:
         raise ArgumentError(f"there is no task {task!r}; one of {', '.join(sorted(TASKS))}")
     return TASKS[task]
 
 
 def compute(names: str | Sequence[str], predictions: Sequence[Any], references: Sequence[Any]) -> dict[str, Any]:
-    """Several metrics in one dict. compute(["accuracy", "f1"], predictions, references) -> {"accuracy": 0.9, "f1": 0.8}"""
+    """Computes several metrics. compute(["accuracy", "f1"], predictions, references) -> {"accuracy": 0.9, "f1": 0.8}"""
     scores: dict[str, Any] = {}
     for name in [names] if isinstance(names, str) else names:
         value = metric(name)(predictions, references)

@@ -54,7 +54,7 @@ class Contamination:
 def contamination(
     training: Any, tests: Sequence[str | np.ndarray], n: int | None = None, common: int | None = None
 ) -> Contamination:
-    """Which test texts share an n-gram of words with the training corpus.
+    """Finds the test texts that share an n-gram of words with the training corpus.
 
     training: files (pathlib.Path) or texts, one or several, or arrays of ids or a Corpus when the tests are arrays of ids of the same
     tokenizer. Words are lower-case and without punctuation. n: unless given the 5th percentile of the lengths of the tests in words, but

@@ -52,7 +52,7 @@ def few_shot(
     num_beams: int = 1,
     metric: str | Sequence[str] = "squad",
 ) -> FewShot:
-    """The scores of a model on records, each behind `k` solved ones that are drawn for it from `shots`.
+    """Scores a model on records. Each record follows `k` solved examples that are drawn from `shots`.
 
     An answer follows its template behind a space. Examples that leave no room for the record are left out, the first ones first. Choices
     are compared as evaluate.choose does, which takes `normalise` and `answer_context`. An answer is written greedily, or with `num_beams`,

@@ -19,7 +19,7 @@ Files = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 def evaluate(
     model: LanguageModel | str | os.PathLike[str], files: Files, task: str | None = None, **options: Any
 ) -> dict[str, Any]:
-    """The scores of a model, or of the model in a directory, on files, or on the folder of a published task.
+    """Scores a model, or the model of a directory, on files or on the folder of a published task.
 
     `task`: a key of TASKS, a kind of task that the model was fine-tuned for, or a published task, which is also put to a language model that was not
     (plmcore.tasks.zero_shot); without it the task that the model was fine-tuned for, else perplexity. `options` are the task's.

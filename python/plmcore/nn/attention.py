@@ -33,7 +33,7 @@ def attend(collected: list[Tensor] | None, *inputs: Tensor, **options: Any) -> T
 
 
 class SelfAttention(Module):
-    """Every position looks at the positions of its own sequence (causal: up to itself).  x [B, T, C] -> [B, T, C]
+    """Self-attention; causal=True hides later positions.  x [B, T, C] -> [B, T, C]
 
     dropout falls on the attention weights, out_dropout (the same unless given) on the result. With `offsets` x holds the rows of B
     sequences one after the other, [N, C].
@@ -86,7 +86,7 @@ class SelfAttention(Module):
 
 
 class CrossAttention(Module):
-    """Every position of x looks at the positions of a source.  x [B, T, C], source [B, S, source_width] -> [B, T, C]"""
+    """Attention from x to a source.  x [B, T, C], source [B, S, source_width] -> [B, T, C]"""
 
     def __init__(
         self,

@@ -9,9 +9,9 @@ from plmcore.nn.parameter import Buffer, Parameter, QuantizedWeight
 
 
 class Module:
-    """A part of a network. Its parameters and sub-modules are simply its attributes, named by them.
+    """The base of layers and models. Parameters and sub-modules are its attributes.
 
-    A subclass sets attributes in __init__ and computes in __call__; neither needs a call of super().
+    A subclass sets attributes in __init__ and computes in __call__. Neither needs super().
     """
 
     fixed: str | None = None  # what keeps a layer's weights from being trained or converted: "int8 weights"
@@ -121,7 +121,7 @@ class Module:
         return self.train(False)
 
     def requires_grad_(self, on: bool = True) -> Self:
-        """Freezes (False) or thaws all parameters."""
+        """Freezes (False) or unfreezes (True) all parameters."""
         if on:
             self._refuse_fixed("requires_grad_", "have no gradients")
         for p in self.parameters():
@@ -167,7 +167,7 @@ class Module:
     # ---- repr ----
 
     def describe(self) -> str:
-        """What stands in the brackets of repr: the own parameters' shapes."""
+        """The text in the brackets of repr: the shapes of the module's own parameters."""
         return ", ".join(f"{n}: {list(v.shape)}" for n, v in self.members() if isinstance(v, Parameter))
 
     def __repr__(self) -> str:

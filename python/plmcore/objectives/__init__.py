@@ -80,7 +80,7 @@ WITHOUT_TEXT = ("contrastive", "text-to-text")  # made of pairs or records
 
 
 def make(name: str, *data: Any, **settings: Any) -> Objective:
-    """The objective of this name, over a corpus and a tokenizer (see its class for data and settings)."""
+    """Makes the objective of this name, over a corpus and a tokenizer. Its class describes data and settings."""
     if name not in _CLASSES:
         raise ArgumentError(f"there is no objective {name!r}; there are {', '.join(NAMES)}")
     objective: Objective = kind_of(name)(*data, **settings)

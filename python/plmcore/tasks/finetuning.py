@@ -53,11 +53,11 @@ def finetune(
     quiet: bool = False,
     callbacks: Sequence[Callable[[Trainer, Mapping[str, float]], None]] = (),
 ) -> language_model.LanguageModel:
-    """Trains the model of a directory for a task; the result is also the model directory `out`/final, its scores are `out`/scores.json.
+    """Trains the model of a directory for a task. Writes the model to `out`/final and the scores to `out`/scores.json; returns the model.
 
     `task` is a kind (classification, pair, regression, multiple-choice, tagging, qa, seq2seq, lm) with files, or a published task (sst2,
-    snli, ...) with files or with the `folder` it came in. `columns` as in tasks.records.read. `config` is the config.toml of
-    another run, `changes` are settings as "optim.lr=3e-4"; `lr`, `batch` and `lora` are optim.lr, data.batch and adapt.lora_rank. errors="replace" reads bytes that are not UTF-8 as U+FFFD. With resume=True a run that was stopped goes on, bit for bit.
+    snli, ...) with files or with its `folder`. `columns` as in tasks.records.read. `config` is the config.toml of
+    another run, `changes` are settings as "optim.lr=3e-4"; `lr`, `batch` and `lora` are optim.lr, data.batch and adapt.lora_rank. errors="replace" reads bytes that are not UTF-8 as U+FFFD. resume=True continues a stopped run, bit for bit.
     """
     out = pathlib.Path(out)
     paths = {"train": train, "dev": dev, "test": test, "folder": folder}

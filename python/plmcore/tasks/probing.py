@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 def probe(
     lm: LanguageModel, train: Sequence[Record], test: Sequence[Record], *, ridge: float = 1e-3, batch: int = 32
 ) -> list[float]:
-    """The share of test records that a probe trained on the others gets right, for the embeddings and every layer.
+    """Returns the test accuracy of a linear probe on the embeddings and on every layer.
 
     Records have text and label (the probe reads the mean of the tokens), or tokens and tags (the first token of each word), as from
     tasks.records.read.

@@ -21,10 +21,10 @@ PIECE_FILES = ("spiece.model", "sentencepiece.bpe.model", "tokenizer.model")
 def load_tokenizer(
     folder: str | os.PathLike[str], *, family: str | None = None, language: str | None = None, **changes: Any
 ) -> Tokenizer:
-    """The tokenizer of a directory, from the files it has: a sentencepiece model, tokenizer.json, vocab.txt, or vocab.json and merges.txt.
+    """Loads the tokenizer of a directory: a sentencepiece model, tokenizer.json, vocab.txt, or vocab.json and merges.txt.
 
-    `family` says what tokenizer_config.json or config.json otherwise would. `changes` replace keys of tokenizer_config.json, such as
-    do_lower_case=False. `language`: the code that an mBART puts around texts. side="target": the other side of a Marian pair.
+    `family` overrides tokenizer_config.json and config.json. `changes` replace keys of tokenizer_config.json, such as
+    do_lower_case=False. `language` is the language code of mBART. side="target" loads the other side of a Marian pair.
     """
     folder = pathlib.Path(folder)
     settings = {

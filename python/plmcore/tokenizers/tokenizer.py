@@ -19,9 +19,9 @@ from plmcore.tokenizers.format import Format
 
 
 class Tokenizer:
-    """Text to ids and back, the same way whatever the backend.
+    """Turns text into ids and ids into text, for all families and backends.
 
-    `family` names what stands around texts. `pad_token`, `pad_token_id` and so on for pad, unk, cls, sep, mask, bos, eos are None
+    `family` decides the special tokens. `pad_token`, `pad_token_id` and so on for pad, unk, cls, sep, mask, bos, eos are None
     where there is no such token.
     """
 
@@ -146,7 +146,7 @@ class Tokenizer:
         self._settle()
 
     def add_tokens(self, tokens: Iterable[str], *, special: bool = False) -> int:
-        """Tokens that are found in texts before anything else; returns how many are new."""
+        """Adds tokens that are matched before all others; returns the number of new ones."""
         tokens = [tokens] if isinstance(tokens, str) else list(tokens)
         if bad := [t for t in tokens if not isinstance(t, str) or not t.strip()]:
             raise ArgumentError(f"a token must be a text of more than white space, got {bad[0]!r}")
@@ -157,7 +157,7 @@ class Tokenizer:
         return len(self.backend.vocabulary) - before
 
     def set_special(self, role: str, token: str) -> None:
-        """Gives a role to a token, which is added where it is new: set_special("pad", "<pad>") before batches of a GPT-2."""
+        """Gives a role to a token, and adds a new token: set_special("pad", "<pad>") for batches of GPT-2."""
         if role not in ROLES:
             raise ArgumentError(f"there is no role {role!r}; one of {', '.join(ROLES)}")
         self.add_tokens([token], special=True)
@@ -176,7 +176,7 @@ class Tokenizer:
     # ---- text to ids ----
 
     def encode_ids(self, texts: Sequence[str]) -> list[np.ndarray]:
-        """The bare ids of every text, without special tokens and uncut.  int32 [n] each"""
+        """Returns the ids of every text, without special tokens and truncation.  int32 [n] each"""
         if isinstance(texts, str):
             raise KindError("encode_ids takes a list of texts, got one str")
         ids, lengths = self.encode_flat(texts)
@@ -184,7 +184,7 @@ class Tokenizer:
         return [ids[begin:end] for begin, end in itertools.pairwise(ends)]
 
     def encode_flat(self, texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-        """The same on end, and the number of ids of each text: the fast path for corpora.  int32 [n], int64 [texts]"""
+        """Returns the ids of all texts in one array, and the number of ids of each text: the fast path for corpora.  int32 [n], int64 [texts]"""
         return self.backend.flat(texts if isinstance(texts, list) else list(texts))
 
     def tokenize(self, text: str) -> list[str | None]:
@@ -194,7 +194,7 @@ class Tokenizer:
     def build(
         self, ids_a: Sequence[int] | np.ndarray, ids_b: Sequence[int] | np.ndarray | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Special tokens around ready ids: ids and token_type_ids.  int64 [n]"""
+        """Adds special tokens to ids; returns ids and token_type_ids.  int64 [n]"""
         return self.format.build(ids_a, ids_b)
 
     def __call__(
@@ -211,7 +211,7 @@ class Tokenizer:
         add_special_tokens: bool = True,
         words: bool = False,
     ) -> Batch:
-        """The ids of one text, or of several, padded to the longest, to `pad_to` or to a multiple.
+        """Returns the ids of one text or of several, padded to the longest, to `pad_to` or to a multiple.
 
         Texts longer than max_length are cut; with a stride what was cut makes further rows, each with the last `stride` tokens of
         the row before. words=True: a text is a list of words, `word_ids` their numbers and `offsets` count within words.
@@ -281,7 +281,7 @@ class Tokenizer:
     @overload
     def decode(self, ids: np.ndarray, skip_special_tokens: bool = True) -> Any: ...  # by its axes
     def decode(self, ids: Any, skip_special_tokens: bool = True) -> Any:
-        """The text of one row of ids, or of several."""
+        """Returns the text of one row of ids, or of several."""
         many = getattr(ids, "ndim", None) == 2 or (not hasattr(ids, "ndim") and len(ids) > 0 and np.ndim(ids[0]) == 1)
         rows = [np.asarray(row, np.int64).reshape(-1) for row in (ids if many else [ids])]
         for row in rows:
@@ -294,7 +294,7 @@ class Tokenizer:
         return texts if many else texts[0]
 
     def save(self, folder: str | os.PathLike[str]) -> None:
-        """The files that load_tokenizer and transformers read."""
+        """Writes the files that load_tokenizer and transformers read."""
         from plmcore.tokenizers import saving
 
         saving.save(self, folder)

@@ -49,7 +49,7 @@ def train_tokenizer(
     seed: int = 0,
     out: str | os.PathLike[str] | None = None,
 ) -> Tokenizer:
-    """A tokenizer trained on files, folders of them, or texts. The same input gives the same tokenizer.
+    """Trains a tokenizer on files, folders or texts. The same input gives the same tokenizer.
 
     kind: wordpiece, bpe (with </w>), byte-bpe, unigram (sentencepiece), characters or words; family: whose special tokens and
     formats it gets. vocab_size counts all tokens; None, for characters and words, takes all. `min_count`: how often a pair,

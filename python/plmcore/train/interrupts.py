@@ -7,7 +7,7 @@ from typing import Self
 
 
 class Interrupted(Exception):
-    """A run was asked to stop, and stopped between two steps with everything saved."""
+    """A signal stopped the run between two steps. Everything is saved."""
 
     def __init__(self, step: int, number: int):
         super().__init__(f"stopped by {signal.Signals(number).name} after step {step}")

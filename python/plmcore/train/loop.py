@@ -101,7 +101,7 @@ class Trainer:
     # ---- the loop ----
 
     def run(self) -> None:
-        """To the last step. Interrupted when a signal asked to stop: then the state is saved."""
+        """Runs to the last step. Raises Interrupted after a signal; the state is then saved."""
         with Interrupts() as interrupts, self._finishing():
             self.model.train()
             while self.step < self.steps and self.stopped is None:
@@ -246,7 +246,7 @@ class Trainer:
     # ---- checkpoints ----
 
     def save(self) -> None:
-        """A checkpoint of this moment. It is written beside the steps that follow; an error of the writing comes with the next one."""
+        """Writes a checkpoint in the background. An error of the writing is raised by the next checkpoint."""
         if self.directory is None or self.save_every is None or self._saved == self.step:
             return
         self.directory.finish()  # the last copy is in the same memory
@@ -279,7 +279,7 @@ class Trainer:
         }  # fmt: skip
 
     def restore(self, saved: checkpoint.Checkpoint) -> None:
-        """Goes on from a checkpoint. Nothing is changed when it is of another model, optimiser, seed or corpus."""
+        """Continues from a checkpoint. A checkpoint of another model, optimiser, seed or corpus is an error and changes nothing."""
         state, where = saved.state, f"checkpoint '{saved.path}'"
         if state.get("seed") != self.seed:
             raise ArgumentError(f"{where} is of seed {state.get('seed')}, this run of {self.seed}")

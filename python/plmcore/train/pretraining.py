@@ -52,11 +52,11 @@ def pretrain(
     quiet: bool = False,
     callbacks: Sequence[Callable[[Trainer, Mapping[str, float]], None]] = (),
 ) -> language_model.LanguageModel:
-    """Trains a model of a family on text files from the beginning; the result is also the model directory `out`/final.
+    """Trains a tokenizer and a model of a family on text files. Writes the model to `out`/final; returns the model.
 
     `target` has the translations of `text`, line by line, for the Transformer. `supervised` tasks are mixed with the text of T5 and BART: "sst2=FILE", or
     dict(task=, file=, columns=, source=, target=, rate=). errors="replace" reads bytes that are not UTF-8 as U+FFFD. `tokenizer` is a directory, or the kind to train on the text. `config` is the config.toml of another run, `changes` are settings as
-    "optim.lr=3e-4"; `lr` and `batch` are optim.lr and data.batch. With resume=True a run that was stopped goes on, bit for bit, from its last checkpoint.
+    "optim.lr=3e-4"; `lr` and `batch` are optim.lr and data.batch. resume=True continues a stopped run, bit for bit, from its last checkpoint.
     """
     out = pathlib.Path(out)
     given: Settings = {

@@ -47,8 +47,8 @@ PREPARED = {
 
 
 class RunDirectory:
-    """Opened by one process at a time. `quiet` leaves the terminal alone; log.txt is written all the same. `new`: what a run that ended before its first
-    step has left is removed."""
+    """The directory of a run. One process at a time opens it. `quiet` prints nothing; log.txt is still written. `new` removes what a run that ended before its
+    first step has left."""
 
     def __init__(self, path: str | os.PathLike[str], *, quiet: bool = False, new: bool = False):
         self.path, self.quiet = pathlib.Path(path), quiet
@@ -117,7 +117,7 @@ class RunDirectory:
         return read_metrics(self.path / METRICS)
 
     def forget_after(self, step: int) -> None:
-        """Takes metrics of later steps out: they will come again."""
+        """Removes the metrics of later steps, which will be repeated."""
         file = self.path / METRICS
         if not file.exists():
             return
