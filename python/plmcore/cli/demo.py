@@ -64,9 +64,9 @@ def demo(out: pathlib.Path, steps: int, seed: int) -> plmcore.LanguageModel:
     perplexities = [m["eval_perplexity"] for m in lines if "eval_perplexity" in m]
     sample = [m["sample"] for m in lines if "sample" in m][-1]
     print(f"held-out perplexity: {' '.join(f'{p:.0f}' for p in perplexities)}")
-    print(f"a sample, which begins with {samples.PROMPT} tokens of the text that was held out:\n\n{sample.strip()}\n")
+    print(f"sample, continued from {samples.PROMPT} held-out tokens:\n\n{sample.strip()}\n")
     print(
-        f"more of it: {shlex.join(['plmcore', 'generate', str(out / run_directory.FINAL), '--prompt', 'The statement', '--sample'])}"
+        f"generate more: {shlex.join(['plmcore', 'generate', str(out / run_directory.FINAL), '--prompt', 'The statement', '--sample'])}"
     )
     return lm
 
