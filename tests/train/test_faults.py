@@ -10,7 +10,7 @@ import killing
 import numpy as np
 import pytest
 from plmcore import train
-from plmcore.train import checkpoint
+from plmcore.train import checkpoint, line_file
 from small import trainer
 
 HERE = pathlib.Path(__file__).parent
@@ -63,7 +63,7 @@ def test_a_full_disk_is_told_with_the_file(tmp_path, name, monkeypatch):
     def full(path, mode, **options):
         return open("/dev/full" if path.name == name else path, mode, **options)
 
-    monkeypatch.setattr(train.run_directory, "open_own", full)
+    monkeypatch.setattr(line_file, "open_own", full)
     with (
         train.RunDirectory(tmp_path, quiet=True) as d,
         pytest.raises(OSError, match=rf"No space left on device: '.*{name}'"),

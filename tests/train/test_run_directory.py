@@ -72,7 +72,8 @@ def test_the_last_good_checkpoint_is_found_and_the_damage_told(tmp_path):
         data[-1] ^= 1
         file.write_bytes(data)
         assert d.newest().step == 2
-        assert "left aside: " in (tmp_path / "log.txt").read_text() and "SHA-256" in (tmp_path / "log.txt").read_text()
+        told = (tmp_path / "sessions.txt").read_text()
+        assert "left aside: " in told and "SHA-256" in told
 
 
 def test_what_is_begun(tmp_path):

@@ -95,12 +95,13 @@ class _Finetuning:
         adapting.prepare(lm.model, self.settings["adapt"], run["seed"], task_model.fresh_names(lm))
         trainer = self.trainer(lm)
         self.record_settings()
-        if len(self._examples) == 1:
+        if len(self._examples) == 1 and trainer.step == 0:
             self.run.say("nothing is evaluated: name files with --dev or --test, or set data.held_out=0.1")
-        self.run.say(
+        making.announce(
+            self.run,
+            trainer,
             f"{lm.config.model_type} for {self.settings['run']['task']}, {lm.model.num_parameters():,} parameters"
-            f" ({sum(p.size for p in lm.parameters() if p.requires_grad):,} trained); {self.examples('train').examples(0):,} examples; "
-            f"steps {trainer.step} to {trainer.steps}"
+            f" ({sum(p.size for p in lm.parameters() if p.requires_grad):,} trained); {self.examples('train').examples(0):,} examples",
         )
         try:
             trainer.run()
@@ -115,7 +116,7 @@ class _Finetuning:
         self.finish(lm)
         self.score(trainer)
         self.report(trainer)
-        self.run.say(f"model: {self.run.final}  curves: {self.run.path / run_directory.REPORT}")
+        self.run.note(f"model: {self.run.final}  curves: {self.run.path / run_directory.REPORT}")
         return lm
 
     # ---- training ----

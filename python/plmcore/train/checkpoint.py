@@ -13,7 +13,7 @@ import json
 import os
 import pathlib
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,6 +27,12 @@ MANIFEST, STATE = "manifest.json", "state.json"
 NAME = re.compile(r"step-(\d{8,})")
 UNFINISHED = re.compile(r"\.step-\d{8,}\.[\d-]+\.tmp")
 FORMAT = 1
+# Of what a trainer remembers
+STATE_KINDS = {
+    "seed": int, "data": str, "tokens": int, "seconds": int | float, "skips": int, "stale": int, "score": int | float | None, "best": int | float | None,
+    "recent": list, "stopped": str | None, "lines": dict | None, "machine": dict | None,
+}  # fmt: skip
+ADDED = ("lines", "machine")  # which older checkpoints do not have
 
 Arrays = Mapping[str, Tensor | np.ndarray]
 
@@ -66,6 +72,19 @@ def read(path: pathlib.Path) -> Checkpoint:
     if not isinstance(state.get("step"), int):
         raise FormatError(f"'{path / STATE}' has no step")
     return Checkpoint(path, parts, state)
+
+
+def check_state(state: Mapping[str, Any], where: str) -> None:
+    """FormatError where the state of a run has not what a trainer goes on from."""
+    for name, kinds in STATE_KINDS.items():
+        value = state.get(name) if name in ADDED else state.get(name, ...)
+        if isinstance(value, bool) or not isinstance(value, kinds):
+            raise FormatError(f"{where}: {name} in {STATE} is {'missing' if value is ... else f'wrong: {value!r}'}")
+    for name, count, kinds in (("recent", 4, int | float), ("lines", None, int), ("machine", None, str)):
+        found = state.get(name)
+        values = list(found.values()) if isinstance(found, dict) else found or []
+        if not all(isinstance(v, kinds) for v in values) or count not in (None, len(values)):
+            raise FormatError(f"{where}: {name} in {STATE} is wrong: {found!r}")
 
 
 def verify(path: pathlib.Path) -> None:
@@ -115,10 +134,10 @@ def step_of(path: pathlib.Path) -> int:
 
 
 def prune(folder: pathlib.Path, keep: int) -> None:
-    """Leaves the last `keep` checkpoints and the one with the lowest score; takes away what was never finished."""
+    """Leaves the last `keep` checkpoints, the newest also where it was not due, and the one with the lowest score; takes away what was never finished."""
     paths = steps_in(folder)
-    kept = set(paths[-keep:])
-    scored = [(score, p) for p in paths if (score := _score(p)) is not None]
+    kept = {*due(paths)[-keep:], *paths[-1:]}
+    scored = [(score, p) for p in paths if (score := _state(p).get("score")) is not None]
     if scored:
         kept.add(min(scored, key=lambda pair: pair[0])[1])
     for path in paths:
@@ -153,11 +172,17 @@ def average(paths: list[pathlib.Path]) -> dict[str, np.ndarray]:
     return {name: (array / len(paths)).astype(np.float32) for name, array in total.items()}
 
 
-def _score(path: pathlib.Path) -> float | None:
+def due(paths: Sequence[pathlib.Path]) -> list[pathlib.Path]:
+    """Those that a run which is never stopped has, too."""
+    return [path for path in paths if (state := _state(path)) and state.get("due", True)]
+
+
+def _state(path: pathlib.Path) -> dict[str, Any]:
+    """Empty where it cannot be read."""
     try:
-        return read_part(path / STATE).get("score")
+        return read_part(path / STATE)
     except (FormatError, OSError):
-        return None
+        return {}
 
 
 def digest(path: pathlib.Path) -> str:

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from plmcore import draws, nn, optim
+from plmcore import _core, draws, nn, optim
 from plmcore._core import ArgumentError, Tensor, ops
 from plmcore.autograd import STORED, stored_activations
 from plmcore.generator import Generator
@@ -107,7 +107,7 @@ class Trainer:
             while self.step < self.steps and self.stopped is None:
                 self.advance()
                 if interrupts.number is not None:
-                    self.save()
+                    self.save(due=self.step == self.steps or self.stopped is not None)
                     raise Interrupted(self.step, interrupts.number)
             self.save()
 
@@ -245,8 +245,11 @@ class Trainer:
 
     # ---- checkpoints ----
 
-    def save(self) -> None:
-        """Writes a checkpoint in the background. An error of the writing is raised by the next checkpoint."""
+    def save(self, due: bool = True) -> None:
+        """Writes a checkpoint in the background. An error of the writing is raised by the next checkpoint.
+
+        A checkpoint that is not `due` exists only because the run was stopped. It never becomes a part of the result.
+        """
         if self.directory is None or self.save_every is None or self._saved == self.step:
             return
         self.directory.finish()  # the last copy is in the same memory
@@ -255,7 +258,7 @@ class Trainer:
         parts: dict[str, dict[str, Tensor | np.ndarray]] = {part: {} for part, _ in live}
         for (part, name), value in live.items():
             parts[part][name] = taken.get((part, name), value)
-        self.directory.save(self.step, parts, self.state(), self.keep)
+        self.directory.save(self.step, parts, self.state() | {"due": due}, self.keep)
         self._saved = self.step
 
     def _live(self) -> dict[tuple[str, str], Tensor | np.ndarray]:
@@ -276,11 +279,13 @@ class Trainer:
         return {
             "seed": self.seed, "data": self.data, "tokens": self.tokens, "seconds": self.seconds, "skips": self.skips, "stale": self.stale,
             "score": self.score, "best": self.best, "recent": self.recent, "stopped": self.stopped,
+            "lines": None if self.directory is None else self.directory.lines(), "machine": machine(),
         }  # fmt: skip
 
     def restore(self, saved: checkpoint.Checkpoint) -> None:
         """Continues from a checkpoint. A checkpoint of another model, optimiser, seed or corpus is an error and changes nothing."""
         state, where = saved.state, f"checkpoint '{saved.path}'"
+        checkpoint.check_state(state, where)
         if state.get("seed") != self.seed:
             raise ArgumentError(f"{where} is of seed {state.get('seed')}, this run of {self.seed}")
         if state.get("data") != self.data:
@@ -302,6 +307,13 @@ class Trainer:
         self.step = self._saved = saved.step
         for name in ("tokens", "seconds", "skips", "stale", "score", "best", "recent", "stopped"):
             setattr(self, name, state[name])
+        if self.directory is not None:
+            self.directory.forget_after(self.step, state.get("lines"))
+        if (then := state.get("machine") or machine()) != machine():
+            self._say(
+                f"step {self.step} was computed with {_described(then)}, from here on it is {_described(machine())}: "
+                "the bits will differ from those of a run on one of them"
+            )
 
     @contextlib.contextmanager
     def _finishing(self):
@@ -311,6 +323,15 @@ class Trainer:
         finally:
             if self.directory is not None:
                 self.directory.finish()
+
+
+def machine() -> dict[str, str]:
+    """What decides how sums are rounded: the same everywhere gives the same bits."""
+    return {"isa": _core.isa(), "blas": _core.blas()}
+
+
+def _described(machine: Mapping[str, str]) -> str:
+    return f"the instruction set {machine.get('isa')} and {machine.get('blas')}"
 
 
 def _copies(state: Mapping[str, Tensor]) -> dict[str, Tensor]:

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from plmcore import nn, optim
+from plmcore import _core, nn, optim
 from plmcore._core import Tensor
 from plmcore.train import batching, checkpoint, extending, groups, schedules, tensorboard
 from plmcore.train.loop import Trainer
@@ -61,9 +61,17 @@ def trainer(
     saved = run.newest()
     if saved is not None:
         made.restore(saved)
-        run.say(f"going on from step {saved.step}")
-    run.forget_after(made.step)
+        run.note(f"going on from step {saved.step}")
+    else:
+        run.forget_after(0)
     return made
+
+
+def announce(run: RunDirectory, made: Trainer, what: str) -> None:
+    """What is trained, once for a run, and what this session does of it."""
+    if made.step == 0:
+        run.say(f"{what}; {made.steps} steps")
+    run.note(f"steps {made.step} to {made.steps}, {_core.num_threads()} threads, {_core.isa()}, {_core.blas()}")
 
 
 def choose_result(run: RunDirectory, table: Mapping[str, Any], trained: Trainer) -> None:
@@ -74,7 +82,7 @@ def choose_result(run: RunDirectory, table: Mapping[str, Any], trained: Trainer)
         return
     kept = checkpoint.steps_in(run.checkpoints)
     if table["result"] == "mean":
-        last = kept[-table["keep"] :]
+        last = checkpoint.due(kept)[-table["keep"] :]
         trained.model.load_state_dict(checkpoint.average(last))
         run.say(f"the result is the mean of steps {', '.join(str(checkpoint.step_of(path)) for path in last)}")
     elif table["result"] == "best" and trained.best is not None:

@@ -93,9 +93,10 @@ class _Pretraining:
     def __call__(self) -> language_model.LanguageModel:
         self.record_settings()
         trainer = self.trainer()
-        self.run.say(
-            f"{self.settings['run']['family']}, {trainer.model.num_parameters():,} parameters; {self.data.tokens:,} tokens of text; "
-            f"steps {trainer.step} to {trainer.steps}, {plm.num_threads()} threads"
+        making.announce(
+            self.run,
+            trainer,
+            f"{self.settings['run']['family']}, {trainer.model.num_parameters():,} parameters; {self.data.tokens:,} tokens of text",
         )
         try:
             trainer.run()
@@ -107,7 +108,7 @@ class _Pretraining:
             trainer.batches.close()
         self.report(trainer)
         lm = self.finish(trainer)
-        self.run.say(f"model: {self.run.final}  curves: {self.run.path / run_directory.REPORT}")
+        self.run.note(f"model: {self.run.final}  curves: {self.run.path / run_directory.REPORT}")
         return lm
 
     def record_settings(self) -> None:

@@ -63,7 +63,7 @@ class RunData:
             if pathlib.Path(kind).is_dir():
                 made = tokenizers.load_tokenizer(kind)
             else:
-                self.run.say(f"training a {kind} tokenizer of {self.table['vocab']:,} tokens")
+                self.run.note(f"training a {kind} tokenizer of {self.table['vocab']:,} tokens")
                 files = [*(t for texts in self.sources.values() for t in texts), *self.table_files]
                 family = format_of(kind, self.settings["run"]["family"])
                 try:

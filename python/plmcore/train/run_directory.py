@@ -2,7 +2,8 @@
 
 config.toml      everything that is needed to repeat the run
 metrics.jsonl    one object per line: step, loss, lr, norm, tokens, tokens_per_second, seconds; step, eval_loss, ...; step, sample
-log.txt          what was said, with the time
+log.txt          what was said of the run, with the time
+sessions.txt     what was said of single sessions: when and where they began, from which step, and what was wrong
 checkpoints/     see plmcore.train.checkpoint
 report.html      the curves, on one page
 loss.svg         the curve of the loss, as a picture
@@ -11,6 +12,7 @@ final/           the model directory that the run ends with
 
 from __future__ import annotations
 
+import copy
 import fcntl
 import json
 import math
@@ -23,14 +25,16 @@ from typing import Any, Self
 
 from plmcore._core import FormatError
 from plmcore.cli.progress import Progress
-from plmcore.files import atomic_write, named, open_own, read_bytes, remove
+from plmcore.files import atomic_write, open_own, read_bytes, remove
 from plmcore.train import checkpoint, report
 from plmcore.train.background import Background
+from plmcore.train.line_file import LineFile
 
-CONFIG, METRICS, LOG, REPORT, PICTURE, FINAL, CHECKPOINTS = (
-    "config.toml", "metrics.jsonl", "log.txt", "report.html", "loss.svg", "final", "checkpoints",
+CONFIG, METRICS, LOG, SESSIONS, REPORT, PICTURE, FINAL, CHECKPOINTS = (
+    "config.toml", "metrics.jsonl", "log.txt", "sessions.txt", "report.html", "loss.svg", "final", "checkpoints",
 )  # fmt: skip
 LOCK = ".lock"
+TOLD = {LOCK, LOG, SESSIONS}  # what a directory may have before a run is in it
 # What a run makes before its first step, from the files that it is given.
 PREPARED = {
     CONFIG,
@@ -59,9 +63,15 @@ class RunDirectory:
         except OSError:
             self._lock.close()
             raise BlockingIOError(f"another process is working in '{self.path}'") from None
-        if new and took_no_step(self.path):
-            for name in PREPARED & {p.name for p in self.path.iterdir()}:
-                remove(self.path / name)
+        try:
+            if new and took_no_step(self.path):
+                for name in PREPARED & {p.name for p in self.path.iterdir()}:
+                    remove(self.path / name)
+            self._metrics, self._log, self._sessions = (LineFile(self.path / n) for n in (METRICS, LOG, SESSIONS))
+        except BaseException:
+            self._lock.close()
+            raise
+        self._said = self._log.count  # before this session
         self.tensorboard: Any = None  # a writer with add_scalar(tag, value, step)
         self._background = Background()
         self._progress: Progress | None = None
@@ -94,9 +104,15 @@ class RunDirectory:
     # ---- what is told ----
 
     def say(self, text: str) -> None:
-        """A line of the log, and on the terminal."""
-        with named(self.path / LOG), open_own(self.path / LOG, "a", encoding="utf-8") as f:
-            f.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {text}\n")
+        """A line of the log, and on the terminal. It must be the same whether the run was stopped or not: see note()."""
+        self._tell(self._log, text)
+
+    def note(self, text: str) -> None:
+        """A line about this session of the run: sessions.txt, and the terminal."""
+        self._tell(self._sessions, text)
+
+    def _tell(self, file: LineFile, text: str) -> None:
+        file.append(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {text}")
         if not self.quiet:
             if self._progress is not None:
                 self._progress.clear()
@@ -105,8 +121,7 @@ class RunDirectory:
     def record(self, values: Mapping[str, Any]) -> None:
         """A line of metrics.jsonl. JSON has no NaN: what is not finite is null."""
         line = {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in values.items()}
-        with named(self.path / METRICS), open_own(self.path / METRICS, "a", encoding="utf-8") as f:
-            f.write(json.dumps(line) + "\n")
+        self._metrics.append(json.dumps(line))
         if self.tensorboard is not None:
             for name, value in line.items():
                 if name != "step" and isinstance(value, (int, float)):
@@ -116,14 +131,25 @@ class RunDirectory:
         """The lines of metrics.jsonl as dicts."""
         return read_metrics(self.path / METRICS)
 
-    def forget_after(self, step: int) -> None:
-        """Removes the metrics of later steps, which will be repeated."""
-        file = self.path / METRICS
-        if not file.exists():
+    def lines(self) -> dict[str, int]:
+        """The numbers of lines of metrics.jsonl and log.txt, for a checkpoint."""
+        return {METRICS: self._metrics.count, LOG: self._log.count}
+
+    def forget_after(self, step: int, lines: Mapping[str, int] | None = None) -> None:
+        """Removes what was told after a step, which will be repeated.
+
+        `lines` is what lines() returned at that step. Without it the metrics of later steps are removed, and for step 0 what earlier sessions logged.
+        """
+        self._metrics = LineFile(self.path / METRICS)  # which may have been cut off since
+        if lines is not None:
+            for file in (self._metrics, self._log):
+                file.keep(file.lines()[: lines.get(file.path.name)])
             return
-        kept = [line for line in read_metrics(file, cut_off=True) if line["step"] <= step]
-        with atomic_write(file) as f:
-            f.write("".join(json.dumps(line) + "\n" for line in kept).encode())
+        steps = [line["step"] for line in read_metrics(self.path / METRICS)]
+        self._metrics.keep([line for line, at in zip(self._metrics.lines(), steps, strict=True) if at <= step])
+        if step == 0:
+            self._log.keep(self._log.lines()[self._said :])
+            self._said = 0
 
     def show(self, step: int, steps: int, metrics: Mapping[str, float]) -> None:
         """The progress line."""
@@ -147,7 +173,11 @@ class RunDirectory:
     def save(self, step: int, parts: Mapping[str, checkpoint.Arrays], state: Mapping[str, Any], keep: int) -> None:
         """Writes a checkpoint in the background, then removes those that are not kept."""
 
+        state = copy.deepcopy(dict(state))  # the steps that follow change what is in it
+
         def job() -> None:
+            for file in (self._metrics, self._log):
+                file.sync()
             checkpoint.write(self.checkpoints, step, parts, state)
             checkpoint.prune(self.checkpoints, keep)
 
@@ -158,10 +188,10 @@ class RunDirectory:
         self._background.wait()
 
     def newest(self) -> checkpoint.Checkpoint | None:
-        """The last whole checkpoint; damaged ones after it are named in the log."""
+        """The last whole checkpoint; damaged ones after it are named."""
         found, problems = checkpoint.newest(self.checkpoints)
         for problem in problems:
-            self.say(f"left aside: {problem}")
+            self.note(f"left aside: {problem}")
         return found
 
 
@@ -171,7 +201,7 @@ def begun(path: pathlib.Path, resume: bool) -> pathlib.Path | None:
     config = path / CONFIG
     if resume:
         return config if config.exists() else None
-    if path.is_dir() and any(p.name not in (LOCK, LOG) for p in path.iterdir()) and not took_no_step(path):
+    if path.is_dir() and any(p.name not in TOLD for p in path.iterdir()) and not took_no_step(path):
         raise FileExistsError(f"'{path}' is not empty; --resume goes on with the run in it")
     return None
 
@@ -180,18 +210,18 @@ def took_no_step(path: pathlib.Path) -> bool:
     """Whether a run in the directory has its settings and what is made before the first step, and nothing else. A config.toml without the lock of a run is
     somebody's own."""
     there = {p.name for p in path.iterdir()}
-    return {CONFIG, LOCK} <= there <= PREPARED | {LOCK, LOG}
+    return {CONFIG, LOCK} <= there <= PREPARED | TOLD
 
 
-def read_metrics(file: pathlib.Path, cut_off: bool = False) -> list[dict[str, Any]]:
-    """The lines of a metrics.jsonl. `cut_off`: a last line without its end, of a killed run, is left out."""
+def read_metrics(file: pathlib.Path) -> list[dict[str, Any]]:
+    """The lines of a metrics.jsonl."""
     if not file.exists():
         return []
     try:
         lines = read_bytes(file).decode().split("\n")
     except UnicodeDecodeError as e:
         raise FormatError(f"'{file}' is not valid UTF-8 at byte {e.start}") from None
-    if lines[-1] and not cut_off:
+    if lines[-1]:
         raise FormatError(f"'{file}' line {len(lines)}: it is cut off")
     found = []
     for number, line in enumerate(lines[:-1], 1):
