@@ -6,7 +6,7 @@ import threading
 from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, cast
 
 import numpy as np
 
@@ -71,7 +71,8 @@ class Batches:
         if not 0 <= rank < ranks:
             raise ArgumentError(f"rank must be in [0, {ranks}), got {rank}")
         self.objective, self.seed = objective, seed
-        self.batch_size, self.max_tokens = batch_size, max_tokens
+        self.batch_size: Any = batch_size  # one of the two is a number
+        self.max_tokens: Any = max_tokens
         self.shuffle, self.bucket, self.drop_last = shuffle, bucket, drop_last
         self.rank, self.ranks = rank, ranks
         self._first_steps = [0]  # of each epoch, as far as they have been counted
@@ -189,7 +190,7 @@ class Batches:
             begins = np.arange(0, len(indices), self.batch_size * self.ranks)
             ends = np.minimum(begins + self.batch_size * self.ranks, len(indices))
         else:
-            begins, ends = self._fit(indices, np.asarray(lengths[indices]))
+            begins, ends = self._fit(indices, np.asarray(cast(np.ndarray, lengths)[indices]))
         if self.bucket and self.shuffle:
             full = (
                 ends - begins == self.batch_size * self.ranks if self.max_tokens is None else np.ones(len(ends), bool)

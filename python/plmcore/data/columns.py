@@ -57,5 +57,6 @@ def rows(
         for field, name in renamed.items():
             if name not in row:
                 raise wrong(path, number, f"there is no column {name!r}, only {', '.join(row)}")
-        known = {field: name for field in NAMES if (name := column(row, field)) is not None} | renamed
+        usual_names = {field: column(row, field) for field in NAMES}
+        known = {field: name for field, name in usual_names.items() if name is not None} | renamed
         yield number, row | {field: row[name] for field, name in known.items()}

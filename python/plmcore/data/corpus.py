@@ -50,10 +50,11 @@ class Corpus:
         content = manifest.read(folder)
         if verify:
             manifest.verify(folder, content)
-        arrays = [mapped.array(folder / manifest.IDS, np.dtype(content["dtype"]))]
+        arrays: list[Any] = [mapped.array(folder / manifest.IDS, np.dtype(content["dtype"]))]
         for name in (manifest.SENTENCES, manifest.DOCUMENTS, manifest.DOCUMENT_SENTENCES):
             arrays.append(mapped.array(folder / name, manifest.OFFSETS))
-        return cls(*arrays, content, folder)
+        ids, sentences, documents, firsts = arrays
+        return cls(ids, sentences, documents, firsts, content, folder)
 
     @classmethod
     def from_ids(
@@ -81,7 +82,7 @@ class Corpus:
                     f"the sentences of document {i} must have {len(ids)} ids in all, got {list(lengths)}"
                 )
         dtype = manifest.id_dtype(vocab_size)
-        values = {
+        values: dict[str, Any] = {
             manifest.IDS: np.concatenate([np.empty(0, dtype), *(ids.astype(dtype) for ids in arrays)]),
             manifest.SENTENCES: _ends([n for lengths in sentences for n in lengths]),
             manifest.DOCUMENTS: _ends([len(ids) for ids in arrays]),
@@ -92,7 +93,9 @@ class Corpus:
             sums = manifest.Checksums()
             sums.update(value.tobytes())
             files[name] = sums.entry()
-        return cls(*values.values(), manifest.describe(vocab_size, tokenizer or {}, {}, files))
+        ids, *ends = values.values()
+        content = manifest.describe(vocab_size, tokenizer or {}, {}, files)
+        return cls(ids, ends[0], ends[1], ends[2], content)
 
     def __len__(self) -> int:
         """The number of documents."""
@@ -109,7 +112,7 @@ class Corpus:
         counts = f"{len(self.ids):,} tokens, {len(self.sentences) - 1:,} sentences, {len(self):,} documents"
         return f"Corpus({where}: {counts}, vocabulary {self.vocab_size:,})"
 
-    def __reduce__(self):
+    def __reduce__(self) -> Any:
         if self.path is not None:
             return _reopen, (str(self.path), self.fingerprint)
         return super().__reduce__()

@@ -7,7 +7,7 @@ import re
 from collections import deque
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -47,7 +47,7 @@ class Encoder:
 
     def in_threads(self, blocks: Iterable[Block], count: int) -> Iterator[Encoded]:
         """The same of every block, in order. This thread cuts blocks into texts while `count` others encode them."""
-        waiting: deque[tuple[bool, list[int], list[Future]]] = deque()
+        waiting: deque[tuple[bool, list[int], list[Future[Any]]]] = deque()
         threads = ThreadPoolExecutor(count, thread_name_prefix="encoding")
         try:
             for block in blocks:
@@ -104,17 +104,16 @@ class Encoder:
     def texts(self, block: Block) -> Iterator[str]:
         """The documents of a block."""
         if block.kind == "records":
-            yield from block.data
+            yield from cast(list[str], block.data)
             return
-        if self.documents == "blank" and block.kind == "text" and b"\r" not in block.data:
+        data = cast(bytes, block.data)
+        if self.documents == "blank" and block.kind == "text" and b"\r" not in data:
             try:
-                yield from native.documents(
-                    block.data.removeprefix(BOM) if block.at == 0 else block.data, block.continues
-                )
+                yield from native.documents(data.removeprefix(BOM) if block.at == 0 else data, block.continues)
                 return
             except UnicodeDecodeError:
                 pass  # what follows says where, or replaces it
-        text = decode(block.data, self.errors, block.path, block.line, block.at)
+        text = decode(data, self.errors, block.path, block.line, block.at)
         if "\r" in text:
             text = text.replace("\r\n", "\n")
         if block.kind == "jsonl":

@@ -49,7 +49,8 @@ class Order:
 
     def _permute(self, x: np.ndarray) -> np.ndarray:
         a, b = np.uint64(self._a), np.uint64(self._b)
-        l, r = x // b, x % b
+        l: np.ndarray = x // b
+        r: np.ndarray = x % b
         for k in range(0, HALF_ROUNDS, 2):
             l = (l + draws.bits(self._keys[k], r) % a) % a
             r = (r + draws.bits(self._keys[k + 1], l) % b) % b

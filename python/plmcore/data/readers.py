@@ -78,7 +78,7 @@ def read_table(
     without it that is so for commas only. Every row must have as many fields as the header; ragged="skip" passes over those that have not,
     ragged="fit" takes the fields that they have, and none behind the last of the header.
     """
-    options = dict(delimiter=delimiter, header=header, quoted=quoted, ragged=ragged, errors=errors)
+    options: dict[str, Any] = dict(delimiter=delimiter, header=header, quoted=quoted, ragged=ragged, errors=errors)
     return (row for _, row in numbered_table(path, **options))
 
 

@@ -17,7 +17,7 @@ import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any, BinaryIO, TypeVar
+from typing import IO, Any, BinaryIO, TypeVar, cast
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -35,7 +35,7 @@ def started(function: Callable[[T], R], count: int) -> Iterator[Callable[[Iterab
         packed = pickle.dumps(function)
     except (pickle.PicklingError, TypeError, AttributeError) as e:
         raise TypeError(f"it cannot be sent to worker processes: {e}. One worker needs no sending") from None
-    idle: queue.SimpleQueue[subprocess.Popen] = queue.SimpleQueue()
+    idle: queue.SimpleQueue[subprocess.Popen[bytes]] = queue.SimpleQueue()
     processes = []
 
     def call(item: T) -> R:
@@ -78,10 +78,10 @@ def started(function: Callable[[T], R], count: int) -> Iterator[Callable[[Iterab
         threads.shutdown(cancel_futures=True)
         for process in processes:
             with contextlib.suppress(BrokenPipeError):
-                process.stdin.close()
+                cast("IO[bytes]", process.stdin).close()
         for process in processes:
             process.wait()
-            process.stdout.close()
+            cast("IO[bytes]", process.stdout).close()
 
 
 def serve() -> None:

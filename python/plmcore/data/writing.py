@@ -11,7 +11,7 @@ import shutil
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, BinaryIO
+from typing import IO, Any
 
 import numpy as np
 
@@ -132,7 +132,7 @@ def _described(tokenizer: Any) -> dict[str, Any]:
     }
 
 
-def _sync(files: Iterable[BinaryIO]) -> None:
+def _sync(files: Iterable[IO[bytes]]) -> None:
     """Brings files to the disk, all at once: each waits for it, and it takes them together."""
     files = list(files)
     for file in files:
@@ -199,7 +199,9 @@ class _Partial:
                 )
             entries = []
         self.committed = len(entries) > 1
-        state = entries[-1] if len(entries) > 1 else {"blocks": 0, "closed": 0, "bytes": dict.fromkeys(NAMES, 0)}
+        state: dict[str, Any] = (
+            entries[-1] if len(entries) > 1 else {"blocks": 0, "closed": 0, "bytes": dict.fromkeys(NAMES, 0)}
+        )
         self.blocks, self.closed = state["blocks"], state["closed"]
         for name, file in self.files.items():
             if os.fstat(file.fileno()).st_size < state["bytes"][name]:

@@ -81,7 +81,7 @@ class Cache:
                 qkv, slots.buffers[id(attn)], slots.first, scale=attn.scale, bias=bias, **slots.visible
             )
         if reach not in self.slots:
-            self.slots[reach] = Slots(self.lengths, layout.T, *reach)
+            self.slots[reach] = Slots(self.lengths, int(layout.T), *reach)
             if not attn.band:  # else the next run frees slots first
                 self.slots[reach].grow(1, self.runs())
         rows = qkv.shape[:-1]

@@ -45,7 +45,7 @@ class Chance:
 
 
 @functools.lru_cache(1024)
-def key(seed: int, epoch: int, what: str) -> np.uint64:
+def key(seed: int, epoch: int, what: str) -> np.ndarray:
     return draws.bits(seed, epoch, zlib.crc32(what.encode()))
 
 

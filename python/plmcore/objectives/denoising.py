@@ -12,7 +12,7 @@ from plmcore.objectives import choosing, rows
 from plmcore.objectives.chance import Chance, poisson
 from plmcore.objectives.objective import TextObjective, check_share, need
 
-NOISES = {  # the five of the paper; "bart" is the mix the published models were trained with
+NOISES: dict[str, dict[str, Any]] = {  # the five of the paper; "bart" is the mix the published models were trained with
     "bart": {"permute_sentences": 1.0, "mask": 0.3},
     "masking": {"mask": 0.3, "span": "token", "replace": -1},
     "deletion": {"mask": 0.3, "span": "token", "replace": 0},
@@ -20,7 +20,14 @@ NOISES = {  # the five of the paper; "bart" is the mix the published models were
     "permutation": {"permute_sentences": 1.0},
     "rotation": {"rotate": 1.0},
 }
-NONE = {"permute_sentences": 0.0, "mask": 0.0, "span": "poisson", "replace": 1, "insert": 0.0, "rotate": 0.0}
+NONE: dict[str, Any] = {
+    "permute_sentences": 0.0,
+    "mask": 0.0,
+    "span": "poisson",
+    "replace": 1,
+    "insert": 0.0,
+    "rotate": 0.0,
+}
 
 
 class Denoising(TextObjective):
@@ -61,7 +68,7 @@ class Denoising(TextObjective):
     ):
         if noise not in NOISES:
             raise ArgumentError(f"noise must be one of {', '.join(map(repr, NOISES))}, got {noise!r}")
-        given = {
+        given: dict[str, Any] = {
             "permute_sentences": permute_sentences,
             "mask": mask,
             "span": span,
@@ -207,7 +214,7 @@ class Denoising(TextObjective):
         out[new] = self.masks(np.nonzero(new), f"{what} what", chance)
         return out, total
 
-    def masks(self, at: tuple[np.ndarray, np.ndarray], what: str, chance: Chance) -> np.ndarray | int:
+    def masks(self, at: tuple[np.ndarray, ...], what: str, chance: Chance) -> np.ndarray | int:
         """What takes the place of hidden tokens: the mask, or with probability `random` any token."""
         if not self.random:
             return self.mask

@@ -37,7 +37,7 @@ class Layout:
 
     def __init__(self, format: Format, lengths: Sequence[np.ndarray]):
         self.format, self.parts = format, lengths
-        self.lengths = sum(lengths, start=format.specials)
+        self.lengths: np.ndarray = np.add(sum(lengths), format.specials)
         self.width = int(self.lengths.max(initial=0))
 
     @functools.cached_property
@@ -56,8 +56,8 @@ class Layout:
 
     def put(self, *texts: np.ndarray, fill: int) -> np.ndarray:
         """Values of the texts' tokens where those stand, `fill` elsewhere.  each [B, T of the text] -> [B, T]"""
-        texts = [text.astype(np.int64, copy=False) for text in texts]
-        return self._filled(texts, [[fill] * len(tokens) for tokens in self.format.fixed], fill)
+        whole = [text.astype(np.int64, copy=False) for text in texts]
+        return self._filled(whole, [[fill] * len(tokens) for tokens in self.format.fixed], fill)
 
     def ids(self, *texts: np.ndarray) -> np.ndarray:
         return self._filled(texts, self.format.fixed, self.format.pad)

@@ -62,9 +62,10 @@ class Masking:
         self.random = every if specials else every[~special_table(tokenizer)[: len(every)]]
         if not len(self.random):
             raise ArgumentError("specials=False, and the tokenizer has special tokens alone")
-        self.word_table = None if unit == "token" else np.asarray(tokenizer.word_starts)
+        self.word_table: Any = None if unit == "token" else np.asarray(tokenizer.word_starts)
         self.rate, self.shares, self.unit, self.exact = check_share("rate", rate), tuple(shares), unit, exact
-        self.most, self.longest, self.spans = most, longest, checked_spans(spans)
+        self.most, self.longest = most, longest
+        self.spans: Any = checked_spans(spans)
 
     def apply(
         self, ids: np.ndarray, able: np.ndarray, lengths: np.ndarray, tokens: np.ndarray | None, chance: Chance
@@ -79,9 +80,7 @@ class Masking:
         chosen = self.choose(ids, able, lengths, tokens, chance)
         return self.hide(ids, chosen, chance.uniform("hide", ids.shape[1]))
 
-    def choose(
-        self, ids: np.ndarray, able: np.ndarray, lengths: np.ndarray, tokens: np.ndarray, chance: Chance
-    ) -> np.ndarray:
+    def choose(self, ids: np.ndarray, able: np.ndarray, lengths: np.ndarray, tokens: Any, chance: Chance) -> np.ndarray:
         if self.rounding == "nearest":
             counts = np.maximum(1, np.rint(self.rate * lengths)).astype(np.int64)
         else:

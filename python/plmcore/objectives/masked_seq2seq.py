@@ -29,7 +29,8 @@ class MaskedSeq2Seq(TextObjective):
         copies: int | None = None,
         **masking: Any,
     ):
-        self.masking = Masking(tokenizer, **{"unit": "ngram", "exact": True, "shares": (1.0, 0.0, 0.0)} | masking)
+        usual: dict[str, Any] = {"unit": "ngram", "exact": True, "shares": (1.0, 0.0, 0.0)}
+        self.masking = Masking(tokenizer, **usual | masking)
         super().__init__(corpus, tokenizer, length, packing, separator=tokenizer.eos_token_id, copies=copies)
 
     def build(self, examples: np.ndarray, chance: Chance) -> dict[str, np.ndarray]:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import functools
 import zlib
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,6 +11,9 @@ from plmcore import draws
 from plmcore._core import ArgumentError
 from plmcore.objectives.chance import Chance
 from plmcore.objectives.objective import IGNORED, Objective
+
+if TYPE_CHECKING:
+    from plmcore.data import Order
 
 
 class Mixture(Objective):
@@ -62,7 +65,7 @@ class Mixture(Objective):
             found.append((mine, self.parts[k].batch(order[place[mine]], seed=seed, epoch=epoch)))
         return self.joined(found, len(examples))
 
-    def _make_order(self, k: int, seed: int, epoch: int):
+    def _make_order(self, k: int, seed: int, epoch: int) -> Order:
         from plmcore.data import Order
 
         if self.parts[k].examples(epoch) != self.sizes[k]:

@@ -133,7 +133,7 @@ def cut_points(text: Text, length: int) -> Iterator[tuple[list[int], list[bool]]
 
 def pack(
     corpus: Any, kind: str, length: int, separator: int | None, stride: int | None = None, streams: int | None = None
-):
+) -> Any:
     """The packing of this kind; `separator` stands after each document where one run may hold several."""
     if length < 1:
         raise ArgumentError(f"length leaves {length} tokens for text")

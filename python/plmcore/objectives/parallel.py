@@ -129,7 +129,7 @@ class ContrastivePairs(Objective):
             negative = self.side, *self.sentence(first + chance.below(n, "negative"))
         if self.negatives:
             texts["negative_"] = negative
-        batch = {}
+        batch: dict[str, np.ndarray] = {}
         for prefix, (side, *run) in texts.items():
             ids, lengths = side.take(*run)
             batch |= {prefix + name: value for name, value in side.format(lengths).inputs(ids).items()}

@@ -221,4 +221,5 @@ def chunks(edges: np.ndarray, documents: np.ndarray, room: int, short: float = 0
                     firsts.append(first - 1)
                     lasts.append(last)
             first = last
-    return tuple(np.frombuffer(x, x.typecode) if x else np.zeros(0, kind) for x in (firsts, lasts))
+    found = [np.frombuffer(x, x.typecode) if x else np.zeros(0, kind) for x in (firsts, lasts)]
+    return found[0], found[1]

@@ -13,7 +13,8 @@ class Text:
 
     def __init__(self, corpus: Any, separator: int | None = None):
         self.corpus, self.separator = corpus, separator
-        self.size, self.ends = len(corpus.ids), None
+        self.size = len(corpus.ids)
+        self.ends: Any = None
         if separator is not None:
             self.ends = corpus.documents[1:] + np.arange(1, len(corpus.documents))  # after the separator
             self.size += len(self.ends)
@@ -44,7 +45,8 @@ class Text:
         """Where a sentence begins; the first column of a row counts as one.  bool [B, T]"""
         tokens, between = self.tokens(starts, lengths)
         sentences = self.corpus.sentences
-        low, high = (np.searchsorted(sentences, tokens[:, c], side=s) for c, s in ((0, "left"), (-1, "right")))
+        low = np.searchsorted(sentences, tokens[:, 0], side="left")
+        high = np.searchsorted(sentences, tokens[:, -1], side="right")
         row, sentence = np.repeat(np.arange(len(starts)), high - low), rows.ranges(low, high - low)
         begins = np.zeros(tokens.shape, bool)
         begins[row, sentences[sentence] - tokens[row, 0]] = True  # by token, then by column

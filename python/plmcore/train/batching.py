@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import concurrent.futures
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import numpy as np
 
@@ -15,6 +15,9 @@ from plmcore import losses, nn
 from plmcore._core import ArgumentError, Tensor, ops
 from plmcore.models import labels as kinds
 from plmcore.models.outputs import Output
+
+if TYPE_CHECKING:
+    from plmcore.models import Model
 
 Batch = Mapping[str, np.ndarray]
 
@@ -38,7 +41,7 @@ class Accumulated:
 
     def __getitem__(self, step: int) -> list[Batch]:
         """The list of batches of a step."""
-        return [self.batches[i] for i in range(self.first(step), self.first(step + 1))]
+        return [cast(Batch, self.batches[i]) for i in range(self.first(step), self.first(step + 1))]
 
     def first(self, step: int) -> int:
         """The inner batch that a step begins with."""
@@ -60,11 +63,11 @@ class Ahead:
     def __init__(self, batches: Batches):
         self.batches = batches
         self._thread = concurrent.futures.ThreadPoolExecutor(1, thread_name_prefix="plmcore batches")
-        self._next: tuple[int, concurrent.futures.Future] | None = None
+        self._next: tuple[int, concurrent.futures.Future[Any]] | None = None
 
     def __getitem__(self, step: int) -> Batch | Sequence[Batch]:
-        number, future = self._next or (None, None)
-        batch = future.result() if number == step else self.batches[step]
+        ready = self._next is not None and self._next[0] == step
+        batch: Batch | Sequence[Batch] = self._next[1].result() if ready and self._next else self.batches[step]
         self._next = (step + 1, self._thread.submit(self.batches.__getitem__, step + 1))
         return batch
 
@@ -85,7 +88,7 @@ def tokens_of(batch: Batch) -> int:
     if target is None and "decoder_attention_mask" not in batch:
         return own
     mask = batch.get("decoder_attention_mask")
-    return own + (target.size if mask is None else int(np.count_nonzero(mask)))
+    return own + (int(np.count_nonzero(mask)) if mask is not None else 0 if target is None else target.size)
 
 
 def labels_of(model: nn.Module, batch: Batch) -> int:
@@ -104,7 +107,8 @@ class MeanLoss:
     state: Any = None  # what is carried from batch to batch, see train.carrying
 
     def __init__(self, model: nn.Module, label_smoothing: float = 0.0):
-        self.model, self.label_smoothing = model, label_smoothing
+        self.model = cast("Model", model)
+        self.label_smoothing = label_smoothing
 
     def live_state(self) -> dict[str, Any]:
         """The state as arrays, for a checkpoint; empty where there is none."""

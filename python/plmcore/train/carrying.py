@@ -5,6 +5,7 @@ Batches are streams, each row of which goes on where the batch before ended. The
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -58,5 +59,5 @@ class CarriedLoss(MeanLoss):
     def live_state(self) -> dict[str, Any]:
         return {} if self.state is None else {str(i): np.array(m.numpy()) for i, m in enumerate(self.state)}
 
-    def load_state(self, state: dict[str, Any]) -> None:
+    def load_state(self, state: Mapping[str, Any]) -> None:
         self.state = [Tensor(state[str(i)]) for i in range(len(state))] or None

@@ -9,13 +9,14 @@ compared before anything is loaded.
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import os
 import pathlib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -110,7 +111,7 @@ def verify(path: pathlib.Path) -> None:
 
 def newest(folder: pathlib.Path) -> tuple[Checkpoint | None, list[str]]:
     """The last checkpoint that is whole, and what is wrong with those after it. An error when there are some and none is whole."""
-    problems = []
+    problems: list[str] = []
     for path in reversed(steps_in(folder)):
         try:
             return read(path), problems
@@ -187,7 +188,7 @@ def _state(path: pathlib.Path) -> dict[str, Any]:
 
 def digest(path: pathlib.Path) -> str:
     with open_regular(path) as f:
-        return hashlib.file_digest(f, "sha256").hexdigest()
+        return hashlib.file_digest(cast("io.BufferedReader", f), "sha256").hexdigest()
 
 
 def write_json(path: pathlib.Path, values: Mapping[str, Any]) -> None:

@@ -64,7 +64,7 @@ def ends(table: Mapping[str, Any], steps: int, per_epoch: int | None = None) -> 
         [(unit, value)] = end.items() if isinstance(end, dict) and len(end) == 1 else [("", 0)]
         if unit not in units or not isinstance(value, int) or isinstance(value, bool) or value < 1:
             raise SettingError(f"train.extended must have tables as {{steps = 100}}, got {end!r}")
-        found.append(value if unit == "steps" else value * per_epoch)
+        found.append(value if unit == "steps" or per_epoch is None else value * per_epoch)
     if any(b <= a for a, b in zip(found, [*found[1:], steps])):
         raise SettingError(
             f"train.extended: the run was made longer after {' and '.join(map(str, found))} steps, and has {steps}: "

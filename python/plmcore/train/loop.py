@@ -13,7 +13,7 @@ from __future__ import annotations
 import contextlib
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -80,7 +80,8 @@ class Trainer:
                             ("evaluate_every", evaluate_every), ("patience", patience)):  # fmt: skip
             if value is not None and value < 1:
                 raise ArgumentError(f"Trainer: {name} must be at least 1, got {value}")
-        self.model, self.batches, self.optimizer, self.steps = model, batches, optimizer, steps
+        self.model, self.optimizer, self.steps = model, optimizer, steps
+        self.batches: Any = batches  # some are to be closed
         self.base_lr, self.schedule, self.seed = optimizer.lr, schedule or schedules.constant(), seed
         self.loss = loss or batching.MeanLoss(model)
         self.clip_norm, self.nonfinite, self.most_skips, self.average = clip_norm, nonfinite, most_skips, average
@@ -171,7 +172,7 @@ class Trainer:
         self.tokens += tokens
         return {"loss": total, "norm": size, "lr": self.optimizer.lr, "tokens": tokens}
 
-    def _refuse(self, parts: Sequence, shares: Sequence, loss: float, carried: Any) -> None:
+    def _refuse(self, parts: Sequence[Any], shares: Sequence[Any], loss: float, carried: Any) -> None:
         """`carried`: the state before the step, which goes on from there."""
 
         def forward() -> None:
@@ -201,7 +202,7 @@ class Trainer:
         """Evaluates, with the average where there is one."""
         self.model.eval()
         with self.average.averaged() if self.average is not None else contextlib.nullcontext():
-            found = self.evaluate(self.model)
+            found = self.evaluate(self.model) if self.evaluate is not None else {}
         self.model.train()
         if "loss" not in found:
             raise ArgumentError(f"Trainer: evaluate must give a loss, got {', '.join(found)}")
@@ -316,7 +317,7 @@ class Trainer:
             )
 
     @contextlib.contextmanager
-    def _finishing(self):
+    def _finishing(self) -> Iterator[None]:
         """Waits for the checkpoint that is being written, also when the loop fails."""
         try:
             yield

@@ -38,7 +38,7 @@ def trainer(
     batches: batching.Batches,
     *,
     loss: batching.MeanLoss,
-    evaluate: Callable[[nn.Module], Mapping[str, float]] | None,
+    evaluate: Callable[[nn.Module], dict[str, float]] | None,
     callbacks: Sequence[Callable[[Trainer, Mapping[str, float]], None]],
     data: str,
     ends: Sequence[int] = (),
@@ -112,7 +112,10 @@ def own_options(known: Settings, layers: Sequence[Settings]) -> None:
 
 def option_kinds() -> dict[str, str]:
     """The kinds of options of optimisers and schedules, as settings.merged takes them."""
-    takes = {"optim": [kind.__init__ for kind in optim.KINDS.values()], "schedule": list(schedules.KINDS.values())}
+    takes: dict[str, list[Callable[..., Any]]] = {
+        "optim": [kind.__init__ for kind in optim.KINDS.values()],
+        "schedule": list(schedules.KINDS.values()),
+    }
     return {
         f"{section}.{p.name}": p.annotation
         for section, functions in takes.items()

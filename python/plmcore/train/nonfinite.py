@@ -60,10 +60,10 @@ def watched(model: nn.Module) -> Iterator[list[str]]:
             module.__class__ = kind
 
 
-def _noting(kind: type, name: str, found: list[str]) -> type:
+def _noting(kind: Any, name: str, found: list[str]) -> type:
     """A kind for one module: the others of its kind may be at work in other threads."""
 
-    class Noting(kind):
+    class Noting(kind):  # type: ignore[misc]  # a class that is known at run time
         def __call__(self, *args: Any, **inputs: Any) -> Any:
             result = super().__call__(*args, **inputs)
             if isinstance(result, Tensor) and "float" in result.dtype and (bad := first_bad([(name, result)])):

@@ -86,7 +86,7 @@ def pretrain(
 class _Pretraining:
     """One run, each part of which is in the directory before the next begins."""
 
-    def __init__(self, run: RunDirectory, chosen: Settings, callbacks: Sequence[Callable]):
+    def __init__(self, run: RunDirectory, chosen: Settings, callbacks: Sequence[Callable[..., None]]):
         self.run, self.settings, self.callbacks = run, chosen, callbacks
         self.data = RunData(run, chosen)
 
@@ -124,7 +124,7 @@ class _Pretraining:
         batches, evaluate = self.data.batches(seed), self.data.evaluation(seed, options["evaluate_batches"])
         plm.seed(seed)
         model = models.build(self.model_config(self.data.tokenizer), self.settings["model"]["head"])
-        callbacks = [*([] if evaluate is None else [Samples(self.run, self.data)]), *self.callbacks]
+        callbacks: list[Any] = [*([] if evaluate is None else [Samples(self.run, self.data)]), *self.callbacks]
         loss = self.data.loss(model, options["label_smoothing"])
         return making.trainer(
             self.run, self.settings, model, batches, loss=loss, evaluate=evaluate, callbacks=callbacks, data=self.data.fingerprint,
@@ -167,5 +167,5 @@ class _Pretraining:
         lm = language_model.LanguageModel(trainer.model.eval(), self.data.tokenizer, self.run.final)
         with atomic_directory(self.run.final) as folder:
             lm.save(folder)
-            lm.tokenizer.save(folder)
+            self.data.tokenizer.save(folder)
         return lm

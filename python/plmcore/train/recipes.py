@@ -212,7 +212,7 @@ def defaults(family: str, size: str = "tiny", steps: int | None = None) -> Setti
     schedule = {"kind": "linear", "warmup": round(known.warmup * steps), "floor": 0.0, **known.schedule}
     if schedule["kind"] == "noam":
         schedule |= {"width": s.width, "warmup": max(1, schedule["warmup"])}
-    mixed = {
+    mixed: dict[str, dict[str, Any]] = {
         "mixture": {"tables": [], "text_rate": None, "limit": 1 << 19, "temperature": 1.0, "target_length": s.length}
     }
     return {

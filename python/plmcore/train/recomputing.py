@@ -17,16 +17,17 @@ def recompute_blocks(model: nn.Module) -> nn.Module:
         blocks = getattr(module, "blocks", None)
         if isinstance(blocks, nn.ModuleList):
             for block in blocks:
-                block.__class__ = _recomputed(type(block))
+                kind: Any = type(block)
+                block.__class__ = _recomputed(kind)
     return model
 
 
 @functools.cache
-def _recomputed(kind: type) -> type:
+def _recomputed(kind: Any) -> Any:
     if getattr(kind, "recomputes", False):
         return kind
 
-    class Recomputed(kind):
+    class Recomputed(kind):  # type: ignore[misc]  # a class that is known at run time
         recomputes = True
 
         def __call__(self, *args: Any, **inputs: Any) -> Any:

@@ -79,7 +79,7 @@ class RunData:
     @functools.cached_property
     def corpora(self) -> Pieces:
         if len(self.sources) == 2 and not (self.run.path / "target").exists():
-            check_parallel(*self.sources.values(), self.table["errors"])
+            check_parallel(self.sources["corpus"], self.sources["target"], self.table["errors"])
         return tuple(self.corpus(name, texts) for name, texts in self.sources.items())
 
     def corpus(self, name: str, texts: Sequence[str]) -> data.Corpus:
@@ -123,7 +123,7 @@ class RunData:
     # ---- batches ----
 
     @functools.cached_property
-    def parts(self) -> tuple[Pieces, Pieces | None]:
+    def parts(self) -> tuple[Pieces, Any]:
         """To train on, and to evaluate on."""
         share = self.table["held_out"]
         if len(self.corpora) == 1:
@@ -145,7 +145,9 @@ class RunData:
         """bucket: examples of unequal lengths are put together by length. Streams come in the order of the text."""
         objective = self.mixed()
         shuffle = objective.streams is None
-        batches = data.Batches(objective, self.table["batch"], seed=seed, shuffle=shuffle, bucket=len(self.corpora) > 1)
+        batches: Any = data.Batches(
+            objective, self.table["batch"], seed=seed, shuffle=shuffle, bucket=len(self.corpora) > 1
+        )
         batches = carrying.Continued(batches) if self.memory else batches
         times, steps = self.table["accumulate"], self.table["ramp"]
         if steps:

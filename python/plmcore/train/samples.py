@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
@@ -10,7 +11,6 @@ from plmcore import nn
 from plmcore._core import Tensor
 from plmcore.language_model import LanguageModel
 from plmcore.objectives.objective import IGNORED
-from plmcore.tokenizers import Tokenizer
 from plmcore.train.loop import Trainer
 from plmcore.train.run_data import RunData
 from plmcore.train.run_directory import RunDirectory
@@ -44,7 +44,9 @@ def continued(lm: LanguageModel, prompt: np.ndarray, seed: int) -> str:
     """The beginning of the held-out text, and how the model goes on."""
     room = (lm.config.longest or len(prompt) + NEW) - len(prompt)
     ids = lm.generate(prompt[None], do_sample=True, top_k=SAMPLED_FROM, seed=seed, max_new_tokens=min(NEW, room))
-    return lm.tokenizer.decode(ids[0])
+    tokenizer: Any = lm.tokenizer
+    text: str = tokenizer.decode(ids[0])
+    return text
 
 
 def written(lm: LanguageModel, example: Mapping[str, np.ndarray]) -> str:
@@ -63,7 +65,7 @@ def filled(lm: LanguageModel, example: Mapping[str, np.ndarray]) -> str:
     return f"{visible(lm.tokenizer, example['input_ids'][0])}\n-> {visible(lm.tokenizer, whole[0])}"
 
 
-def visible(tokenizer: Tokenizer, ids: np.ndarray) -> str:
+def visible(tokenizer: Any, ids: np.ndarray) -> str:
     """With special tokens, but for padding."""
     pad = tokenizer.pad_token_id
     return tokenizer.decode([i for i in np.asarray(ids).tolist() if i != pad], skip_special_tokens=False)

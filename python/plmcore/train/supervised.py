@@ -100,7 +100,7 @@ def cast_of(table: Table) -> Task:
     """T5's, where the table does not say its own."""
     task, known = table["task"], TASKS.get(table["task"])
     declared = data.TASKS[task].labels if task in data.TASKS else None
-    source = table.get("source") or known.source
+    source = table.get("source") or (known.source if known else "")
     target = table.get("target") or (known.target if known else "{label}")
     return (type(known) if known else Task)(source, target, known.labels if known else declared or None)
 
