@@ -8,6 +8,7 @@ import shutil
 import stat
 import subprocess
 import sys
+import time
 
 import numpy as np
 import plmcore as plm
@@ -201,3 +202,97 @@ def test_read_into_memory_is_the_same(folder):
     assert all(np.array_equal(t.numpy(), memory[name].numpy()) for name, t in mapped.items())
     tensors, metadata = safetensors.read(folder, mapped=False)
     assert metadata == safetensors.read(folder)[1] and list(tensors) == list(safetensors.read(folder)[0])
+
+
+# ---- what it costs ----
+
+
+def seconds(call):
+    start = time.monotonic()
+    call()
+    return time.monotonic() - start
+
+
+@pytest.mark.parametrize("family", ["gpt2", "bert", "t5", "albert", "bart"])
+def test_sizes_of_a_config_are_looked_at_before_anything_is_made(tmp_path, family):
+    """Each would take all memory, or minutes, were it done."""
+    folder = pathlib.Path(shutil.copytree(GOLDEN / family, tmp_path / "model"))
+    config = json.loads((folder / "config.json").read_text())
+    numbers = [key for key, value in config.items() if type(value) is int and not key.endswith("_id")]
+    plm.set_memory_cap(1 << 30)
+    try:
+        for key in [*numbers, "num_labels"]:
+            for value in (2**31 - 1, 1048576, 10000, 10**40):
+                (folder / "config.json").write_text(json.dumps({**config, key: value}))
+
+                def load():
+                    try:
+                        plm.load(folder)  # what is never looked at may be any number
+                    except (plm.ArgumentError, plm.FormatError, plm.OutOfMemoryError):
+                        pass
+
+                assert seconds(load) < 10, (key, value)
+    finally:
+        plm.set_memory_cap(0)
+
+
+def test_a_model_that_memory_cannot_hold():
+    for sizes in (dict(n_embd=1048576), dict(n_layer=10000, n_embd=7680), dict(vocab_size=2**31 - 1)):
+        with pytest.raises(
+            plm.OutOfMemoryError, match="parameters by its config: they take .* the system can still give"
+        ):
+            plm.from_config(dict(model_type="gpt2", n_head=1, **sizes), "causal-lm")
+    with pytest.raises(plm.ArgumentError, match="num_labels must be at most 1000000, got 2147483647"):
+        plm.load(GOLDEN / "bert", head="sequence-classification", num_labels=2147483647)
+    with pytest.raises(
+        plm.FormatError, match="asks for .* parameters, and its files hold .* numbers: a size in it is wrong"
+    ):
+        plm.load(GOLDEN / "bert", num_hidden_layers=10000)
+
+
+@pytest.mark.parametrize("name", ["config.json", "model.safetensors", "tokenizer_config.json", "generation_config.json", "modules.json", "vocab.txt", "features.json"])  # fmt: skip
+@pytest.mark.parametrize("put", ["pipe", "directory", "loop", "sparse", "deep"])
+def test_files_that_are_none(folder, name, put):
+    """None waits for a writer, reads without end, or takes a terabyte."""
+    path = folder / name
+    path.unlink(missing_ok=True)
+    if put == "pipe":
+        os.mkfifo(path)
+    elif put == "directory":
+        path.mkdir()
+    elif put == "loop":
+        path.symlink_to(name)
+    elif put == "sparse":
+        with open(path, "wb") as f:
+            f.truncate(1 << 40)
+    else:
+        path.write_text("[" * 100_000)
+
+    def use():
+        try:
+            lm = plm.load(folder)
+            lm.encode(["the cat"])
+            lm.generate([[5, 6]], max_new_tokens=2)
+        except (plm.FormatError, plm.ArgumentError, plm.OutOfMemoryError, OSError):
+            pass
+
+    assert seconds(use) < 20
+
+
+def test_an_index_of_a_million_files(folder):
+    (folder / "model.safetensors").unlink()
+    weights = {f"t{i}": f"file-{i}.safetensors" for i in range(1_000_000)}
+    (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": weights}))
+
+    def load():
+        with pytest.raises(plm.FormatError, match="it lists more than 10000 files"):
+            plm.load(folder)
+
+    assert seconds(load) < 20
+
+
+def test_numbers_of_generation_are_bounded():
+    lm = plm.load(GOLDEN / "gpt2")
+    for options in (dict(max_new_tokens=10**18), dict(num_beams=10**9), dict(num_return_sequences=10**9, do_sample=True), dict(max_length=10**30)):  # fmt: skip
+        with pytest.raises((plm.ArgumentError, plm.OutOfMemoryError, plm.ShapeError)):
+            lm.generate([[1, 2]], **options)

@@ -1,5 +1,7 @@
 // C++ exceptions as Python ones. Each is a subclass of the built-in that a caller would expect.
 #include <cstring>
+#include <new>
+#include <stdexcept>
 
 #include "bindings/bindings.h"
 
@@ -43,6 +45,15 @@ void bind_errors(nb::module_& m) {
   m.attr("KindError") = nb::steal(PyErr_NewExceptionWithDoc(
       "plmcore._core.KindError", "An argument of a wrong kind. The message names the function, the argument and both kinds.", both.ptr(),
       nullptr));
+  nb::register_exception_translator(
+      [](const std::exception_ptr& p, void* type) {
+        try {
+          std::rethrow_exception(p);
+        } catch (const std::bad_alloc&) {
+          PyErr_SetString(static_cast<PyObject*>(type), "there is not enough memory");
+        } catch (const std::length_error&) { PyErr_SetString(static_cast<PyObject*>(type), "a list would be longer than memory allows"); }
+      },
+      m.attr("OutOfMemoryError").ptr());
   nb::register_exception_translator([](const std::exception_ptr& p, void*) {
     try {
       std::rethrow_exception(p);

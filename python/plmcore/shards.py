@@ -17,6 +17,7 @@ from plmcore.files import atomic_write, read_bytes
 T = TypeVar("T")
 
 MAX_INDEX_BYTES = 100_000_000
+MAX_FILES = 10_000  # of an index; the largest published models have some hundreds
 
 
 def file_name(stem: str, suffix: str, number: int, count: int) -> str:
@@ -40,6 +41,8 @@ def read_index(path: pathlib.Path) -> dict[str, list[str]]:
                 f"'{path}' cannot be read: {_shown(tensor)} lies in {_shown(file)}, which must be the name of a file beside the index"
             )
         files.setdefault(file, []).append(tensor)
+        if len(files) > MAX_FILES:
+            raise FormatError(f"'{path}' cannot be read: it lists more than {MAX_FILES} files")
     return files
 
 

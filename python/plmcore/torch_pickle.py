@@ -13,7 +13,10 @@ from typing import Any
 
 from plmcore._core import FormatError
 
-MAX_BYTES = 64 << 20  # of one pickle; that of a large model has less than one megabyte
+# Of one pickle; that of a large model has less than one megabyte. A byte can make an empty list, which has 56.
+MAX_BYTES, MAX_STEPS = 64 << 20, 4_000_000
+# A list that is kept can be used again and again: what goes over its members has few of them, or takes them from the file.
+MAX_ARGUMENTS, MAX_AXES = 8, 64
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,7 +56,7 @@ def rebuild_tensor(
 ) -> TensorRecord:
     if not isinstance(storage, Storage):
         raise FormatError(f"a tensor needs a storage, got a {type(storage).__name__}")
-    sizes = isinstance(size, tuple) and isinstance(stride, tuple) and len(size) == len(stride)
+    sizes = isinstance(size, tuple) and isinstance(stride, tuple) and len(size) == len(stride) <= MAX_AXES
     if not sizes or not all(type(n) is int and n >= 0 for n in (offset, *size, *stride)):
         raise FormatError("a tensor's offset, sizes and strides must be integers from 0, as many sizes as strides")
     return TensorRecord(storage, offset, size, stride)
@@ -99,6 +102,8 @@ GLOBALS: dict[tuple[str, str], Allowed | StorageType] = {
 def _key(key: object) -> str | int:
     if not isinstance(key, (str, int)):
         raise FormatError(f"a key must be a text or an integer, got a {type(key).__name__}")
+    if isinstance(key, int) and not -(2**63) <= key < 2**63:
+        raise FormatError("a key must be an integer of 64 bits, got a larger one")
     return key
 
 
@@ -118,9 +123,10 @@ class _Machine:
         self.stack: list[Any] = []
         self.below: list[list[Any]] = []  # the stacks under each mark
         self.memo: dict[int, object] = {}
+        self.copied = 0  # members of lists that became dicts
 
     def run(self) -> object:
-        while True:
+        for _ in range(MAX_STEPS):
             self.last = self.at
             opcode = self.take(1)
             if opcode == b".":
@@ -129,6 +135,7 @@ class _Machine:
             if step is None:
                 raise FormatError(f"the opcode {opcode!r} is not one that torch.save writes for a map of tensors")
             step(self)
+        raise FormatError(f"it has more than {MAX_STEPS} steps")
 
     # ---- bytes ----
     def take(self, n: int) -> bytes:
@@ -228,6 +235,11 @@ class _Machine:
         arguments, function = self.pop(), self.pop()
         if not isinstance(function, Allowed) or not isinstance(arguments, tuple):
             raise FormatError("it calls what is not a function")
+        if len(arguments) > MAX_ARGUMENTS:
+            raise FormatError(f"it calls {function.name} with {len(arguments)} arguments")
+        self.copied += sum(len(a) for a in arguments if isinstance(a, (list, tuple)))
+        if self.copied > self.at:
+            raise FormatError("it makes more of its lists than the file has bytes")
         try:
             self.push(function.call(*arguments))
         except TypeError:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Self
 
+from plmcore import kinds
 from plmcore._core import ArgumentError, EarlyStopping, SearchOptions
 from plmcore.files import read_json
 from plmcore.models.config import Config
@@ -14,6 +15,7 @@ from plmcore.models.config import Config
 # What published code forces as the last token when a directory has no generation_config.json.
 FORCED_LAST = {"bart": 2, "mbart": 2, "marian": 0}
 LENGTH_PENALTIES = ("length", "gnmt")
+MOST, MOST_ROWS = 1 << 24, 1 << 20  # tokens of a row, rows of a batch: beyond stands a slip of the pen
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,7 +65,21 @@ class Settings:
         stored = stored_settings(config, folder)
         values = {name: value for name, value in stored.items() if name in known and value is not None}
         values |= {name: value for name, value in given.items() if value is not None or name.endswith("_token_id")}
+        for f in fields(cls):
+            wanted = f"{f.type} | int" if f.type == "bool" else str(f.type)
+            if f.name in values and not kinds.fits(values[f.name], wanted):
+                raise ArgumentError(f"{f.name} must be {kinds.spoken(str(f.type))}, got {kinds.given(values[f.name])}")
         settings = cls(**values)
+        for name in (
+            "max_new_tokens",
+            "max_length",
+            "min_new_tokens",
+            "min_length",
+            "num_beams",
+            "num_return_sequences",
+        ):
+            if (getattr(settings, name) or 0) > MOST:
+                raise ArgumentError(f"{name} must be at most {MOST}, got {getattr(settings, name)}")
         if settings.pad_token_id is None and settings.eos:
             settings = replace(settings, pad_token_id=settings.eos[0])
         return settings
@@ -92,6 +108,11 @@ class Settings:
         o.max_new_tokens = self.new_tokens(longest_prompt, positions)
         o.min_new_tokens = max(int(self.min_new_tokens), int(self.min_length) - longest_prompt, 0)
         o.eos = self.eos
+        if (rows := prompts * self.num_beams * self.num_return_sequences) > MOST_ROWS:
+            raise ArgumentError(
+                f"{prompts} prompts with num_beams = {self.num_beams} and num_return_sequences = {self.num_return_sequences} are {rows} rows, at most "
+                f"{MOST_ROWS} are allowed at once"
+            )
         o.returns, o.beams, o.groups = self.num_return_sequences, self.num_beams, self.num_beam_groups
         o.diversity, o.length_penalty = float(self.diversity_penalty), float(self.length_penalty)
         if self.length_penalty_form not in LENGTH_PENALTIES:

@@ -154,6 +154,8 @@ def new(given: Settings, config: str | os.PathLike[str] | None, changes: Sequenc
     ):
         if result[section][key] not in known:
             raise SettingError(f"{section}.{key} must be {' or '.join(known)}, got {result[section][key]!r}")
+    if not 0 <= result["train"]["warmup_share"] <= 1:
+        raise SettingError(f"train.warmup_share must be from 0 to 1, got {result['train']['warmup_share']}")
     for name in result["task"]["metrics"]:
         metrics.metric(name)
     fill_lengths(result)

@@ -13,6 +13,8 @@ from plmcore._core import FormatError
 from plmcore.tokenizers import guard
 from plmcore.tokenizers.families import Family
 
+MAX_PARTS = 256  # around and between two texts
+
 
 @dataclass(frozen=True)
 class Part:
@@ -33,6 +35,8 @@ class Format:
         for parts, texts in ((self.single, [0]), (self.pair, [0, 1])):
             if sorted(part.text for part in parts if part.text is not None) != texts:
                 raise FormatError(f"the post-processor must have each of {len(texts)} texts once, got {parts}")
+            if len(parts) > MAX_PARTS:
+                raise FormatError(f"the post-processor has {len(parts)} parts, at most {MAX_PARTS} are allowed")
             if wrong := [part.id for part in parts if part.text is None and not 0 <= part.id < vocab_size]:
                 raise FormatError(f"the post-processor adds the id {wrong[0]}; the vocabulary has {vocab_size}")
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from plmcore._core import FormatError
-from plmcore.tokenizers import guard
+from plmcore.tokenizers import guard, limits
 from plmcore.tokenizers.added import Flat, Row
 from plmcore.tokenizers.families import Family
 
@@ -123,6 +123,7 @@ def read_json(text: bytes, source: object) -> Library:
     import tokenizers
 
     with guard.reading(source):
+        limits.check(text, source)
         return Library(tokenizers.Tokenizer.from_str(text.decode("utf-8")))
 
 

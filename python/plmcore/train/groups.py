@@ -6,6 +6,7 @@ import re
 from typing import Any
 
 from plmcore import nn
+from plmcore._core import ArgumentError
 
 UNDECAYED = ("bias", "gamma", "beta", "u", "v", "s")  # by their last name; u, v and s are XLNet's, one vector per head
 LAYER = re.compile(r"(?:^|\.)(?:blocks|groups)\.(\d+)\.")
@@ -21,6 +22,8 @@ def parameter_groups(
 ) -> list[dict[str, Any]]:
     """Groups for an optimiser, frozen parameters left out. A layer's rate is `layer_decay` times that of the layer above it. What does not
     decay is not adapted by LAMB either, as ALBERT was trained."""
+    if not 0 < layer_decay <= 1:
+        raise ArgumentError(f"layer_decay must be more than 0 and at most 1, got {layer_decay}")
     top = max((d for d in map(layer_of, (n for n, _ in model.named_parameters())) if d is not None), default=0) + 1
     groups: dict[tuple[int, bool], list[nn.Parameter]] = {}
     for name, p in model.named_parameters():

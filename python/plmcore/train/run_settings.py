@@ -96,6 +96,8 @@ def new(given: Settings, config: str | os.PathLike[str] | None, changes: Sequenc
     for name, value in (("run.family", family), ("run.size", size), ("objective.name", objective)):
         if value is not None:
             settings.fitted(name, value, "")
+    if (steps := first("train", "steps")) is not None:
+        settings.fitted("train.steps", steps, 1)
     family = recipes.ALIASES.get(family, family)
     check_config(layers[0], family, size)
     known = defaults_of(family, size, first("train", "steps"), objective)

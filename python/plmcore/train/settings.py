@@ -16,7 +16,7 @@ import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from plmcore._core import FormatError, KindError
+from plmcore._core import ArgumentError, FormatError, KindError
 from plmcore.files import MAX_JSON_BYTES, read_bytes
 from plmcore.train import hints
 
@@ -29,9 +29,12 @@ KINDS = {"int": "a whole number", "float": "a number", "bool": "true or false", 
 OPEN = ("model", "objective", "optim", "schedule")
 NEEDED = ("objective.name", "optim.kind", "optim.lr", "optim.weight_decay", "optim.layer_decay", "schedule.kind")
 FREE = ("train.save_every", "train.evaluate_every")
+TABLES = ("mixture.tables",)  # empty lists whose members are no texts
+# What one step or one row takes grows with these: a slip of the pen must not look like a program that hangs.
+MOST = {"data.accumulate": 1 << 16, "data.batch": 1 << 20, "data.length": 1 << 20, "data.vocab": 1 << 24}
 
 
-class SettingError(ValueError):
+class SettingError(ArgumentError):
     """A setting that is not known, or not of its kind."""
 
 
@@ -67,6 +70,14 @@ def fitted(name: str, value: Any, default: Any, kind: str = "") -> Any:
     """`value`, if it is of the default's kind, or of `kind` where there is none; whole numbers will do where a fraction may stand, and "none" for no value."""
     if value == NONE and not isinstance(default, str):
         value = None
+    if type(value) is int and not -(2**63) <= value < 2**63:
+        raise SettingError(
+            f"{name} must be a number of 64 bits, got one of {len(str(value)) if value.bit_length() < 4096 else 'too many'} digits"
+        )
+    if type(value) is int and value > MOST.get(name, value):
+        raise SettingError(f"{name} must be at most {MOST[name]}, got {value}")
+    if type(value) is float and math.isnan(value):
+        raise SettingError(f"{name} must be a number, got nan")
     if value is None:
         if default == NONE:
             return NONE
@@ -82,6 +93,9 @@ def fitted(name: str, value: Any, default: Any, kind: str = "") -> Any:
     if isinstance(default, float) and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
     if isinstance(default, (list, tuple)) and isinstance(value, (list, tuple)):
+        wanted = type(default[0]) if default else dict if name in TABLES else str
+        if not all(type(v) is wanted or (wanted is float and type(v) is int) for v in value):
+            raise SettingError(f"{name} must be a list, each {_kind(wanted())}, got {value!r}")
         return list(value)
     if type(value) is not type(default):
         raise SettingError(f"{name} must be {_kind(default)}, got {value!r}")
@@ -147,7 +161,7 @@ def layers(given: Settings, config: str | os.PathLike[str] | None, changes: Sequ
     stated = {section: {k: v for k, v in table.items() if v is not None} for section, table in given.items()}
     parsed = [parse(text) for text in changes]
     for section, key, value in parsed:
-        if (option := stated.get(section, {}).get(key, value)) != value:
+        if (option := stated.get(section, {}).get(key, value)) is not value and option != value:
             raise SettingError(
                 f"{section}.{key} is given twice: {option!r} by itself, and {value!r} among the settings"
             )
