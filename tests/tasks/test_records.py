@@ -68,7 +68,44 @@ def test_treebanks(tmp_path):
 
 
 def test_a_column_that_is_not_there(table):
-    with pytest.raises(plm.FormatError, match="line 2 has no 'words', only a, b"):
+    with pytest.raises(plm.FormatError, match="line 2: there is no column 'words', only a, b"):
         read(table("t.tsv", [("a", "b"), ("x", "y")]), "classification", ["text=words", "label=b"])
     with pytest.raises(plm.FormatError, match="there is no column 'c', only a, b"):
         read(table("t.tsv", [("a", "b"), ("x", "y")]), "classification", ["text=a", "label=c"])
+
+
+def test_json_lines_of_tags_and_of_questions(tmp_path):
+    path = tmp_path / "t.jsonl"
+    path.write_text('{"tokens": ["a", "b"], "tags": ["O", "X"]}\n{"tokens": ["c"], "tags": [1]}\n')
+    assert read(path, "tagging") == [{"tokens": ["a", "b"], "tags": ["O", "X"]}, {"tokens": ["c"], "tags": ["1"]}]
+    context = {"context": "the cat sat", "question": "who?"}
+    rows = [
+        {**context, "id": "q", "answers": [{"text": "cat", "answer_start": 4}]},
+        {**context, "answers": {"text": ["cat"], "answer_start": [4]}},
+        {**context, "answers": []},
+        context,
+    ]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    found = read(path, "qa")
+    assert [r["answers"] for r in found] == [[{"text": "cat", "start": 4}]] * 2 + [[], []]
+    assert [r["impossible"] for r in found] == [False, False, True, False]
+    assert [r["id"] for r in found] == ["q", "line 2", "line 3", "line 4"]
+
+
+@pytest.mark.parametrize(("kind", "row", "columns", "message"), [
+    ("classification", {"body": "a", "stars": 1}, None, r"t.jsonl', line 1: there is no column for the text, only body, stars; --columns text=NAME"),
+    ("classification", {"text": "a", "stars": 1}, None, r"there is no column for the label, only text, stars; --columns label=NAME"),
+    ("classification", {"text": "a", "stars": 1}, ["label=class"], "there is no column 'class', only text, stars"),
+    ("classification", {"text": 3, "label": 1}, None, "text must be a text, got 3"),
+    ("classification", {"text": "a", "label": 1}, ["label", "text"], "columns say which is which, as text=review,label=stars; got label,text"),
+    ("seq2seq", {"source": "a"}, None, "there is no column for the target, only source"),
+    ("tagging", {"words": ["a"], "tags": ["O"]}, None, "there is no column for the tokens, only words, tags"),
+    ("tagging", {"tokens": ["a"], "tags": ["O", "O"]}, None, "1 tokens need as many tags, got 2"),
+    ("tagging", {"tokens": "a b", "tags": ["O", "O"]}, None, "tokens must be a list of texts, got 'a b'"),
+    ("qa", {"context": "a", "question": "b"}, None, "there is no column for the answers, only context, question"),
+    ("qa", {"context": "a", "question": "b", "answers": ["a"]}, None, "an answer has a text and an answer_start, got 'a'"),
+])  # fmt: skip
+def test_columns_that_are_not_there_are_named_with_those_that_are(tmp_path, kind, row, columns, message):
+    (tmp_path / "t.jsonl").write_text(json.dumps(row) + "\n")
+    with pytest.raises((plm.FormatError, plm.ArgumentError), match=message):
+        records.read(tmp_path / "t.jsonl", kind, columns, labelled=True)

@@ -25,13 +25,32 @@ if TYPE_CHECKING:
     from plmcore.language_model import LanguageModel
 
 
+TABLE = "table"  # stands for the name of a file
+
+
 class FileData(TaskData):
     """The records of a file, as the split test, or of a published task's folder: of its split `split`, or else of those that have labels, for which
     the test splits are asked first. The classes are those of the model."""
 
-    def __init__(self, chosen: settings.Settings, path: pathlib.Path, config: Config, split: str | None = None):
-        super().__init__(chosen)
-        self.config, self.split = config, split
+    def __init__(
+        self,
+        chosen: settings.Settings,
+        path: pathlib.Path | list[Record],
+        config: Config,
+        split: str | None = None,
+        *,
+        scored: bool = True,
+    ):
+        """`path` may also be the rows of a table in memory. `scored`: there must be a column for the labels."""
+        super().__init__(chosen, {"test": path} if isinstance(path, list) else None)
+        self.config, self.split, self.scored = config, split, scored
+        if isinstance(path, list):
+            if split is not None:
+                raise ArgumentError(
+                    "evaluate: a table in memory has no splits; a split is of the folder of a published task"
+                )
+            self.table["test"] = TABLE
+            return
         published = path.is_dir() and self.declared is not None
         whole = published and split is None and self.published.read_file(path) is not None  # a folder that is one split
         if split is not None and not published:
@@ -39,6 +58,12 @@ class FileData(TaskData):
         if path.is_dir() and not published:
             raise ArgumentError(f"evaluate: '{path}' is a folder, and {chosen['run']['task']} is scored on a file")
         self.table["folder" if published and not whole else "test"] = os.fspath(path)
+
+    def path(self, split: str) -> pathlib.Path:
+        return pathlib.Path(TABLE) if split in self.in_memory else super().path(split)
+
+    def needs_labels(self, split: str) -> bool:
+        return self.scored and split in self.in_memory
 
     @functools.cached_property
     def splits(self) -> dict[str, list[str]]:
@@ -80,7 +105,7 @@ class FileData(TaskData):
 
 def score(
     lm: LanguageModel,
-    path: pathlib.Path,
+    path: pathlib.Path | list[Record],
     task: str,
     *,
     split: str | None = None,
@@ -89,7 +114,7 @@ def score(
     predictions: str | os.PathLike[str] | None = None,
     errors: str = "strict",
 ) -> dict[str, Any]:
-    """Loss and metrics on a file as finetune's `test`, or on the folder of a published task; where several of its splits are scored each has its name
+    """Loss and metrics on a file as finetune's `test`, on the rows of a table in memory, or on the folder of a published task; where several of its splits are scored each has its name
     before those of the scores. `changes` are settings of a fine-tuning run as "task.prefix=translate: "; `predictions` is a file to write, one object for
     each record, or one file for each split."""
     given: settings.Settings = {"data": {"columns": list(columns or []), "errors": errors}, "task": {"lm_weight": 0.0}}
@@ -97,7 +122,7 @@ def score(
     metrics.check_installed(chosen["task"]["metrics"])
     if task_settings.kind_of(task) == "lm":
         raise ArgumentError("evaluate: text is scored by the task perplexity")
-    data = FileData(chosen, path, lm.config, split)
+    data = FileData(chosen, path, lm.config, split, scored=predictions is None)
     needed = task_model.head_for("seq2seq" if data.as_text else data.kind, lm.config)
     if not isinstance(lm.model, Features) and lm.head != needed:
         raise ArgumentError(f"evaluate: this model has the head {lm.head}, and {task} needs {needed}: plmcore finetune")

@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from plmcore import data, directory, language_model
+from plmcore.data import tables
+from plmcore.data.tables import Table
 from plmcore.data.tasks import SPLITS
 from plmcore.files import atomic_directory, atomic_write
 from plmcore.generator import Generator
@@ -33,9 +35,9 @@ def finetune(
     task: str | None = None,
     *,
     out: str | os.PathLike[str],
-    train: str | os.PathLike[str] | None = None,
-    dev: str | os.PathLike[str] | None = None,
-    test: str | os.PathLike[str] | None = None,
+    train: str | os.PathLike[str] | Table | None = None,
+    dev: str | os.PathLike[str] | Table | None = None,
+    test: str | os.PathLike[str] | Table | None = None,
     folder: str | os.PathLike[str] | None = None,
     columns: Sequence[str] | None = None,
     labels: Sequence[str] | None = None,
@@ -56,11 +58,14 @@ def finetune(
     """Trains the model of a directory for a task. Writes the model to `out`/final and the scores to `out`/scores.json; returns the model.
 
     `task` is a kind (classification, pair, regression, multiple-choice, tagging, qa, seq2seq, lm) with files, or a published task (sst2,
-    snli, ...) with files or with its `folder`. `columns` as in tasks.records.read. `config` is the config.toml of
+    snli, ...) with files or with its `folder`. A file may also be a table in memory: a list of dicts, a dict of lists,
+    a pandas DataFrame or a pyarrow Table; the run keeps a copy in `out`. `columns` as in tasks.records.read. `config` is the config.toml of
     another run, `changes` are settings as "optim.lr=3e-4"; `lr`, `batch` and `lora` are optim.lr, data.batch and adapt.lora_rank. errors="replace" reads bytes that are not UTF-8 as U+FFFD. resume=True continues a stopped run, bit for bit.
     """
     out = pathlib.Path(out)
-    paths = {"train": train, "dev": dev, "test": test, "folder": folder}
+    paths: dict[str, Any] = {"train": train, "dev": dev, "test": test, "folder": folder}
+    in_memory = {k: tables.rows(v, k) for k, v in paths.items() if k != "folder" and tables.is_table(v)}
+    paths |= {split: out.absolute() / f"{split}{tables.KEPT}" for split in in_memory}
     given: Settings = {
         "run": {"task": task, "model": None if model is None else os.fspath(model), "seed": seed},
         "data": {k: None if v is None else os.fspath(v) for k, v in paths.items()}
@@ -72,10 +77,14 @@ def finetune(
     begun = run_directory.begun(out, resume)
     if begun is not None:
         chosen = task_settings.resumed(begun, given, config, changes)
+        kept = {split: out.absolute() / f"{split}{tables.KEPT}" for split in SPLITS}
+        chosen["data"] |= {
+            split: os.fspath(path) for split, path in kept.items() if path.is_file()
+        }  # where `out` is now
     else:
         chosen = task_settings.new(given, config, changes)
     task_settings.check_installed(chosen)
-    task_data = TaskData(chosen)
+    task_data = TaskData(chosen, in_memory)
     task_data.check()
     with RunDirectory(out, quiet=quiet, new=begun is None) as run, Generator():
         return _Finetuning(run, chosen, task_data, callbacks)()
@@ -127,6 +136,7 @@ class _Finetuning:
     def make_examples(self, lm: language_model.LanguageModel) -> dict[str, Any]:
         table = self.settings["data"]
         if self.data.kind == "lm":
+            self.data.keep_tables()
             begun = (self.run.path / run_directory.CONFIG).exists()
             corpora = {s: self.run.path / f"corpus-{s}" for s in SPLITS if table[s]}
             for split, folder in corpora.items():
@@ -182,6 +192,7 @@ class _Finetuning:
         return task_settings.defaults(self.settings["run"]["task"], self.settings["run"]["model"])
 
     def record_settings(self) -> None:
+        self.data.keep_tables()
         with atomic_write(self.run.path / run_directory.CONFIG) as f:
             f.write(settings.dumps(self.settings, self.defaults).encode())
 

@@ -6,12 +6,14 @@ question and answers; source with target. Here a label is what stands in the fil
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 import itertools
 import pathlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from plmcore._core import ArgumentError
+from plmcore._core import ArgumentError, FormatError
 from plmcore.data import columns as columns_of
 from plmcore.data import readers
 from plmcore.data.readers import Record, wrong
@@ -26,42 +28,99 @@ ORDERS = {
     "seq2seq": [("source", "target"), ("source",)],
 }
 NEEDED = {
-    "classification": ("text",), "pair": ("text", "pair"), "regression": ("text",), "multiple-choice": ("context",), "seq2seq": ("source",),
+    "classification": ("text",), "pair": ("text", "pair"), "regression": ("text",), "multiple-choice": ("context",), "seq2seq": ("source",), "lm": ("text",),
 }  # fmt: skip
 CHOICES = ("choice", "ending", "option")
 
 
 def read(
-    path: str | pathlib.Path, kind: str, columns: Sequence[str] | None = None, errors: str = "strict"
+    path: str | pathlib.Path,
+    kind: str,
+    columns: Sequence[str] | None = None,
+    errors: str = "strict",
+    labelled: bool = False,
 ) -> list[Record]:
     """All records of a file: a TSV or CSV table, JSON lines, a column file of tags or a SQuAD file, by its name and the kind of task.
 
     columns ["label", "text", "pair"] names the columns of a table without a header ("-": not read); ["text=sentence", "label=gold"] says
     which columns of one with a header are meant. Without them a header is known by its names, and a table without one must have
-    the fields in their usual order.
+    the fields in their usual order. `labelled`: there must be a column for the label.
     """
     path = pathlib.Path(path)
+    if ".jsonl" in path.suffixes or (".json" in path.suffixes and kind != "qa"):
+        return of_rows(readers.numbered_jsonl(path, errors=errors), kind, columns, path, labelled=labelled)
     if kind == "tagging":
         return list(_sentences(path, columns, errors))
     if kind == "qa":
         return [{**record, "line": record["id"]} for record in readers.read_squad(path, errors=errors)]
-    if ".jsonl" in path.suffixes or ".json" in path.suffixes:
-        renamed = columns_of.renaming(columns)
-        return [
-            _fields(record, kind, path, number, renamed)
-            for number, record in readers.numbered_jsonl(path, errors=errors)
-        ]
-    return list(_table(path, kind, columns, errors))
+    return list(_table(path, kind, columns, errors, labelled))
 
 
-def _table(path: pathlib.Path, kind: str, columns: Sequence[str] | None, errors: str) -> Iterator[Record]:
+def of_rows(
+    rows: Iterable[tuple[int, Mapping[str, Any]]],
+    kind: str,
+    columns: Sequence[str] | None,
+    path: str | pathlib.Path,
+    *,
+    unit: str = "line",
+    labelled: bool = False,
+) -> list[Record]:
+    """The records of numbered rows whose columns have names: of JSON lines, or of a table in memory, whose `unit` is a row. The fields of tagging are lists;
+    answers are as SQuAD has them, or lists of their texts and starts."""
+    renamed = columns_of.renaming(columns)
+    if columns and len(renamed) < len(columns):
+        raise ArgumentError(
+            f"'{path}' has columns with names: columns say which is which, as text=review,label=stars; got {','.join(columns)}"
+        )
+    make = {"tagging": _tagged, "qa": _asked}.get(kind, functools.partial(_fields, kind=kind))
+    return [make(row, where=Where(path, number, unit), renamed=renamed, labelled=labelled) for number, row in rows]
+
+
+@dataclasses.dataclass(frozen=True)
+class Where:
+    """The place of a record, for messages."""
+
+    path: str | pathlib.Path
+    number: int
+    unit: str = "line"
+
+    @property
+    def line(self) -> int | str:
+        """As records keep it."""
+        return self.number if self.unit == "line" else f"{self.unit} {self.number}"
+
+    def wrong(self, what: str) -> FormatError:
+        return FormatError(f"'{self.path}', {self.unit} {self.number}: {what}")
+
+    def column(self, row: Mapping[str, Any], field: str, renamed: Mapping[str, str], *, needed: bool) -> str | None:
+        """The column of a field: the one that was named, or one of its usual names."""
+        column = renamed.get(field) or columns_of.column(row, field)
+        if column is not None and column not in row:
+            raise self.wrong(f"there is no column {column!r}, only {', '.join(row)}")
+        if column is None and needed:
+            raise self.wrong(
+                f'there is no column for the {field}, only {", ".join(row)}; --columns {field}=NAME, in Python columns=["{field}=NAME"], says which it is'
+            )
+        return column
+
+    def text(self, row: Mapping[str, Any], field: str, renamed: Mapping[str, str]) -> str:
+        column = self.column(row, field, renamed, needed=True) or field
+        text = row[column]
+        if not isinstance(text, str):
+            raise self.wrong(f"{column} must be a text, got {text!r}")
+        return text
+
+
+def _table(
+    path: pathlib.Path, kind: str, columns: Sequence[str] | None, errors: str, labelled: bool
+) -> Iterator[Record]:
     renamed = columns_of.renaming(columns)
     if columns and not renamed:
         header: bool | Sequence[str] = columns_of.header(columns)
     else:
         header = renamed != {} or _header(path, kind, errors)
     for number, row in readers.numbered_table(path, header=header, errors=errors):
-        yield _fields(row, kind, path, number, renamed)
+        yield _fields(row, kind=kind, where=Where(path, number), renamed=renamed, labelled=labelled)
 
 
 def _header(path: pathlib.Path, kind: str, errors: str) -> bool | Sequence[str]:
@@ -84,29 +143,62 @@ def _header(path: pathlib.Path, kind: str, errors: str) -> bool | Sequence[str]:
     )  # fmt: skip
 
 
-def _fields(row: Mapping[str, Any], kind: str, path: pathlib.Path, number: int, renamed: Mapping[str, str]) -> Record:
-    record: Record = {"line": number}
+def _fields(row: Mapping[str, Any], *, kind: str, where: Where, renamed: Mapping[str, str], labelled: bool) -> Record:
+    record: Record = {"line": where.line}
     if kind == "multiple-choice":
         choices = row.get("choices") or [v for k, v in row.items() if k.startswith(CHOICES)]
         if not isinstance(choices, list) or len(choices) < 2 or not all(isinstance(c, str) for c in choices):
-            raise wrong(
-                path,
-                number,
-                f"at least two choices expected, in columns choice0, choice1, ...; there are {', '.join(row)}",
+            raise where.wrong(
+                f"at least two choices expected, in columns choice0, choice1, ...; there are {', '.join(row)}"
             )
         record |= {"choices": choices, "question": row.get(renamed.get("question", "question"), "")}
     for field in NEEDED[kind]:
-        column = renamed.get(field) or columns_of.column(row, field)
-        record[field] = readers.text_field(row, column or field, path, f"line {number}")
-    optional = {"regression": ("pair", "label"), "seq2seq": ("target",)}.get(kind, ("label",))
+        record[field] = where.text(row, field, renamed)
+    optional = {"regression": ("pair", "label"), "seq2seq": ("target",), "lm": ()}.get(kind, ("label",))
     for field in optional:
-        column = renamed.get(field) or columns_of.column(row, field)
-        if column is not None and column not in row:
-            raise wrong(path, number, f"there is no column {column!r}, only {', '.join(row)}")
+        column = where.column(row, field, renamed, needed=labelled and field != "pair")
         if column is not None or field != "pair":
             value = None if column is None else row[column]
             record[field] = value if value is None or isinstance(value, str) else str(value)
     return record
+
+
+def _tagged(row: Mapping[str, Any], *, where: Where, renamed: Mapping[str, str], labelled: bool) -> Record:
+    """A list of words and one of their tags."""
+    record: Record = {"line": where.line}
+    for field, needed in (("tokens", True), ("tags", labelled)):
+        column = where.column(row, field, renamed, needed=needed)
+        value = None if column is None else row[column]
+        if value is None and field == "tags":
+            record[field] = None
+        elif not isinstance(value, list) or not all(isinstance(v, (str, int)) for v in value):
+            raise where.wrong(f"{column} must be a list of texts, got {value!r}")
+        else:
+            record[field] = [str(v) for v in value]
+    if record["tags"] is not None and len(record["tags"]) != len(record["tokens"]):
+        raise where.wrong(f"{len(record['tokens'])} tokens need as many tags, got {len(record['tags'])}")
+    return record
+
+
+def _asked(row: Mapping[str, Any], *, where: Where, renamed: Mapping[str, str], labelled: bool) -> Record:
+    """A question with its context and answers; one whose answers are an empty list cannot be answered."""
+    column = where.column(row, "answers", renamed, needed=labelled)
+    found = None if column is None else row[column]
+    if isinstance(found, Mapping):  # lists of texts and of starts
+        texts, starts = found.get("text"), found.get("answer_start", found.get("start"))
+        if not isinstance(texts, list) or not isinstance(starts, list) or len(texts) != len(starts):
+            raise where.wrong(f"{column} must have lists text and answer_start of one length, got {found!r}")
+        found = [{"text": t, "start": s} for t, s in zip(texts, starts, strict=True)]
+    answers = []
+    for answer in [] if found is None else found if isinstance(found, list) else [found]:
+        if not isinstance(answer, Mapping) or not isinstance(answer.get("text"), str):
+            raise where.wrong(f"an answer has a text and an answer_start, got {answer!r}")
+        answers.append({"text": answer["text"], "start": answer.get("answer_start", answer.get("start"))})
+    return {
+        "id": str(row.get("id", f"{where.unit} {where.number}")), "title": str(row.get("title") or ""), "context": where.text(row, "context", renamed),
+        "question": where.text(row, "question", renamed), "answers": answers,
+        "impossible": bool(row.get("is_impossible", found is not None and not answers)), "line": where.line,
+    }  # fmt: skip
 
 
 def _sentences(path: pathlib.Path, columns: Sequence[str] | None, errors: str) -> Iterator[Record]:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import functools
 import hashlib
 import pathlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from plmcore import data, nn
 from plmcore._core import ArgumentError, FormatError
+from plmcore.data import tables
 from plmcore.data.readers import Record
 from plmcore.data.tasks import SPLITS
+from plmcore.files import atomic_write
 from plmcore.tasks import labels, records, spans
 from plmcore.tasks.examples import Classification, Examples, MultipleChoice, Regression
 from plmcore.tasks.rows import check_length
@@ -27,10 +29,17 @@ class TaskData:
     """`records` by split, and `names`, the classes in the order of their numbers. The splits are train, dev and test, or the published ones that are
     evaluated, as dev_matched."""
 
-    def __init__(self, settings: Settings):
+    def __init__(self, settings: Settings, in_memory: Mapping[str, list[Record]] | None = None):
+        """`in_memory`: the rows of splits that are tables in memory; the settings say in which files the run keeps them."""
         self.settings, self.table = settings, settings["data"]
         self.kind = kind_of(settings["run"]["task"])
         self.declared = data.TASKS.get(settings["run"]["task"])
+        self.in_memory = dict(in_memory or {})
+        if self.kind == "lm":  # whatever the column is called
+            self.in_memory = {
+                split: [{"text": r["text"]} for r in self._in_table(rows, split)]
+                for split, rows in self.in_memory.items()
+            }
 
     @property
     def published(self) -> data.Task:
@@ -41,23 +50,38 @@ class TaskData:
 
     def path(self, split: str) -> pathlib.Path:
         """The file of a split, for messages; a folder where the task is published as one."""
+        if split in self.in_memory:
+            return pathlib.Path(f"table {split}")
         return pathlib.Path(self.table.get(split) or self.table["folder"] or self.table["train"])
 
     def check_files(self) -> None:
         """Notes the digests of the files among the settings; an error if those of a run that goes on have changed."""
-        given = [pathlib.Path(self.table[k]) for k in (*SPLITS, "folder") if self.table[k]]
-        for path in given:
-            if not path.exists():
-                raise FileNotFoundError(f"there is no '{path}'")
-        if self.declared is not None:
-            given = [p for path in given for p in self.declared.files_of(path)]
-        now = [checkpoint.digest(f) for f in run_data.all_files(given)]
+        given: list[pathlib.Path] = []
+        now: list[str] = []
+        for key in (*SPLITS, "folder"):
+            if key in self.in_memory:
+                given.append(self.path(key))
+                now.append(hashlib.sha256(tables.dumps(self.in_memory[key])).hexdigest())
+            elif self.table[key]:
+                path = pathlib.Path(self.table[key])
+                if not path.exists():
+                    raise FileNotFoundError(f"there is no '{path}'")
+                files = [path] if self.declared is None else self.declared.files_of(path)
+                given += files
+                now += [checkpoint.digest(f) for f in run_data.all_files(files)]
         if self.table.get("digests") not in (None, now):
             raise ArgumentError(
                 f"the data has changed since this run began ({', '.join(map(str, given))}): "
                 "it can go on with the old files, or begin again in another directory"
             )
         self.table["digests"] = now
+
+    def keep_tables(self) -> None:
+        """Writes what is in memory where the settings have it, so that the run can go on, and be repeated, without it."""
+        for split, rows in self.in_memory.items():
+            if not (path := pathlib.Path(self.table[split])).exists():
+                with atomic_write(path) as f:
+                    f.write(tables.dumps(rows))
 
     @property
     def fingerprint(self) -> str:
@@ -122,16 +146,28 @@ class TaskData:
                 r["tags"] = None if r["tags"] is None else labels.bioes(r["tags"])
         return found
 
+    def _in_table(self, rows: list[Record], split: str) -> list[Record]:
+        numbered, columns = enumerate(rows, 1), self.table["columns"] or None
+        return records.of_rows(
+            numbered, self.kind_in_file, columns, self.path(split), unit="row", labelled=self.needs_labels(split)
+        )
+
+    def needs_labels(self, split: str) -> bool:
+        return split != "test"
+
     def _in_files(self, split: str) -> list[Record]:
         """A declared task in its published files, whatever their names; else a file as that of any task of the kind."""
         path = self.table.get(split)
+        if split in self.in_memory:
+            return self._in_table(self.in_memory[split], split)
         if not path:
             return self._numbered(self.published.read(self.table["folder"], split, errors=self.table["errors"]), split)
-        if self.declared is not None and not self.table["columns"]:
+        if self.declared is not None and not self.table["columns"] and not tables.is_kept(path):
             published = self.declared.read_file(path, errors=self.table["errors"])
             if published is not None:
                 return self._numbered(published, split)
-        return records.read(path, self.kind_in_file, self.table["columns"] or None, self.table["errors"])
+        columns, labelled = self.table["columns"] or None, self.needs_labels(split)
+        return records.read(path, self.kind_in_file, columns, self.table["errors"], labelled)
 
     def _numbered(self, found: Iterable[Record], split: str) -> list[Record]:
         return [self._named(r) | {"line": f"{split} record {i}"} for i, r in enumerate(found, 1)]

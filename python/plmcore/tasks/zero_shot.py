@@ -6,10 +6,12 @@ from __future__ import annotations
 import os
 import pathlib
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from plmcore._core import ArgumentError, FormatError
+from plmcore.data import tables
 from plmcore.data.readers import Record
+from plmcore.data.tables import Table
 from plmcore.evaluate import metrics
 from plmcore.evaluate.choices import choose
 from plmcore.evaluate.prompting import few_shot
@@ -42,12 +44,12 @@ def is_for(lm: LanguageModel, task: str) -> bool:
 
 def score(
     lm: LanguageModel,
-    path: pathlib.Path,
+    path: pathlib.Path | list[Record],
     task: str,
     *,
     split: str | None = None,
     columns: Sequence[str] | None = None,
-    shots: str | os.PathLike[str] | None = None,
+    shots: str | os.PathLike[str] | Table | None = None,
     k: int | None = None,
     template: str | None = None,
     errors: str = "strict",
@@ -62,7 +64,8 @@ def score(
     if shots is not None:
         if k is None:
             raise ArgumentError("evaluate: k says how many of the shots stand before each record")
-        solved = [r for rs in _asked(_data(lm, pathlib.Path(shots), task, None, table)).values() for r in rs]
+        example = tables.rows(shots, "shots") if tables.is_table(shots) else pathlib.Path(cast(str, shots))
+        solved = [r for rs in _asked(_data(lm, example, task, None, table)).values() for r in rs]
     scores: dict[str, Any] = {}
     asked = _asked(data)
     for name, records in asked.items():
@@ -72,7 +75,9 @@ def score(
     return scores
 
 
-def _data(lm: LanguageModel, path: pathlib.Path, task: str, split: str | None, table: Mapping[str, Any]) -> FileData:
+def _data(
+    lm: LanguageModel, path: pathlib.Path | list[Record], task: str, split: str | None, table: Mapping[str, Any]
+) -> FileData:
     chosen = task_settings.of_use(task, lm.config, {"data": dict(table)})
     data = FileData(chosen, path, lm.config, split)
     if data.kind == "classification":

@@ -47,6 +47,9 @@ PREPARED = {
     "corpus-train",
     "corpus-dev",
     "corpus-test",
+    "train.table.jsonl",
+    "dev.table.jsonl",
+    "test.table.jsonl",
 }
 
 
