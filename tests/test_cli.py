@@ -1,12 +1,11 @@
 import importlib
-import importlib.metadata
 import io
 import os
 import pathlib
 import subprocess
 import sys
-import sysconfig
 
+import installed
 import plmcore as plm
 import pytest
 from plmcore import cli
@@ -15,27 +14,22 @@ from plmcore.cli.progress import Progress
 
 
 def command(*args):
-    return subprocess.run(
-        [sys.executable, "-m", "plmcore", *args], capture_output=True, text=True, timeout=300, env=os.environ
-    )
+    return subprocess.run([*installed.COMMAND, *args], capture_output=True, text=True, timeout=300, env=os.environ)
 
 
-def installed_command() -> pathlib.Path:
-    """The command that `pip install` puts beside the interpreter."""
-    try:
-        importlib.metadata.distribution("plmcore")
-    except importlib.metadata.PackageNotFoundError:
-        pytest.skip("plmcore runs from a checkout and is not installed")
-    return pathlib.Path(sysconfig.get_path("scripts")) / "plmcore"
-
-
+@pytest.mark.skipif(not installed.is_installed(), reason="plmcore runs from a checkout and is not installed")
 def test_the_command_is_installed():
-    """`plmcore` itself, not `python -m plmcore`; PATH does not help it to find anything."""
-    path = installed_command()
-    assert path.is_file(), f"the installed package has no command {path}"
-    r = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=300, env={"PATH": "/nonexistent"})
-    assert r.returncode == 0 and r.stdout == command("--version").stdout
-    failed = subprocess.run([path, "info", "/nonexistent"], capture_output=True, text=True, timeout=300)
+    """PATH does not help it to find anything. `python -m plmcore` is the same."""
+    assert installed.PATH.is_file(), f"the installed package has no command {installed.PATH}"
+    for words in ([installed.PATH], [sys.executable, "-m", "plmcore"]):
+        r = subprocess.run(
+            [*words, "--version"], capture_output=True, text=True, timeout=300, env={"PATH": "/nonexistent"}
+        )
+        assert r.returncode == 0 and r.stdout == command("--version").stdout
+
+
+def test_an_error_has_no_traceback():
+    failed = command("info", "/nonexistent")
     assert failed.returncode == 1 and "plmcore info: " in failed.stderr and "Traceback" not in failed.stderr
 
 

@@ -6,9 +6,9 @@ import os
 import pickle
 import struct
 import subprocess
-import sys
 import zipfile
 
+import installed
 import ml_dtypes
 import numpy as np
 import plmcore as plm
@@ -356,7 +356,7 @@ def test_two_members_of_one_name(tmp_path):
 
 def command(*args):
     return subprocess.run(
-        [sys.executable, "-m", "plmcore", "convert", *map(str, args)], capture_output=True, text=True, env=os.environ
+        [*installed.COMMAND, "convert", *map(str, args)], capture_output=True, text=True, env=os.environ
     )
 
 

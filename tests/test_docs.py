@@ -1,12 +1,12 @@
 """README.md and docs/: every block runs as a reader would paste it, every link leads somewhere."""
 
-import importlib.metadata
 import pathlib
 import re
+import shlex
 import sys
-import sysconfig
 
 import docs_blocks
+import installed
 import pytest
 from docs_blocks import ROOT, Block, Failed, Reader
 
@@ -17,15 +17,13 @@ ALL = [*PAGES, *(p for p in ("CONTRIBUTING.md", "CHANGELOG.md", "benchmarks/READ
 
 def commands(folder: pathlib.Path) -> pathlib.Path:
     """The folder of `python` and `plmcore`: that of this environment, or one with two shims for a package that runs from a checkout."""
-    try:
-        importlib.metadata.distribution("plmcore")
-    except importlib.metadata.PackageNotFoundError:
-        folder.mkdir()
-        for name, module in (("python", ""), ("plmcore", " -m plmcore")):
-            (folder / name).write_text(f'#!/bin/sh\nexec "{sys.executable}"{module} "$@"\n')
-            (folder / name).chmod(0o755)
-        return folder
-    return pathlib.Path(sysconfig.get_path("scripts"))
+    if installed.is_installed():
+        return installed.PATH.parent
+    folder.mkdir()
+    for name, words in (("python", [sys.executable]), ("plmcore", installed.COMMAND)):
+        (folder / name).write_text(f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n')
+        (folder / name).chmod(0o755)
+    return folder
 
 
 @pytest.fixture(scope="module")

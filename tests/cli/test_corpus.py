@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 
+import installed
 import numpy as np
 import pytest
 from plmcore import cli
@@ -65,7 +66,7 @@ def test_errors(folder, capsys):
 def test_progress_on_a_terminal(folder):
     (folder / "in.txt").write_text("the ship sails.\n\n" * 70_000)
     terminal, side = pty.openpty()
-    command = [sys.executable, "-m", "plmcore", *arguments(folder, "--workers", "1")]
+    command = [*installed.COMMAND, *arguments(folder, "--workers", "1")]
     process = subprocess.Popen(command, stderr=side, stdout=subprocess.PIPE)
     os.close(side)
     shown = b""

@@ -5,6 +5,7 @@ import subprocess
 import sys
 import time
 
+import installed
 import plmcore as plm
 import pytest
 from plmcore import cli
@@ -61,7 +62,7 @@ def test_from_a_table_to_scores(folder, tmp_path, capsys):
 
 def test_a_signal_says_how_to_go_on(folder, tmp_path):
     out = tmp_path / "run"
-    arguments = [sys.executable, "-m", "plmcore", *command(folder, out, "--steps", "100000", "--save-every", "50")]
+    arguments = [*installed.COMMAND, *command(folder, out, "--steps", "100000", "--save-every", "50")]
     process = subprocess.Popen(arguments, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
     deadline = time.monotonic() + 60
     while not (out / "checkpoints").exists() and process.poll() is None and time.monotonic() < deadline:

@@ -1,8 +1,8 @@
 import json
 import os
 import subprocess
-import sys
 
+import installed
 import plmcore as plm
 import pytest
 from plmcore import cli
@@ -120,7 +120,7 @@ def test_command(folder, file, capsys):
     ],
 )
 def test_bad_command(folder, file, arguments, status, message):
-    command = [sys.executable, "-m", "plmcore", "evaluate", str(folder), str(file), *arguments]
+    command = [*installed.COMMAND, "evaluate", str(folder), str(file), *arguments]
     r = subprocess.run(command, capture_output=True, text=True, timeout=300, env=os.environ)
     assert r.returncode == status and message in r.stderr and "Traceback" not in r.stderr
 

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 
+import installed
 import plmcore as plm
 import pytest
 from killing import Stop, stop_at
@@ -348,7 +349,7 @@ def test_streams_learn_the_next_token(tmp_path, streams):
 
 def command(*args):
     return subprocess.Popen(
-        [sys.executable, "-m", "plmcore", "pretrain", *map(str, args)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        [*installed.COMMAND, "pretrain", *map(str, args)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
     )  # fmt: skip
 

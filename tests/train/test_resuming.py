@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 
+import installed
 import killing
 import plmcore as plm
 import pytest
@@ -69,7 +70,7 @@ def test_metrics_and_log_of_a_run_that_was_stopped(text, undisturbed, tmp_path, 
 def test_kills_at_several_moments_through_the_command(text, undisturbed, tmp_path):
     out = tmp_path / "run"
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
-    command = [sys.executable, "-m", "plmcore", "pretrain", "gpt2", "--text", text, "--steps", str(STEPS), "--save-every", "3", "--out", out, "--resume"]  # fmt: skip
+    command = [*installed.COMMAND, "pretrain", "gpt2", "--text", text, "--steps", str(STEPS), "--save-every", "3", "--out", out, "--resume"]  # fmt: skip
     command += [word for setting in SETTINGS for word in ("--set", setting)]
 
     def saved(step):
