@@ -95,8 +95,7 @@ def test_a_run_that_was_stopped_before_its_end(text, longer, tmp_path):
         plm.pretrain(out=tmp_path / "run", steps=10, save_every=7, resume=True, quiet=True, callbacks=[stop_at(8)])
     plm.pretrain(out=tmp_path / "run", resume=True, quiet=True)
     assert weights(tmp_path / "run", 10) == weights(longer, 10)
-    evaluated = [[m for m in metrics(run) if "eval_loss" in m] for run in (tmp_path / "run", longer)]
-    assert evaluated[0] == evaluated[1] and [m["step"] for m in evaluated[0]] == [4, 6, 8, 10]
+    assert metrics(tmp_path / "run") == metrics(longer)
 
 
 def test_the_config_repeats_a_longer_run(longer, tmp_path):
