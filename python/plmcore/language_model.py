@@ -86,7 +86,8 @@ class LanguageModel:
         with nn.inference():
             for start in range(0, len(texts), batch_size):
                 chosen = by_length[start : start + batch_size]
-                batch = self.tokenizer([texts[i] for i in chosen], max_length=longest)
+                side = self.tokenizer.family.padding_side  # where positions of a text do not depend on the others
+                batch = self.tokenizer([texts[i] for i in chosen], max_length=longest, padding_side=side)
                 encoded = body.encode(**{name: Tensor(batch[name]) for name in self._takes(batch)})
                 states = encoded.layout.unpack(encoded.rows).numpy().astype(np.float32)  # [B, T, C]
                 vectors.update(zip(chosen, how(states, batch["attention_mask"])))
@@ -180,6 +181,23 @@ class LanguageModel:
         from plmcore.tasks import inference
 
         return inference.classify(self, texts, pairs, batch_size)
+
+    @overload
+    def answer(self, questions: str, contexts: str, batch_size: int = 32) -> dict[str, Any]: ...  # type: ignore[overload-overlap]
+    @overload
+    def answer(
+        self, questions: Sequence[str], contexts: Sequence[str], batch_size: int = 32
+    ) -> list[dict[str, Any]]: ...
+    def answer(
+        self, questions: str | Sequence[str], contexts: str | Sequence[str], batch_size: int = 32
+    ) -> dict[str, Any] | list[dict[str, Any]]:
+        """Finds the answer to a question in a context: {"answer", "n_best"}. A model fine-tuned on questions without answers may answer "".
+
+        lm.answer("Who wrote it?", "It was written by Ada.") -> {"answer": "Ada", "n_best": [{"answer": "Ada", "probability": 0.9}, ...]}
+        """
+        from plmcore.tasks import inference
+
+        return inference.answer(self, questions, contexts, batch_size)
 
     def fill_mask(self, text: str, k: int = 5) -> list[dict[str, Any]] | Any:  # the number of masks decides
         """Returns the k most likely tokens for the mask of a text, [{"token", "probability", "text"}]; a list for each of several masks.

@@ -180,6 +180,10 @@ def test_what_cannot_be_scored(directory, table, tmp_path, capsys):
         plm.evaluate(final, train, "tagging")
     with pytest.raises(ValueError, match="scored on one file, got 2"):
         plm.evaluate(final, [train, train], "classification")
+    lm = plm.load(final)
+    lm.model.config = lm.config.replace(extra={})
+    with pytest.raises(plm.ArgumentError, match="its directory does not say for which task: name it"):
+        plm.evaluate(lm, train)
     with pytest.raises(ValueError, match="text is scored by the task perplexity"):
         plm.evaluate(final, train, "lm")
     assert (

@@ -1,3 +1,5 @@
+import json
+
 import numpy as np
 import plmcore as plm
 import pytest
@@ -51,6 +53,44 @@ def test_rows_of_a_batch_do_not_matter_to_each_other(directory):
         assert alone["label"] == found["label"] in ("LABEL_0", "LABEL_1", "LABEL_2")
         assert alone["probability"] == pytest.approx(found["probability"], abs=1e-5)
     assert lm.classify([]) == []
+
+
+def test_answers_in_a_context(directory, tmp_path):
+    """Like the predictions of a run; what the directory remembers of questions without answers holds here too."""
+    questions = samples.questions(24)
+    for paragraph in questions["data"][0]["paragraphs"][:18]:
+        paragraph["qas"][0] |= {"answers": [], "is_impossible": True}
+    file, out = tmp_path / "questions.json", tmp_path / "run"
+    file.write_text(json.dumps(questions))
+    changes = ["data.length=32", "optim.lr=3e-3"]
+    plm.finetune(directory("bert"), "squad2", train=file, dev=file, out=out, quiet=True, steps=20, changes=changes)
+    wanted = [json.loads(line) for line in (out / "dev-predictions.jsonl").read_text().splitlines()]
+    lm = plm.load(out / "final")
+    paragraphs = questions["data"][0]["paragraphs"]
+    asked = [p["qas"][0]["question"] for p in paragraphs], [p["context"] for p in paragraphs]
+    found = lm.answer(*asked)
+    assert [f["answer"] for f in found] == [w["answer"] for w in wanted] and "" in [f["answer"] for f in found]
+    assert lm.answer(asked[0][0], asked[1][0])["answer"] == found[0]["answer"] and lm.answer([], []) == []
+    assert found[0]["n_best"][0]["answer"] in paragraphs[0]["context"]
+    with pytest.raises(plm.ArgumentError, match="1 questions and 2 contexts"):
+        lm.answer(["who"], ["a", "b"])
+    with pytest.raises(plm.ArgumentError, match="both be texts"):
+        lm.answer("who", ["a"])
+    with pytest.raises(plm.ArgumentError, match="has the head pretraining; fine-tune it for qa"):
+        plm.load(directory("bert")).answer("who", "a")
+
+
+@pytest.mark.parametrize("family", ["bert", "gpt2", "xlnet"])
+def test_vectors_do_not_depend_on_the_side_of_padding(directory, tmp_path, family):
+    """Absolute positions count from the beginning of the text, not of the padding."""
+    lm = plm.load(directory(family), head="base")
+    if lm.tokenizer.pad_token is None:
+        lm.tokenizer.set_special("pad", lm.tokenizer.eos_token)
+    texts = ["the cat", "the lovely horse is in the garden"]
+    alone = [lm.encode(text) for text in texts]
+    for side in ("left", "right"):
+        lm.tokenizer.padding_side = side
+        np.testing.assert_allclose(lm.encode(texts), alone, atol=1e-5)
 
 
 def test_a_model_that_writes_its_answers(directory, table, tmp_path):

@@ -264,7 +264,9 @@ def sentiment_trees(numbers: Mapping[str, int]) -> Layout:
 def _ontonotes(path: Path, errors: str) -> Iterator[Record]:
     """OntoNotes 5.0 in CoNLL-2012's columns: words, parts of speech and named entities as BIO tags, of a file or of all *gold_conll below a folder."""
     path = pathlib.Path(path)
-    for file in sorted(path.rglob("*gold_conll")) if path.is_dir() else [path]:
+    english = path / "data" / "english"  # beside other languages
+    inside = sorted((english if english.is_dir() else path).rglob("*gold_conll"))
+    for file in inside if path.is_dir() else [path]:
         rows: list[list[str]] = []
         for number, line in itertools.chain(lines(file, errors), [(0, "")]):
             if line.startswith("#"):

@@ -122,7 +122,6 @@ def task(name: str) -> Task:
 
 
 TSV = {split: f"{split}.tsv" for split in SPLITS}
-TREES = {split: f"{split}.txt" for split in SPLITS}
 ENTAILMENT = ("entailment", "neutral", "contradiction")
 TWO_WAY = ("entailment", "not_entailment")
 BINARY = ("0", "1")
@@ -153,7 +152,7 @@ def _glue() -> Iterator[Task]:
         roles={"dev": ("dev", "dev_in_domain", "dev_out_of_domain")},
     )  # fmt: skip
     positive = layouts.sentiment_trees({"0": 0, "1": 0, "3": 1, "4": 1})
-    yield one("sst2", with_header, ("negative", "positive"), Files(positive, TREES), pair=False)
+    yield one("sst2", with_header, ("negative", "positive"), *_trees(positive), pair=False)
     mrpc = table({"text": "#1 String", "pair": "#2 String"}, label="Quality", classes=BINARY)
     original = {"train": "msr_paraphrase_train.txt", "test": "msr_paraphrase_test.txt"}
     yield one("mrpc", mrpc, ("not_equivalent", "equivalent"), Files(mrpc, original))
@@ -168,7 +167,11 @@ def _glue() -> Iterator[Task]:
     yield one("wnli", table(PAIR, classes=BINARY), ("not_entailment", "entailment"))
     marks = {str(mark): mark for mark in range(5)}
     classes = ("very negative", "negative", "neutral", "positive", "very positive")
-    yield Task("sst5", "classification", [Files(layouts.sentiment_trees(marks), TREES)], classes)
+    yield Task("sst5", "classification", _trees(layouts.sentiment_trees(marks)), classes)
+
+
+def _trees(read: Layout) -> list[Files]:
+    return [Files(read, {split: f"{folder}{split}.txt" for split in SPLITS}) for folder in ("", "trees/")]
 
 
 def _agreed(**options: Any) -> Layout:
@@ -228,7 +231,10 @@ def _choices() -> Iterator[Task]:
         "dev": ("dev", "dev2018"),
         "test": ("test", "test2016", "test2018"),
     }
-    files = [Files(story, {s: f"{s}.csv" for s in SPLITS}), Files(story, by_year)]
+    shorter = {
+        split: name.replace(" - 1", "") for split, name in by_year.items()
+    }  # as some copies of 2018's are called
+    files = [Files(story, names) for names in ({s: f"{s}.csv" for s in SPLITS}, by_year, shorter)]
     yield Task("story-cloze", "choice", files, roles=roles)
     for kind in ("NE", "CN", "V", "P"):
         names = {"train": "train", "dev": "valid_2000ex", "test": "test_2500ex"}

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 from plmcore._core import ArgumentError, FormatError
 from plmcore.data import tables
 from plmcore.data.tables import Table
+from plmcore.directory import TASK_HEADS
 
 if TYPE_CHECKING:
     from plmcore.language_model import LanguageModel
@@ -41,6 +42,10 @@ def evaluate(
         model = language_model.load(model)
     if task is None:
         task = trained_for(model.config)
+        if task == "perplexity" and model.head in TASK_HEADS:
+            raise ArgumentError(
+                f"evaluate: this model has the head {model.head}, and its directory does not say for which task: name it, as in task='classification'"
+            )
     if task in TASKS:
         return TASKS[task](model, source, **options)
     from plmcore.tasks import evaluation, zero_shot

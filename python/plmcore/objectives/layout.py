@@ -25,7 +25,7 @@ class Format:
         self.fixed_ones, self.fixed_zeros = ([[n] * len(tokens) for tokens in self.fixed] for n in (1, 0))
         self.specials = len(ids) - texts
         self.has_types = any(types)
-        self.left, self.pad = tokenizer.padding_side == "left", tokenizer.pad_token_id or 0
+        self.left, self.pad = tokenizer.family.padding_side == "left", tokenizer.pad_token_id or 0
         self.pad_type = tokenizer.family.pad_type
 
     def __call__(self, *lengths: np.ndarray) -> Layout:

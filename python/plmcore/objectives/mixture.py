@@ -42,7 +42,7 @@ class Mixture(Objective):
         wanted = np.array([self.rates[name] for name in self.names])
         self.counts = np.maximum(1, np.rint(self.sizes[0] * wanted / wanted[0]).astype(np.int64))  # of an epoch
         self.ends = np.cumsum(self.counts)
-        self.left = tokenizer.padding_side == "left"
+        self.left = tokenizer.family.padding_side == "left"
         pad = tokenizer.pad_token_id or 0
         self.fills = {
             "input_ids": pad, "attention_mask": 0, "token_type_ids": tokenizer.family.pad_type,

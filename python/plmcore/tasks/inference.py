@@ -14,7 +14,9 @@ from plmcore.tasks import task_settings
 from plmcore.tasks.examples import softmax
 from plmcore.tasks.features import Features
 from plmcore.tasks.rows import Rows, takes_types
+from plmcore.tasks.scoring import Scoring
 from plmcore.tasks.seq2seq import TextLabels
+from plmcore.tasks.spans import Spans
 from plmcore.tasks.task_losses import DecoderLoss
 
 if TYPE_CHECKING:
@@ -83,6 +85,34 @@ def written(lm: LanguageModel, texts: Sequence[str], pairs: Sequence[str] | None
     rows = [scoring.Row(ids, answer) for ids in examples.rows.ids for answer in answers.ids]
     found = [float(s.log_probs.sum()) for s in scoring.score(lm, rows, best=False)]
     return [described(lm, scores) for scores in np.reshape(found, (len(records), len(names)))]
+
+
+def answer(
+    lm: LanguageModel, questions: str | Sequence[str], contexts: str | Sequence[str], batch_size: int
+) -> Found | list[Found]:
+    """See LanguageModel.answer."""
+    tokenizer = needed_tokenizer(lm, "answer")
+    if isinstance(questions, str) != isinstance(contexts, str):
+        raise ArgumentError("answer: questions and contexts must both be texts, or both be lists of texts")
+    if isinstance(questions, str):
+        return answer(lm, [questions], [contexts], batch_size)[0]
+    questions, contexts = list(questions), list(contexts)
+    if len(questions) != len(contexts):
+        raise ArgumentError(f"answer: {len(questions)} questions and {len(contexts)} contexts; each question needs one")
+    if lm.head != "question-answering":
+        raise ArgumentError(f"answer: this model has the head {lm.head}; fine-tune it for qa: plmcore finetune")
+    if not questions:
+        return []
+    chosen = task_settings.of_use("qa", lm.config, {})
+    records = [
+        {"id": "", "question": question, "context": context, "answers": [], "impossible": False}
+        for question, context in zip(questions, contexts)
+    ]
+    asked = Scoring(
+        Spans(records, tokenizer, lm.model, chosen["data"]["length"], chosen["task"]), batch_size, final=True
+    )
+    asked(lm.model)
+    return [{"answer": found["answer"], "n_best": found["n_best"]} for found in asked.predictions]
 
 
 def described(lm: LanguageModel, logits: np.ndarray) -> Found:
