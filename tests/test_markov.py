@@ -5,6 +5,7 @@ import itertools
 import pathlib
 import sys
 
+import fakes
 import numpy as np
 import pytest
 
@@ -12,8 +13,7 @@ BENCHMARKS = pathlib.Path(__file__).resolve().parents[1] / "benchmarks"
 sys.path.insert(0, str(BENCHMARKS))
 markov, optimum = importlib.import_module("markov"), importlib.import_module("markov.optimum")
 sys.path.remove(str(BENCHMARKS))
-sys.path.insert(0, str(pathlib.Path(__file__).parent / "objectives"))
-fakes = importlib.import_module("fakes")
+
 
 CHAIN = markov.Chain.random(3, 0.7, seed=1)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import plmcore as plm
-from markov import Chain, States, optimum
+from markov import Chain, States, optimum, spoilt
 from plmcore import data, models, objectives, optim, train
 from plmcore.objectives.span_corruption import raw_length
 from plmcore.train import batching, schedules
@@ -20,6 +20,11 @@ SHALLOW, DEEP = (
 )  # layers: where a token and its neighbours say all, and where what they say must be brought together first
 SPREAD = 0.1  # of fresh weights: the published 0.02 is for wider models, and such narrow ones take long to leave it
 SENTENCE, DOCUMENT = 4, 32  # tokens of a sentence; sentences of a document, for pairs
+SHARE, MEAN, HIDING = (
+    0.3,
+    2.0,
+    12,
+)  # of infilling that hides lengths: hidden tokens, mean length of spans, tokens of a text
 HELD_OUT = 60_000  # tokens
 SCORED = 256  # rows of a held-out batch
 FAR = -9  # for optimum.evidence: behind the end of a row
@@ -67,6 +72,14 @@ def of_masked(chain: Chain, tokens: States, batch: dict) -> np.ndarray:
     return optimum.masked(chain, observed_states(tokens, ids), labels, vocab_size=tokens.vocab_size)
 
 
+def of_masks(chain: Chain, tokens: States, batch: dict) -> np.ndarray:
+    """Where all that is hidden is a mask, so that what is seen is certain."""
+    ids, labels = (batch[name][:, 1:-1] for name in ("input_ids", "labels"))
+    labels = np.where(labels == -100, -100, labels - tokens.first)
+    observed = observed_states(tokens, ids)
+    return optimum.masked(chain, observed, labels, vocab_size=tokens.vocab_size, shares=(1.0, 0.0, 0.0))
+
+
 def of_permutation(chain: Chain, tokens: States, batch: dict) -> np.ndarray:
     text = batch["input_ids"] >= tokens.first
     states = batch["input_ids"] - tokens.first
@@ -105,6 +118,53 @@ def of_infilling(chain: Chain, tokens: States, batch: dict) -> np.ndarray:
     return losses.ravel()
 
 
+def texts_of(tokens: States, batch: dict) -> tuple[list[np.ndarray], np.ndarray]:
+    """What is seen of every row, None for masks, and what is to be written, both as states without special tokens."""
+    seen = [row[mask == 1][1:-1] for row, mask in zip(batch["input_ids"], batch["attention_mask"], strict=True)]
+    return seen, batch["labels"][:, 1:-1] - tokens.first
+
+
+def with_ends(losses: np.ndarray) -> np.ndarray:
+    """The begin and the end token are certain.  [B, T] -> [B (T + 2)]"""
+    return np.pad(losses, ((0, 0), (1, 1))).ravel()
+
+
+def of_deletion(chain: Chain, tokens: States, batch: dict) -> np.ndarray:
+    seen, texts = texts_of(tokens, batch)
+    return with_ends(spoilt.deleted(chain, np.stack(seen) - tokens.first, texts))
+
+
+def of_rotation(chain: Chain, tokens: States, batch: dict) -> np.ndarray:
+    seen, texts = texts_of(tokens, batch)
+    each = zip(seen, texts, strict=True)
+    return with_ends(np.stack([spoilt.reordered(chain, spoilt.rotations(s - tokens.first), t) for s, t in each]))
+
+
+def of_orders(chain: Chain, tokens: States, batch: dict) -> np.ndarray:
+    seen, texts = texts_of(tokens, batch)
+    each = zip(seen, texts, strict=True)
+    return with_ends(np.stack([spoilt.reordered(chain, spoilt.orders(s - tokens.first, SENTENCE), t) for s, t in each]))
+
+
+def of_hidden_lengths(chain: Chain, tokens: States, batch: dict) -> np.ndarray:
+    losses = []
+    for seen, text in zip(*texts_of(tokens, batch), strict=True):
+        states = [None if i == tokens.mask_token_id else int(i) - tokens.first for i in seen]
+        losses.append(spoilt.infilled(chain, states, text, SHARE, MEAN))
+    return with_ends(np.stack(losses))
+
+
+def of_fragment(chain: Chain, tokens: States, batch: dict) -> np.ndarray:
+    """A run of the text, from what is around it and what of it was written."""
+    ids, labels = batch["input_ids"], batch["labels"]
+    row, place = np.nonzero(ids == tokens.mask_token_id)
+    states = ids - tokens.first
+    states[row, place] = labels.ravel() - tokens.first
+    text, hidden = ids >= tokens.first, ids == tokens.mask_token_id
+    known = text[row] | (hidden[row] & (np.arange(ids.shape[1]) < place[:, None]))
+    return optimum.seen(chain, states[row], place, known)
+
+
 def segments(tokens: States, batch: dict) -> tuple[list[np.ndarray], list[np.ndarray]]:
     """The states of both segments of every row, as they are seen."""
     states = observed_states(tokens, batch["input_ids"])
@@ -127,14 +187,11 @@ def odds_of_order(chain: Chain, tokens: States, batch: dict) -> np.ndarray:
 
 
 def odds_of_other(chain: Chain, tokens: States, batch: dict) -> np.ndarray:
-    """Of a B from elsewhere. It may be cut short by the end of its document, which tells: such a B never follows."""
+    """Of a B from elsewhere: one sentence, as the B that follows."""
     first, second = segments(tokens, batch)
     together = log_evidence(chain, tokens, [np.concatenate(ab) for ab in zip(first, second)])
     apart = log_evidence(chain, tokens, first) + log_evidence(chain, tokens, second)
-    sentences = np.array([2 - len(a) // SENTENCE for a in first])  # of a B that fills the room
-    whole = np.array([len(b) // SENTENCE for b in second]) == sentences
-    uncut = (DOCUMENT - sentences + 1) / DOCUMENT
-    return np.where(whole, apart - together + np.log(uncut), np.inf)
+    return apart - together
 
 
 CASES = {
@@ -142,9 +199,16 @@ CASES = {
         "gpt2", "causal-lm", dict(n_embd=WIDTH, n_layer=SHALLOW, n_head=HEADS, n_positions=LENGTH, resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0),
         "causal-lm", {}, 600, of_causal, layout="gpt2",
     ),
+    "causal LM, GPT-1": Case(
+        "openai-gpt", "causal-lm", dict(n_embd=WIDTH, n_layer=SHALLOW, n_head=HEADS, n_positions=LENGTH, resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0, initializer_range=SPREAD),
+        "causal-lm", {}, 600, of_causal, layout="gpt2",
+    ),
     "masked LM, BERT": Case("bert", "masked-lm", ENCODER, "masked-lm", {}, 5000, of_masked),
     "masked LM, RoBERTa": Case(
         "roberta", "masked-lm", ENCODER | dict(type_vocab_size=1, layer_norm_eps=1e-5, intermediate_size=WIDTH), "masked-lm", {}, 12_000, of_masked, layout="bart",
+    ),
+    "masked n-grams, BERT": Case(
+        "bert", "masked-lm", ENCODER | dict(intermediate_size=WIDTH), "masked-lm", dict(unit="ngram", exact=True, rate=0.25, shares=(1.0, 0.0, 0.0)), 4000, of_masks,
     ),
     "permutation LM, XLNet": Case(
         "xlnet", "causal-lm", dict(d_model=WIDTH, n_layer=SHALLOW, n_head=HEADS, d_inner=4 * WIDTH, dropout=0.0, mem_len=None, initializer_range=SPREAD),
@@ -158,6 +222,19 @@ CASES = {
         "bart", "seq2seq-lm", STACKS, "denoising", dict(noise="infilling", replace=-1), 1500, of_infilling, layout="bart",
         special=dict(decoder_start_token_id="eos", bos_token_id="bos"),
     ),
+    **{
+        f"{title}, BART": Case(
+            "bart", "seq2seq-lm", STACKS, objective, settings, steps, best, layout="bart", body=body, special=dict(decoder_start_token_id="eos", bos_token_id="bos"),
+        )
+        for title, objective, settings, steps, best, body in (
+            ("masked tokens", "denoising", dict(noise="masking"), 1500, of_infilling, LENGTH),
+            ("deleted tokens", "denoising", dict(noise="deletion"), 3000, of_deletion, LENGTH),
+            ("infilling that hides lengths", "denoising", dict(noise="infilling", mask=SHARE, mean=MEAN), 3000, of_hidden_lengths, HIDING),
+            ("permuted sentences", "denoising", dict(noise="permutation"), 3000, of_orders, LENGTH),
+            ("rotation", "denoising", dict(noise="rotation"), 3000, of_rotation, LENGTH),
+            ("MASS fragments", "fragment", dict(shares=(1.0, 0.0, 0.0)), 2000, of_fragment, LENGTH),
+        )
+    },
     "next sentence, BERT": Case(
         "bert", "pretraining", ENCODER, "next-sentence", dict(short=0.0), 8000, odds_of_other, lr=1.5e-3, body=2 * SENTENCE, weight=5.0, pairs="next_sentence_label",
     ),
@@ -188,8 +265,8 @@ def make_objective(case: Case, chain: Chain, tokens: States, size: int, seed: in
         each = SENTENCE * DOCUMENT
         corpus = chain.corpus(size // each, each, first=tokens.first, sentence=SENTENCE, seed=seed)
         return objectives.make(case.objective, corpus, tokens, length=case.body + 3, **case.settings)
-    corpus = chain.corpus(size // case.body, case.body, first=tokens.first, seed=seed)
-    length = LENGTH if case.family == "t5" else LENGTH + len(tokens.build(np.zeros(0, np.int64))[0])
+    corpus = chain.corpus(size // case.body, case.body, first=tokens.first, sentence=SENTENCE, seed=seed)
+    length = LENGTH if case.family == "t5" else case.body + len(tokens.build(np.zeros(0, np.int64))[0])
     return objectives.make(case.objective, corpus, tokens, length=length, packing="documents", **case.settings)
 
 

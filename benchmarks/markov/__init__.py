@@ -3,8 +3,8 @@
 A trained model should come within 2 % of that and never go below it on text that it has not seen; below means that a mask leaks.
 """
 
-from . import optimum
+from . import optimum, spoilt
 from .chain import Chain
 from .states import States
 
-__all__ = ["Chain", "States", "optimum"]
+__all__ = ["Chain", "States", "optimum", "spoilt"]

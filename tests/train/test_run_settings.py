@@ -2,6 +2,7 @@
 
 import pytest
 from plmcore import cli, models, objectives
+from plmcore.cli import demo
 from plmcore.models import labels
 from plmcore.train import recipes, run_settings
 from plmcore.train.settings import SettingError
@@ -34,6 +35,62 @@ def test_the_refusal_says_what_would_do():
         chosen("bert", "objective.name=causal-lm", "model.head=causal-lm")
     with pytest.raises(SettingError, match=r"model\.head must be one of base, .* got 'tail'"):
         chosen("bert", "model.head=tail")
+
+
+def test_positions_that_no_decoder_takes():
+    with pytest.raises(
+        SettingError, match=r"objective\.positions=true gives decoder_position_ids, which no decoder of bart"
+    ):
+        chosen("bart", "objective.name=fragment", "objective.positions=true")
+    assert chosen("bart", "objective.name=fragment")["objective"]["positions"] is None
+
+
+OTHERS = [
+    ("bert", "objective.name=causal-lm", "model.head=causal-lm", "model.is_decoder=true"),
+    ("bert", "train.label_smoothing=0.1"),
+    ("bert", "objective.name=masked-lm", "model.head=masked-lm"),
+    ("albert", "train.label_smoothing=0.1"),
+    ("xlnet", "objective.name=masked-lm"),
+    ("xlnet", "train.label_smoothing=0.1"),
+    ("bart", "objective.name=fragment"),
+]
+
+
+@pytest.mark.parametrize("family, changes", [(f, c) for f, *c in OTHERS], ids=[" ".join(o) for o in OTHERS])
+def test_what_is_accepted_runs(tmp_path, family, changes):
+    """Training, evaluation and samples, through the command's door."""
+    (tmp_path / "a.txt").write_text(demo.manual()[:20_000])
+    sizes = {
+        "xlnet": ["model.n_layer=1", "model.d_model=32", "model.n_head=2", "model.d_inner=32"],
+        "bart": ["model.d_model=32", "model.encoder_layers=1", "model.decoder_layers=1"],
+    }.get(
+        family,
+        [
+            "model.num_hidden_layers=1",
+            "model.hidden_size=32",
+            "model.num_attention_heads=2",
+            "model.intermediate_size=32",
+        ],
+    )
+    small = ["data.vocab=320", "train.evaluate_batches=1", *sizes, *changes]
+    sets = [x for s in small for x in ("--set", s)]
+    assert (
+        cli.main(
+            [
+                "pretrain",
+                family,
+                "--text",
+                str(tmp_path / "a.txt"),
+                "--out",
+                str(tmp_path / "run"),
+                "--steps",
+                "2",
+                *sets,
+            ]
+        )
+        == 0
+    )
+    assert (tmp_path / "run" / "final" / "config.json").exists()
 
 
 @pytest.mark.parametrize("family", recipes.RECIPES)

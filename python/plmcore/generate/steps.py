@@ -168,18 +168,23 @@ def has_encoder(model: nn.Module) -> bool:
     return isinstance(model, seq2seq.Seq2SeqLM)
 
 
-def steps_of(model: Model, prompts: Sequence[np.ndarray], sources: Sequence[np.ndarray] | None, limit: int) -> Steps:
-    if has_encoder(model):
-        return Seq2SeqSteps(model, prompts, limit, sources or ())
+def decoder_steps(model: Model) -> type[Steps] | None:
+    """How a model without an encoder is run step by step; None where it makes no text."""
     kinds = (
         (causal.CausalLM, CausalSteps), (stacks.StacksCausalLM, StacksCausalSteps), (xlnet.XLNetCausalLM, XLNetSteps)
     )  # fmt: skip
-    for kind, steps in kinds:
-        if isinstance(model, kind):
-            return steps(model, prompts, limit)
-    raise ArgumentError(
-        f"{type(model).__name__} makes no text: load a directory with head='causal-lm' or head='seq2seq-lm'"
-    )
+    return next((steps for kind, steps in kinds if isinstance(model, kind)), None)
+
+
+def steps_of(model: Model, prompts: Sequence[np.ndarray], sources: Sequence[np.ndarray] | None, limit: int) -> Steps:
+    if has_encoder(model):
+        return Seq2SeqSteps(model, prompts, limit, sources or ())
+    steps = decoder_steps(model)
+    if steps is None:
+        raise ArgumentError(
+            f"{type(model).__name__} makes no text: load a directory with head='causal-lm' or head='seq2seq-lm'"
+        )
+    return steps(model, prompts, limit)
 
 
 def padded(rows: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:

@@ -149,6 +149,10 @@ def check_objective(chosen: Settings) -> None:
         raise SettingError(
             f"objective.name={objective} needs model.is_decoder=true: without it {family} sees what it is to predict"
         )
+    if chosen["objective"].get("positions"):
+        raise SettingError(
+            f"objective.positions=true gives decoder_position_ids, which no decoder of {family} takes: leave it"
+        )
     if chosen["train"].get("mem_len"):
         streams, batch = chosen["objective"].get("streams"), chosen["data"]["batch"]
         if streams != batch or chosen["objective"].get("stride") is None:

@@ -9,7 +9,9 @@ import numpy as np
 
 from plmcore import nn
 from plmcore._core import Tensor
+from plmcore.generate.steps import decoder_steps
 from plmcore.language_model import LanguageModel
+from plmcore.models import labels
 from plmcore.objectives.objective import IGNORED
 from plmcore.train.loop import Trainer
 from plmcore.train.run_data import RunData
@@ -27,9 +29,14 @@ class Samples:
         self.examples: list[dict[str, np.ndarray]] | None = None
 
     def __call__(self, trainer: Trainer, metrics: Mapping[str, float]) -> None:
-        if trainer.score is not None:
+        if trainer.score is not None and not self.silent(trainer.model):
             lm = LanguageModel(trainer.model, self.data.tokenizer)
             self.run.record({"step": trainer.step, "sample": self.text(lm, trainer.seed)})
+
+    @staticmethod
+    def silent(model: nn.Module) -> bool:
+        """BERT and RoBERTa as decoders: they are no encoders whose gaps could be filled, and generation does not know them."""
+        return labels.taken(model) == (labels.NEXT,) and decoder_steps(model) is None
 
     def text(self, lm: LanguageModel, seed: int) -> str:
         if lm.head == "causal-lm":
