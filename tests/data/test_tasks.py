@@ -296,3 +296,86 @@ def test_replacing_bytes(tmp_path):
 def test_records_come_one_by_one(tmp_path):
     write(tmp_path, {"dev.tsv": "sentence\tlabel\n" + "a\t1\n" * 5 + "broken\n"})
     assert len(list(itertools.islice(task("sst2").read(tmp_path, "dev"), 5))) == 5
+
+
+def test_a_file_of_any_name(tmp_path):
+    """Its layout is known by its content; a label of another name is not passed over."""
+    write(
+        tmp_path,
+        {
+            "a": SAMPLES["cola"]["train"][0]["train.tsv"],
+            "b": "index\tsentence\n0\tHidden.\n",
+            "c": "sentence\tclass\nNamed.\tx\n",
+        },
+    )
+    assert list(task("cola").read_file(tmp_path / "a")) == [{"text": "Our friends won't.", "label": 1}]
+    assert list(task("cola").read_file(tmp_path / "b")) == [{"text": "Hidden.", "label": None}]
+    assert task("cola").read_file(tmp_path / "c") is None and task("race").read_file(tmp_path / "a") is None
+    write(tmp_path, SAMPLES["race"]["dev"][0])
+    for path, count in (("dev", 4), ("dev/high", 2), ("dev/high/1.txt", 2)):
+        assert sum(1 for _ in task("race").read_file(tmp_path / path)) == count
+    write(tmp_path, {"snli.tsv": "neutral\tA.\tB.\n", "own.tsv": "A.\tB.\tneutral\n"})
+    assert list(task("snli").read_file(tmp_path / "snli.tsv")) == [{"text": "A.", "pair": "B.", "label": 1}]
+    assert task("snli").read_file(tmp_path / "own.tsv") is None
+
+
+def test_either_of_two_parallel_files(tmp_path):
+    write(tmp_path, {"mine.en": "A\n", "mine.de": "a\n", **SAMPLES["wmt14-en-de"]["test"][0]})
+    for name in ("mine.en", "mine.de"):
+        assert list(task("wmt14-en-de").read_file(tmp_path / name)) == [{"source": "A", "target": "a"}]
+    for name in SAMPLES["wmt14-en-de"]["test"][0]:
+        assert next(task("wmt14-en-de").read_file(tmp_path / name)) == {"source": "Tom & I", "target": "Tom und ich"}
+    (tmp_path / "mine.de").unlink()
+    assert task("wmt14-en-de").read_file(tmp_path / "mine.en") is None
+
+
+def test_what_is_learnt_from_and_evaluated(tmp_path):
+    names = [files.splits for files in task("story-cloze").files][1]
+    for file in names.values():
+        (tmp_path / file).touch()
+    found = task("story-cloze").splits_in(tmp_path)
+    assert found == {"train": ["dev2016"], "dev": ["dev2018"], "test": ["test2016", "test2018"]}
+    (tmp_path / names["dev2016"]).unlink()
+    assert task("story-cloze").splits_in(tmp_path)["train"] == ["dev2018"]
+    assert task("story-cloze").splits_in(tmp_path)["dev"] == []
+    for file in ("train.tsv", "dev_matched.tsv.gz", "test_mismatched.tsv"):
+        (tmp_path / file).touch()
+    assert task("mnli").splits_in(tmp_path) == {"train": ["train"], "dev": ["dev_matched"], "test": ["test_mismatched"]}
+
+
+def test_entities_of_ontonotes(tmp_path):
+    line = "bc/x 0 {} {} {} * - - - A {} * -\n"
+    words = [("New", "NNP", "(GPE*"), ("York", "NNP", "*)"), ("met", "VBD", "*"), ("Ada", "NNP", "(PERSON)")]
+    text = (
+        "#begin document (x); part 000\n"
+        + "".join(line.format(k, *w) for k, w in enumerate(words))
+        + "\n#end document\n"
+    )
+    write(
+        tmp_path,
+        {
+            "train/data/english/annotations/x.v4_gold_conll": text,
+            "train/data/chinese/annotations/y.v4_gold_conll": "broken\n",
+        },
+    )
+    assert list(task("ontonotes").read(tmp_path, "train")) == [
+        {
+            "tokens": ["New", "York", "met", "Ada"],
+            "pos": ["NNP", "NNP", "VBD", "NNP"],
+            "tags": ["B-GPE", "I-GPE", "O", "B-PERSON"],
+        }
+    ]
+    write(tmp_path, {"broken": "a b c\n"})
+    assert task("ontonotes").read_file(tmp_path / "broken") is None
+
+
+def test_sentiment_trees(tmp_path):
+    write(tmp_path, {"dev.txt": "(3 (2 It) (4 (2 -LRB-) (3 works)))\n(2 (2 So) (2 so))\n"})
+    assert list(task("sst5").read(tmp_path, "dev")) == [
+        {"text": "It ( works", "label": 3},
+        {"text": "So so", "label": 2},
+    ]
+    assert list(task("sst2").read(tmp_path, "dev")) == [{"text": "It ( works", "label": 1}]
+    write(tmp_path, {"dev.txt": "(3 (2 It) (4 works))\nno tree\n"})
+    with pytest.raises(plm.FormatError, match="line 2: a tree with marks from 0 to 4 expected, got 'no tree'"):
+        list(task("sst5").read(tmp_path, "dev"))

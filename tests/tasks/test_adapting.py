@@ -136,6 +136,16 @@ def test_a_pooler_drawn_at_random_learns(without_pooler, table, tmp_path, change
         assert saved == ["classifier", "pooler"]
 
 
+def test_new_tokens_of_a_frozen_decoder_are_named(directory, table, tmp_path):
+    out, train = tmp_path / "run", table("train.tsv", samples.reviews(16))
+    changes = [*FAST, "adapt.freeze=body"]
+    plm.finetune(directory("gpt2"), "classification", train=train, out=out, quiet=True, steps=1, changes=changes)
+    assert (
+        "rows of _start_, _delimiter_, _classify_ are drawn at random, and do not learn"
+        in (out / "log.txt").read_text()
+    )
+
+
 def test_fresh_layers_learn_in_a_frozen_body(directory):
     model = classifier(directory)
     adapting.prepare(model, NONE | {"freeze": "body", "reinit": 1}, seed=0)

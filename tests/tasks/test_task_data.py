@@ -43,6 +43,8 @@ def test_tasks_that_cannot_be_learnt(directory, table, tmp_path):
         tune(directory("bert"), "lambada", tmp_path / "run", folder=tmp_path)
     with pytest.raises(ValueError, match="--data is the folder of a published task, and 'pair' is none"):
         tune(directory("bert"), "pair", tmp_path / "run", folder=tmp_path)
+    with pytest.raises(plm.ArgumentError, match="xquad-en is published without a split to learn from"):
+        tune(directory("bert"), "xquad-en", tmp_path / "run", folder=tmp_path)
     with pytest.raises(FileNotFoundError, match="train.tsv"):
         tune(directory("bert"), "sst2", tmp_path / "run", folder=tmp_path)
 

@@ -94,6 +94,10 @@ class TaskData:
         if self.table["folder"]:
             published = self.published.splits_in(self.table["folder"])
             found = {split: found[split] or published[split] for split in SPLITS}
+            if not found["train"] and not {*self.published.roles.get("train", ("train",))} & {*self.published.splits}:
+                raise ArgumentError(
+                    f"{self.published.name} is published without a split to learn from: name one with --train"
+                )
             if not found["train"]:
                 list(self.published.read(self.table["folder"], self.published.roles.get("train", ("train",))[0]))
         return found

@@ -45,6 +45,9 @@ def load(folder: pathlib.Path, task_data: TaskData, say: Callable[[str], None]) 
         raise ArgumentError(f"'{folder}' has no tokenizer files, and texts must become ids")
     if task_data.kind != "lm" and not decoder_format.has_format(lm.tokenizer):
         decoder_format.give_format(lm.tokenizer)
+        if adapt["freeze"] is not None or adapt["lora_rank"]:
+            tokens = ", ".join((decoder_format.START, decoder_format.DELIMITER, decoder_format.CLASSIFY))
+            say(f"the rows of {tokens} are drawn at random, and do not learn: the token table is frozen")
         lm.model = decoder_format.grown(lm.model, lm.tokenizer)
     if reads:
         if task_data.kind not in ("classification", "pair", "regression", "tagging"):
