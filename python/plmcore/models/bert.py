@@ -202,13 +202,8 @@ class BertPretraining(nn.Module):
         self.next_sentence = nn.Linear(config.hidden_size, 2, weight_init=config.weight_init)
 
     def __call__(
-        self,
-        input_ids: Tensor,
-        *,
-        labels: Tensor | None = None,
-        next_sentence_label: Tensor | None = None,
-        **inputs: Any,
-    ) -> Output:
+        self, input_ids: Tensor, *, labels: Tensor | None = None, next_sentence_label: Tensor | None = None, **inputs: Any,
+    ) -> Output:  # fmt: skip
         encoded = self.body.encode(input_ids, **inputs, reads=(FIRST, labels))
         follows = self.next_sentence(self.body.pool(encoded))  # [B, 2]
         loss = None
