@@ -70,7 +70,7 @@ def test_the_command(capsys):
     for arguments, message in (
         (["--set", "rate"], "--set takes NAME=VALUE, got 'rate'"),
         (["--set", "rate=7"], "rate must be above 0 and up to 1, got 7"),
-        (["--set", "speed=7"], "unexpected keyword argument 'speed'"),
+        (["--set", "speed=7"], "masked-lm has no setting speed"),
         (["--example", "9"], "MaskedLM has 1 examples in epoch 0, got index 9"),
         (["--tokenizer", "nowhere"], "nowhere"),
         (["--text", " "], "the text is empty"),

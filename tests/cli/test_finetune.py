@@ -71,3 +71,21 @@ def test_a_signal_says_how_to_go_on(folder, tmp_path):
     _, said = process.communicate(timeout=60)
     assert process.returncode == 143 and f"plmcore finetune --out {out} --resume" in said
     assert list((out / "checkpoints").glob("step-*")) and not (out / "final").exists()
+
+
+def test_options_that_are_settings(folder, tmp_path, capsys):
+    out, other = tmp_path / "options", tmp_path / "settings"
+    assert cli.main(command(folder, out, "--lr", "2e-3", "--batch", "8", "--epochs", "1", "--lora", "2")) == 0
+    changes = ["optim.lr=2e-3", "data.batch=8", "train.epochs=1", "adapt.lora_rank=2"]
+    assert cli.main(command(folder, other, *(x for change in changes for x in ("--set", change)))) == 0
+    assert (out / "config.toml").read_text() == (other / "config.toml").read_text()
+    assert (out / "final/model.safetensors").read_bytes() == (other / "final/model.safetensors").read_bytes()
+    assert "lora_rank = 2" in (out / "config.toml").read_text() and (out / "adapter").is_dir()
+    capsys.readouterr()
+    for option, value, setting in (
+        ("--lr", "1e-3", "optim.lr=2e-3"),
+        ("--batch", "4", "data.batch=8"),
+        ("--lora", "4", "adapt.lora_rank=8"),
+    ):
+        assert cli.main(command(folder, tmp_path / "both", option, value, "--set", setting)) == 1
+        assert f"{setting.partition('=')[0]} is given twice" in capsys.readouterr().err

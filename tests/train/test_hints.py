@@ -90,3 +90,32 @@ def test_arguments_of_python(function, name, meant, tmp_path):
 def test_the_signature_stays():
     assert "epochs" in inspect.signature(plm.finetune).parameters
     assert plm.pretrain.__doc__
+
+
+@pytest.mark.parametrize("command, hint", [
+    ("finetune --learning-rate 1e-4", "--learning-rate; did you mean --lr?"),
+    ("finetune --num_train_epochs=4", "--num_train_epochs=4; did you mean --epochs?"),
+    ("finetune --lora-r 8", "did you mean --lora?"),
+    ("finetune --weight-decay 0.1", "did you mean --set optim.weight_decay=...?"),
+    ("finetune --fp16", "did you mean --set train.activations=bfloat16?"),
+    ("finetune --colums a,b", "did you mean --columns?"),
+    ("pretrain gpt2 --batch-size 8", "did you mean --batch?"),
+    ("pretrain gpt2 --max-steps 8", "did you mean --steps?"),
+    ("classify dir --jason", "did you mean --json?"),
+    ("info dir --xyzzy", "unrecognized arguments: --xyzzy"),
+])  # fmt: skip
+def test_options(command, hint, tmp_path, capsys):
+    out = ["--out", str(tmp_path)] if command.split()[0] in ("finetune", "pretrain") else []
+    with pytest.raises(SystemExit) as e:
+        cli.main([*command.split(), *out])
+    error = capsys.readouterr().err
+    assert e.value.code == 2 and hint in error and f"plmcore {command.split()[0]}: error: " in error
+
+
+def test_settings_of_objectives(capsys):
+    for name, meant in (("mlm_probability", "rate"), ("shars", "shares")):
+        with pytest.raises(plm.ArgumentError) as e:
+            plm.objectives.make("masked-lm", None, None, **{name: 1})
+        assert str(e.value) == f"masked-lm has no setting {name}; did you mean {meant}?"
+    assert cli.main(["show", "masked-lm", "--text", "The cat sat.", "--set", "mask_prob=0.3"]) == 1
+    assert "masked-lm has no setting mask_prob; did you mean rate?" in capsys.readouterr().err

@@ -398,6 +398,16 @@ def test_errors_of_the_command_are_one_line(text, tmp_path, capsys):
         assert err.startswith("plmcore pretrain: ") and message in err and err.count("\n") == 1
 
 
+def test_options_that_are_settings(text, tmp_path, capsys):
+    base = ["pretrain", "gpt2", "--text", str(text), "--steps", "1", *(x for change in FAST for x in ("--set", change))]
+    assert cli.main([*base, "--lr", "2e-3", "--batch", "5", "--out", str(tmp_path / "a")]) == 0
+    assert cli.main([*base, "--set", "optim.lr=2e-3", "--set", "data.batch=5", "--out", str(tmp_path / "b")]) == 0
+    assert (tmp_path / "a/config.toml").read_text() == (tmp_path / "b/config.toml").read_text()
+    assert bits(tmp_path / "a") == bits(tmp_path / "b")
+    assert cli.main([*base, "--lr", "2e-3", "--set", "optim.lr=1e-3", "--out", str(tmp_path / "c")]) == 1
+    assert "optim.lr is given twice: 0.002 by itself, and 0.001 among the settings" in capsys.readouterr().err
+
+
 SENTENCES = [f"The {a} {b} far away." for a in ("cat", "dog", "hen", "cow") for b in ("sat", "ran", "went")] * 12
 SMALL_BERT = [
     "data.vocab=120", "data.length=24", "data.batch=2", "model.num_hidden_layers=1", "model.hidden_size=16", "model.num_attention_heads=2",

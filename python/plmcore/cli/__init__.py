@@ -6,6 +6,7 @@ import argparse
 import pathlib
 import sys
 from collections.abc import Sequence
+from typing import Any, NoReturn
 
 import plmcore
 from plmcore import _core
@@ -84,13 +85,26 @@ def main(argv: Sequence[str] | None = None) -> int:
     if not environment_is_right():
         return 2
     arguments = parser()
-    args = arguments.parse_args(argv)
+    args, unknown = arguments.parse_known_args(argv)
+    if unknown:
+        refuse(arguments, args.command, unknown)
     if args.cmake_dir:
         return print_cmake_folder()
     if args.command is None:
         arguments.print_help()
         return 2
     return COMMANDS[args.command].run(args)
+
+
+def refuse(arguments: argparse.ArgumentParser, command: str | None, unknown: list[str]) -> NoReturn:
+    """Ends with what was not understood and, where an option was misspelt or is another program's, which one was meant."""
+    from plmcore.train import hints
+
+    commands: Any = next(action for action in arguments._actions if action.dest == "command")
+    own = arguments if command is None else commands.choices[command]
+    name = next((text.partition("=")[0] for text in unknown if text.startswith("--")), None)
+    hint = "" if name is None else hints.option(name, [o for action in own._actions for o in action.option_strings])
+    own.error(f"unrecognized arguments: {' '.join(unknown)}{hint}")
 
 
 def environment_is_right() -> bool:

@@ -8,7 +8,7 @@ import sys
 import textwrap
 from typing import TYPE_CHECKING
 
-from plmcore.cli.arguments import Help
+from plmcore.cli.arguments import Help, add_errors
 from plmcore.cli.progress import Progress
 
 if TYPE_CHECKING:
@@ -41,6 +41,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     add("--head", metavar="HEAD", help="the head to keep (default: the head that config.json names)")
     add("--text", type=pathlib.Path, metavar="FILE", help="UTF-8 text for the comparison (default: a part of Python's manual)")  # fmt: skip
     add("--source", type=pathlib.Path, metavar="FILE", help="the sources of the lines of --text, for models with an encoder")  # fmt: skip
+    add_errors(command)
     add("--no-compare", action="store_true", help="write the directory without a comparison")
 
 
@@ -51,8 +52,7 @@ def run(args: argparse.Namespace) -> int:
         print("plmcore quantize: --source goes with --text, line by line", file=sys.stderr)
         return 2
     try:
-        text = None if args.text is None else args.text.read_text(encoding="utf-8")
-        sources = None if args.source is None else args.source.read_text(encoding="utf-8")
+        text, sources = (None if file is None else whole(file, args.errors) for file in (args.text, args.source))
         write(args)
         print(args.out)
         if not args.no_compare:
@@ -64,6 +64,12 @@ def run(args: argparse.Namespace) -> int:
         print("\nstopped", file=sys.stderr)
         return 130
     return 0
+
+
+def whole(file: pathlib.Path, errors: str) -> str:
+    from plmcore.evaluate.texts import pieces
+
+    return "".join(pieces(file, errors=errors)).replace("\r\n", "\n")
 
 
 def write(args: argparse.Namespace) -> None:

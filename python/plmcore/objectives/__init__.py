@@ -8,6 +8,7 @@ or by name: objectives.make("masked-lm", corpus, tokenizer, length=128).
 
 from __future__ import annotations
 
+import inspect
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -83,6 +84,13 @@ def make(name: str, *data: Any, **settings: Any) -> Objective:
     """Makes the objective of this name, over a corpus and a tokenizer. Its class describes data and settings."""
     if name not in _CLASSES:
         raise ArgumentError(f"there is no objective {name!r}; there are {', '.join(NAMES)}")
+    known = arguments_of(name)
+    for key in settings:
+        if key not in known:
+            from plmcore.train import hints
+
+            meant = hints.setting(f"objective.{key}", {"objective": known}).replace("objective.", "")
+            raise ArgumentError(f"{name} has no setting {key}{meant}")
     objective: Objective = kind_of(name)(*data, **settings)
     return objective
 
@@ -91,6 +99,21 @@ def kind_of(name: str) -> Any:
     """The class of an objective."""
     module, kind = _CLASSES[name]
     return getattr(import_module(f"plmcore.objectives.{module}"), kind)
+
+
+def arguments_of(name: str) -> dict[str, str]:
+    """The names and kinds of what an objective's class takes, with what it hands on to its masks."""
+    from plmcore.objectives.masked import Masking
+
+    found: dict[str, str] = {}
+    makers = [cls.__init__ for cls in kind_of(name).__mro__ if "__init__" in vars(cls)]
+    while makers:
+        parameters = inspect.signature(makers.pop(0)).parameters.values()
+        found |= {p.name: p.annotation for p in parameters if p.kind is not p.VAR_KEYWORD and p.name != "self"}
+        rest = next((p.name for p in parameters if p.kind is p.VAR_KEYWORD), None)
+        if rest != "settings":  # those go to the class below, others to the masks
+            makers = [Masking.__init__] if rest else []
+    return found
 
 
 def labels_of(name: str) -> str:

@@ -88,7 +88,7 @@ ALIKE = (
     ("attention_probs_dropout_prob", "attn_pdrop", "attention_dropout"),
 )
 # Settings that functions and commands take under names of their own.
-OWN_NAMES = {"adapt.lora_rank": "lora", "data.folder": "folder", "run.model": "model"}
+OWN_NAMES = {"adapt.lora_rank": "lora"}
 
 
 def nearest(name: str, known: Iterable[str], cutoff: float = 0.5) -> str:
@@ -136,6 +136,18 @@ def hinted(function: Callable[P, R]) -> Callable[P, R]:
         return function(*args, **given)
 
     return called
+
+
+def option(name: str, options: list[str]) -> str:
+    """The end of a message for an option of a command, "--learning-rate", that is none of its options."""
+    settings = FOREIGN.get(name.lstrip("-").lower().replace("-", "_"), [])
+    own = [o for s in settings if (o := "--" + (OWN_NAMES.get(s) or s.partition("=")[0].rpartition(".")[2])) in options]
+    if own:
+        return f"; did you mean {own[0]}?"
+    if settings and "--set" in options:
+        return f"; did you mean --set {settings[0]}{'' if '=' in settings[0] else '=...'}?"
+    found = _close(name, options, 0.6)
+    return f"; did you mean {found[0]}?" if found else ""
 
 
 def argument(name: str, names: list[str]) -> str:

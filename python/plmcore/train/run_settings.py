@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import inspect
 import os
 import pathlib
 from collections.abc import Sequence
@@ -49,19 +48,8 @@ def config_class(family: str) -> type:
 
 def objective_settings(name: str) -> dict[str, str]:
     """The names and kinds of an objective's settings, those that it hands on to its masks included."""
-    from plmcore.objectives.masked import Masking
-
-    kind = objectives.kind_of(name)
-    found: dict[str, str] = {}
-    makers = [cls.__init__ for cls in kind.__mro__ if "__init__" in vars(cls)]
-    while makers:
-        parameters = inspect.signature(makers.pop(0)).parameters.values()
-        found |= {p.name: p.annotation for p in parameters if p.kind is not p.VAR_KEYWORD}
-        rest = next((p.name for p in parameters if p.kind is p.VAR_KEYWORD), None)
-        if rest != "settings":  # those go to the class below, others to the masks
-            makers = [Masking.__init__] if rest else []
-    own = ("self", "corpus", "source", "target", "tokenizer", "target_tokenizer", "length", "spans")
-    return {key: kind for key, kind in found.items() if key not in own}
+    own = ("corpus", "source", "target", "tokenizer", "target_tokenizer", "length", "spans")
+    return {key: kind for key, kind in objectives.arguments_of(name).items() if key not in own}
 
 
 def kinds_of(objective: str) -> dict[str, str]:
