@@ -94,7 +94,7 @@ def open_model(
         head = own = models.head_of(config)
     else:
         own = models.family(config).ARCHITECTURES.get(next(iter(config.architectures), ""), "base")
-    there = sum(t.size for t in tensors.values())
+    there = sum(int(t.size) for t in tensors.values())
     if strict and (asked := models.count_parameters(config, own)) > 2 * there + ROOM:
         raise FormatError(
             f"the config of '{folder}' asks for {asked:,} parameters, and its files hold {there:,} numbers: a size in it is wrong"

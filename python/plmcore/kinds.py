@@ -82,10 +82,11 @@ def given(value: Any) -> str:
     return f"a {type(value).__name__}"
 
 
-def misfit(function: Any, args: tuple, named: Mapping[str, Any], said: str) -> str:
+def misfit(function: Any, args: tuple[Any, ...], named: Mapping[str, Any], said: str) -> str:
     """What is wrong with a call of a native function; where no argument is of a wrong kind, what was `said`."""
     name = _name(function, args)
-    found, method = [], False
+    found: list[Any] = []
+    method = False
     for entry in getattr(function, "__nb_signature__", ()):
         parameters = list(_parameters(entry[0]))
         method = bool(parameters) and parameters[0][0] == "self"
@@ -102,7 +103,7 @@ def misfit(function: Any, args: tuple, named: Mapping[str, Any], said: str) -> s
     return max(found, key=lambda f: f[0])[1]  # the signature that fits furthest
 
 
-def _name(function: Any, args: tuple) -> str:
+def _name(function: Any, args: tuple[Any, ...]) -> str:
     """Of a native function; a constructor has its class's, a setter its property's."""
     if function.__name__ == "__init__" and args:
         return type(args[0]).__name__
@@ -130,7 +131,7 @@ def checked(function: F) -> F:
     return call  # type: ignore[return-value]
 
 
-def _as_tuple(parameter: tuple) -> tuple[str, str, bool]:
+def _as_tuple(parameter: tuple[Any, ...]) -> tuple[str, str, bool]:
     name, annotation, optional, kind = parameter
     stars = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}.get(kind, "")
     return stars + name, "" if annotation == str(inspect.Parameter.empty) else annotation, optional

@@ -7,7 +7,8 @@ import contextlib
 import pathlib
 import sys
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Generator
+from typing import TYPE_CHECKING, Any, cast
 
 from plmcore.cli.arguments import Help, add_errors
 from plmcore.cli.show import setting
@@ -147,7 +148,7 @@ def batches(objective: Objective, size: int) -> str:
     made = Batches(objective, size, seed=0)
     steps = min(made.steps_per_epoch(), STEPS)
     start = time.monotonic()
-    with contextlib.closing(made.stream(0)) as stream:
+    with contextlib.closing(cast("Generator[Any]", made.stream(0))) as stream:
         for _ in range(steps):
             batch = next(stream)
     rate = steps / (time.monotonic() - start)

@@ -8,8 +8,8 @@ import itertools
 import json
 import pathlib
 import sys
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Generator, Iterator
+from typing import Any, cast
 
 import numpy as np
 
@@ -66,7 +66,7 @@ def run(args: argparse.Namespace) -> int:
         lm = plmcore.load(args.folder)
         if lm.tokenizer is None:
             raise plmcore.ArgumentError(f"'{args.folder}' has no tokenizer files")
-        with contextlib.closing(read(args)) as lines:
+        with contextlib.closing(cast("Generator[str]", read(args))) as lines:
             write = WRITERS[".jsonl" if args.out is None else args.out.suffix]
             with atomic_write(args.out) if args.out else contextlib.nullcontext(sys.stdout.buffer) as out:
                 write(out, vectors(lm, lines, args.batch))

@@ -9,7 +9,7 @@ import os
 import pathlib
 import sys
 from collections.abc import Iterator
-from typing import Any, TextIO
+from typing import Any, TextIO, cast
 
 import plmcore
 from plmcore import generate
@@ -120,7 +120,7 @@ def one(lm: Any, args: argparse.Namespace, options: dict[str, Any], out: TextIO)
     begun = generate.begin(lm, args.prompt, **options | {"trace": args.trace is not None})
     if args.trace is not None or begun.settings.num_beams > 1 or begun.settings.num_return_sequences > 1:
         found = begun.finish()
-        out.write("\n".join(found.texts) + "\n")
+        out.write("\n".join(found.texts or []) + "\n")
         if args.trace is not None:
             found.html(args.trace, f"{args.folder.resolve().name}: {args.prompt}")
         return
@@ -159,7 +159,7 @@ def growing(path: pathlib.Path) -> Iterator[TextIO]:
     partial = path.with_name(path.name + ".partial")
     check_replaceable(path)
     with open_own(partial, "w", encoding="utf-8") as out:
-        yield out
+        yield cast(TextIO, out)
         out.flush()
         os.fsync(out.fileno())
     check_replaceable(path)

@@ -49,10 +49,10 @@ def describe(folder: pathlib.Path) -> str:
     config = directory.read_config(folder)
     head = models.head_of(config)
     tensors, _ = safetensors.read(folder)
-    values = Counter()
+    values: Counter[str] = Counter()
     for t in tensors.values():
         if "float" in t.dtype or t.dtype == "int8":  # others are buffers
-            values[t.dtype] += math.prod(t.shape)
+            values[t.dtype] += math.prod(map(int, t.shape))
     lines = {
         "family": config.model_type,
         "head": f"{head} ({models.architecture_of(config, head)})",

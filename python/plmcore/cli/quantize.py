@@ -104,7 +104,7 @@ def compared(args: argparse.Namespace, text: str | None, sources: str | None) ->
             after,
             text,
             None if sources is None else [line for line in sources.split("\n") if line.strip()],
-            lambda done: bar.update(min(done, bar.total)),
+            lambda done: bar.update(done if bar.total is None else min(done, bar.total)),
         )
     finally:
         bar.clear()

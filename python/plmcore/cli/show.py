@@ -128,7 +128,7 @@ def show(
     if objective == "next-sentence" and len(documents(texts[0])) < 2:
         texts[0] += "\n\n" + TEXT
         notes.append("sentences of other documents are from a built-in text")
-    task = settings.pop("task", "sst2")
+    task = str(settings.pop("task", "sst2"))
     records = {"text": texts[0], "pair": texts[-1]} | settings if objective == "text-to-text" else {}
     known = load(tokenizer) if tokenizer else words(objective, [*texts, *map(str, records.values())], task)
     if objective == "text-to-text":
@@ -155,7 +155,7 @@ def documents(text: str) -> list[list[str]]:
     return [sentences.split(" ".join(part.split())) for part in re.split(r"\n\s*\n", text.strip())]
 
 
-def corpus(documents: Sequence[Sequence[str]], tokenizer: Any):
+def corpus(documents: Sequence[Sequence[str]], tokenizer: Any) -> Any:
     from plmcore.data import Corpus
 
     parts = [[ids for ids in tokenizer.encode_ids(list(sentences)) if len(ids)] for sentences in documents]
@@ -165,13 +165,13 @@ def corpus(documents: Sequence[Sequence[str]], tokenizer: Any):
     )
 
 
-def load(folder: pathlib.Path):
+def load(folder: pathlib.Path) -> Any:
     from plmcore.tokenizers import load_tokenizer
 
     return load_tokenizer(folder)
 
 
-def words(objective: str, texts: Sequence[str], task: str):
+def words(objective: str, texts: Sequence[str], task: str) -> Any:
     """A tokenizer of the texts' own words and marks, with the special tokens of the objective's family."""
     import tokenizers
 
@@ -283,7 +283,7 @@ class Page:
     def real(self, name: str) -> np.ndarray:
         return self.row[name][self.mask(name)]
 
-    def line(self, name: str, ids: Sequence[int], style: str | Sequence[str | None] | None = None) -> str:
+    def line(self, name: str, ids: Sequence[int] | np.ndarray, style: str | Sequence[str | None] | None = None) -> str:
         styles = [style] * len(ids) if style is None or isinstance(style, str) else style
         return f"{name:>9}  {' '.join(self.word(i, s) for i, s in zip(ids, styles))}"
 

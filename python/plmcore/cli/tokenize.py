@@ -137,8 +137,8 @@ def encode(args: argparse.Namespace) -> int:
         for ids in tokenizer.encode_ids(lines):
             if not args.bare:
                 ids, _ = tokenizer.build(ids)
-            shown = [tokenizer.token_of(i) for i in ids.tolist()] if args.tokens else map(str, ids.tolist())
-            print(" ".join(shown))
+            shown = [tokenizer.token_of(i) if args.tokens else str(i) for i in ids.tolist()]
+            print(" ".join(map(str, shown)))
     return 0
 
 

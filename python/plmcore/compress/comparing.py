@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -59,13 +60,13 @@ def compare(
     agreement, error = difference(outputs(before, inputs), outputs(after, inputs))
     scored = None
     if before.tokenizer is not None and gives_probabilities(before):
-        given = dict(texts=text)
+        given: dict[str, Any] = dict(texts=text)
         if kind_of(before) == "seq2seq":
             given = fitting(before, lines, lines if sources is None else sources)
-        done = []
+        done: list[Perplexity] = []
         for lm in (before, after):
-            base = sum(p.bytes for p in done)
-            done.append(perplexity(lm, **given, progress=progress and (lambda n, base=base: progress(base + n))))
+            base, told = sum(p.bytes for p in done), cast(Any, progress)
+            done.append(perplexity(lm, **given, progress=told and functools.partial(_from, told, base)))
         scored = (done[0], done[1])
     return Comparison(
         bytes=(weight_bytes(before), weight_bytes(after)),
@@ -77,6 +78,10 @@ def compare(
     )
 
 
+def _from(told: Callable[[int], None], base: int, n: int) -> None:
+    told(base + n)
+
+
 def weight_bytes(lm: LanguageModel) -> int:
     return sum(t.nbytes for t in lm.model.state_dict().values())
 
@@ -86,7 +91,7 @@ def gives_probabilities(lm: LanguageModel) -> bool:
         kind = kind_of(lm)
     except ArgumentError:
         return False
-    return kind != "masked" or lm.tokenizer.mask_token_id is not None
+    return kind != "masked" or getattr(lm.tokenizer, "mask_token_id", None) is not None
 
 
 def fitting(lm: LanguageModel, targets: Sequence[str], sources: Sequence[str]) -> dict[str, list[str]]:
@@ -95,11 +100,11 @@ def fitting(lm: LanguageModel, targets: Sequence[str], sources: Sequence[str]) -
         raise ArgumentError(
             f"compare: {len(targets)} lines of text and {len(sources)} of sources; they belong together"
         )
-    most = lm.config.longest
+    most, tokenizer = lm.config.longest, cast(Any, lm.tokenizer)
     pairs = [
         (target, source)
         for target, source in zip(targets, sources)
-        if most is None or all(len(lm.tokenizer(line).input_ids) <= most for line in {target, source})
+        if most is None or all(len(tokenizer(line).input_ids) <= most for line in {target, source})
     ]
     if not pairs:
         raise ArgumentError(f"compare: every line of the text is longer than the {most} positions of the model")
@@ -161,7 +166,7 @@ def difference(before: list[tuple[str, np.ndarray]], after: list[tuple[str, np.n
 # ---- speed ----
 
 
-def speeds(*models: LanguageModel) -> tuple[float, ...]:
+def speeds(*models: LanguageModel) -> Any:
     """Tokens per second of each, in alternating rounds: what else the machine does falls on all."""
     jobs = [timed(lm) for lm in models]
     for _, work in jobs:

@@ -7,6 +7,7 @@ import os
 import pathlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -117,5 +118,5 @@ class Source:
 
 def different(values: dict[str, Tensor]) -> list[str]:
     """The names whose values are not those of the first."""
-    first = next(iter(values.values()), None)
+    first: Any = next(iter(values.values()), None)
     return [name for i, (name, value) in enumerate(values.items()) if i == 0 or not names.same(value, first)]

@@ -8,6 +8,8 @@ largest value.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 LEVELS = 127  # -128 is left out: rows are symmetric, and a sum of products of two of them has a bound
@@ -37,7 +39,7 @@ def round_rows(weight: np.ndarray, scale: np.ndarray) -> np.ndarray:
     return q
 
 
-def blocks(weight: np.ndarray):
+def blocks(weight: np.ndarray) -> Iterator[slice]:
     """Slices of its rows."""
     step = max(1, BLOCK // max(1, weight.shape[1]))
     return (slice(i, i + step) for i in range(0, len(weight), step))

@@ -9,7 +9,7 @@ import itertools
 import json
 import os
 import pathlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
 from types import ModuleType
 from typing import Any
@@ -289,7 +289,7 @@ def parquet_library() -> ModuleType:
     return library
 
 
-def text_field(record: Record, field: str, path: Path, where: str) -> str:
+def text_field(record: Mapping[str, Any], field: str, path: Path, where: str) -> str:
     text = record.get(field)
     if not isinstance(text, str):
         what = (

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import pathlib
 from collections.abc import Callable, Collection, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from plmcore import draws, models, nn
-from plmcore._core import ArgumentError, assign
+from plmcore._core import ArgumentError, Tensor, assign
 from plmcore.models import names
 from plmcore.tasks import lora
 from plmcore.tasks.features import Features
 from plmcore.train import groups
 from plmcore.train.loop import Trainer
+
+if TYPE_CHECKING:
+    from plmcore.models import Model
 
 ADAPTER = "adapter"
 NOISE = 0x6E6F697365  # keeps these draws apart
@@ -57,7 +60,7 @@ def add_noise(model: nn.Module, strength: float, seed: int) -> None:
         drawn = draws.uniform(seed, NOISE, number, np.arange(values.size)).reshape(values.shape) - 0.5
         widths = [strength * spread(w) for w in np.split(values, parts[id(p)])] if values.ndim else [0.0]
         rows = np.repeat(widths, len(values) // len(widths)) if values.ndim else np.zeros(())
-        assign(p, (values + drawn * rows.reshape(-1, *[1] * (values.ndim - 1))).astype(values.dtype))
+        assign(p, Tensor((values + drawn * rows.reshape(-1, *[1] * (values.ndim - 1))).astype(values.dtype)))
 
 
 def spread(values: np.ndarray) -> float:
@@ -71,9 +74,10 @@ def reinitialise(model: nn.Module, layers: int) -> set[str]:
     if not 0 < layers <= top:
         raise ArgumentError(f"adapt.reinit must be from 0 to the {top} layers of the model, got {layers}")
     if isinstance(model, Features):
-        fresh = {f"body.{name}": p for name, p in type(model.body)(model.config).named_parameters()}
+        fresh = {f"body.{name}": p for name, p in cast(Any, type(model.body))(model.config).named_parameters()}
     else:
-        fresh = dict(type(model)(model.config).named_parameters())
+        kind: Any = type(model)
+        fresh = dict(kind(cast("Model", model).config).named_parameters())
     drawn = set()
     for name, p in model.named_parameters():
         layer = groups.layer_of(name)
@@ -125,9 +129,9 @@ def unfreezing(
     return thaw
 
 
-def published(model: nn.Module) -> nn.Module:
+def published(model: nn.Module) -> Model:
     """The model that has a name elsewhere: what reads the features of a body is our own."""
-    return model.body if isinstance(model, Features) else model
+    return cast("Model", model.body if isinstance(model, Features) else model)
 
 
 def body_of(model: nn.Module) -> nn.Module:

@@ -9,12 +9,17 @@ The end token's state speaks for the sequence.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
-from plmcore import models, nn
+from plmcore import models
 from plmcore._core import ArgumentError
 from plmcore.tokenizers import Tokenizer
 from plmcore.tokenizers.format import Format, Part
+
+if TYPE_CHECKING:
+    from plmcore.models import Model
 
 START, DELIMITER, CLASSIFY, PAD = "_start_", "_delimiter_", "_classify_", "<pad>"
 
@@ -29,17 +34,17 @@ def give_format(tokenizer: Tokenizer) -> None:
     if tokenizer.pad_token is None:
         tokenizer.set_special("pad", PAD)
     tokenizer.add_tokens([START, DELIMITER, CLASSIFY], special=True)
-    start, between, end = (Part(None, tokenizer.id_of(t), 0) for t in (START, DELIMITER, CLASSIFY))
+    start, between, end = (Part(None, tokenizer.id_of(t) or 0, 0) for t in (START, DELIMITER, CLASSIFY))
     a, b = Part(0, -1, 0), Part(1, -1, 0)
     tokenizer.set_format(Format((start, a, end), (start, a, between, b, end)))
 
 
-def grown(model: nn.Module, tokenizer: Tokenizer) -> nn.Module:
+def grown(model: Model, tokenizer: Tokenizer) -> Model:
     """The model with rows, drawn afresh, for the tokens that are new, and with the tokenizer's padding."""
     config, head = model.config, models.head_name(model)
     size = max(config.vocab_size, tokenizer.vocab_size)
     new = models.build(config.replace(vocab_size=size, pad_token_id=tokenizer.pad_token_id), head)
-    own = new.state_dict()
+    own: dict[str, Any] = dict(new.state_dict())
     for name, old in model.state_dict().items():
         value = np.array(own[name].numpy())
         if value.shape[1:] != tuple(old.shape[1:]) or value.shape[:1] < tuple(old.shape[:1]):

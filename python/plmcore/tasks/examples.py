@@ -43,7 +43,7 @@ class Examples(Objective):
     def build(self, examples: np.ndarray, chance: Chance) -> dict[str, np.ndarray]:
         return self.rows.batch(examples) | ({"labels": self.labels(examples)} if self.known else {})
 
-    def labels(self, examples: np.ndarray) -> np.ndarray:
+    def labels(self, examples: np.ndarray) -> np.ndarray:  # type: ignore[override]
         return np.array([self.targets[i] for i in examples], np.int64)
 
     def loss(self, model: nn.Module) -> task_losses.TaskLoss:
@@ -134,7 +134,7 @@ class Classification(Examples):
 class Regression(Classification):
     """One number for each text, or pair of texts."""
 
-    def labels(self, examples: np.ndarray) -> np.ndarray:
+    def labels(self, examples: np.ndarray) -> np.ndarray:  # type: ignore[override]
         return np.array([self.targets[i] for i in examples], np.float32)
 
     def predictions(self, collected: Sequence[np.ndarray]) -> list[Record]:

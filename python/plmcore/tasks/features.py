@@ -9,7 +9,7 @@ import json
 import os
 import pathlib
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -22,6 +22,9 @@ from plmcore.models.config import Config
 from plmcore.models.outputs import Output
 from plmcore.models.padding import Encoded, Whole
 from plmcore.tasks.task_settings import width_of
+
+if TYPE_CHECKING:
+    from plmcore.models import Model
 
 POOLINGS = ("first", "last", "mean", "max", "concat")
 LAYERS = ("num_hidden_layers", "n_layer", "n_layers")  # as configs call their number
@@ -105,13 +108,13 @@ class Features(nn.Module):
         }
         if self.pooling == "concat":
             return ops.concat([places[name]() for name in ("last", "max", "mean")], 1)
-        return places[self.pooling]()
+        return places[cast(str, self.pooling)]()
 
 
 def save(model: Features, folder: str | os.PathLike[str]) -> None:
     """The body as a model directory, and beside it what reads its features."""
     folder = pathlib.Path(folder)
-    directory.write_model(model.body, folder)
+    directory.write_model(cast("Model", model.body), folder)
     own = {name: np.array(t.numpy()) for name, t in model.state_dict().items() if not name.startswith("body.")}
     safetensors.write(folder / WEIGHTS, own, {"format": "pt"})
     keys = {
@@ -143,5 +146,5 @@ def load(folder: str | os.PathLike[str], **options: Any) -> Any:
     wanted = [name for name in missing if not name.startswith("body.")]
     if wanted or unexpected:
         raise FormatError(f"'{folder / WEIGHTS}' does not fit its {CONFIG}: {', '.join(wanted or unexpected)}")
-    lm.model = model.eval()
+    lm.model = cast("Model", model.eval())
     return lm

@@ -17,6 +17,7 @@ from plmcore.data.tasks import SPLITS
 from plmcore.files import atomic_directory, atomic_write
 from plmcore.generator import Generator
 from plmcore.tasks import adapting, language_modelling, task_model, task_settings
+from plmcore.tasks.inference import needed_tokenizer
 from plmcore.tasks.language_modelling import TextExamples
 from plmcore.tasks.scoring import Scoring
 from plmcore.tasks.task_data import TaskData
@@ -93,7 +94,9 @@ def finetune(
 class _Finetuning:
     """One run."""
 
-    def __init__(self, run: RunDirectory, chosen: Settings, task_data: TaskData, callbacks: Sequence[Callable]):
+    def __init__(
+        self, run: RunDirectory, chosen: Settings, task_data: TaskData, callbacks: Sequence[Callable[..., None]]
+    ):
         self.run, self.settings, self.data, self.callbacks = run, chosen, task_data, callbacks
 
     def __call__(self) -> language_model.LanguageModel:
@@ -143,7 +146,9 @@ class _Finetuning:
                 if not (begun and folder.exists()):
                     language_modelling.write_corpus(folder, table[split], lm, table["errors"])
             return {s: TextExamples(folder, lm, table["length"]) for s, folder in corpora.items()}
-        made = {split: self.data.examples(split, lm.tokenizer, lm.model) for split in self.data.records}
+        made = {
+            split: self.data.examples(split, needed_tokenizer(lm, "finetune"), lm.model) for split in self.data.records
+        }
         for split, examples in made.items():
             if not examples.known:
                 self.run.say(f"{split}: not every record has a label, so that there are predictions and no scores")
@@ -212,7 +217,7 @@ class _Finetuning:
         adapting.finish(lm.model, self.settings["adapt"], self.run.path, self.settings["run"]["model"])
         with atomic_directory(self.run.final) as folder:
             lm.save(folder)
-            lm.tokenizer.save(folder)
+            needed_tokenizer(lm, "finetune").save(folder)
 
     def shown(self, split: str, predictions: Sequence[str]) -> str:
         """The first records of a split, each with what was predicted, for the report."""
@@ -223,7 +228,8 @@ class _Finetuning:
 
     def final_scoring(self, split: str, trainer: Trainer) -> Any:
         """What was found after the last step, where that is the result; else it is found now."""
-        watched, adapt = trainer.evaluate, self.settings["adapt"]
+        watched: Any = trainer.evaluate
+        adapt = self.settings["adapt"]
         last = trainer.average is None and self.settings["train"]["result"] == "last" and not adapt["lora_rank"]
         if (
             split == self.data.watched

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -31,7 +31,7 @@ def classify(
     """See LanguageModel.classify."""
     tokenizer = needed_tokenizer(lm, "classify")
     if isinstance(texts, str):
-        return classify(lm, [texts], None if pairs is None else [pairs], batch_size)[0]
+        return cast(list[Found], classify(lm, [texts], None if pairs is None else [cast(str, pairs)], batch_size))[0]
     texts, pairs = list(texts), None if pairs is None else list(pairs)
     if pairs is not None and len(pairs) != len(texts):
         raise ArgumentError(f"classify: {len(texts)} texts and {len(pairs)} pairs; each text needs one")
@@ -47,7 +47,7 @@ def classify(
     rows.add(texts, pairs, max_length=min(limits, default=None))
     both = pairs is not None and bool(trained.get("both_orders"))  # as the model was trained: see DecoderLoss
     if both:  # row n + i is row i the other way round
-        rows.add(pairs, texts, max_length=min(limits, default=None))
+        rows.add(pairs or [], texts, max_length=min(limits, default=None))
     run = DecoderLoss(lm.model, both=True).plain if both else lambda inputs: (lm.model(**inputs), None)
     logits: dict[int, np.ndarray] = {}
     order = np.argsort(-rows.lengths[: len(texts)], kind="stable")
@@ -80,7 +80,7 @@ def written(lm: LanguageModel, texts: Sequence[str], pairs: Sequence[str] | None
     )
     if not names:
         return [{"value": examples.value(p["text"])} for p in examples.generated(lm.model, batch_size)]
-    answers = Rows(lm.tokenizer, False)
+    answers = Rows(needed_tokenizer(lm, "classify"), False)
     answers.add(examples.names)
     rows = [scoring.Row(ids, answer) for ids in examples.rows.ids for answer in answers.ids]
     found = [float(s.log_probs.sum()) for s in scoring.score(lm, rows, best=False)]
@@ -147,7 +147,8 @@ def fill_mask(lm: LanguageModel, text: str, k: int) -> list[Found] | list[list[F
         out = lm.model(**{name: Tensor(a) for name, a in rows.batch([0]).items()})
         logits = (out.prediction_logits if lm.head == "pretraining" else out.logits).numpy()[0].astype(np.float64)
     found = [
-        [filled(tokenizer, ids, at, i, p) for i, p in likeliest(logits[at], k, tokenizer.vocab_size)] for at in places
+        [filled(tokenizer, ids, int(at), i, p) for i, p in likeliest(logits[at], k, tokenizer.vocab_size)]
+        for at in places
     ]
     return found[0] if len(found) == 1 else found
 

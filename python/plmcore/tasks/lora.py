@@ -11,7 +11,7 @@ import json
 import os
 import pathlib
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,6 +20,9 @@ from plmcore._core import ArgumentError, FormatError, Tensor, assign, ops
 from plmcore.files import atomic_write, read_json
 from plmcore.models import names, quantized
 from plmcore.nn.linear import TORCH_DEFAULT
+
+if TYPE_CHECKING:
+    from plmcore.models import Model
 
 CONFIG, WEIGHTS, PREFIX = "adapter_config.json", "adapter_model.safetensors", "base_model.model."
 TASK_TYPES = {
@@ -33,6 +36,9 @@ class LoraLinear(nn.Linear):
 
     parts: int
     scale: float
+    transposed: bool
+    lora_a: nn.Parameter
+    lora_b: nn.Parameter
 
     def __call__(self, x: Tensor, bias: Tensor | None = None) -> Tensor:
         bias = self.bias if bias is None else bias
@@ -50,7 +56,7 @@ class LoraLinear(nn.Linear):
         return ops.concat([ops.linear(a, b) for a, b in zip(lows, bs, strict=True)], low.ndim - 1)
 
 
-def attach(model: nn.Module, rank: int, alpha: float, targets: Sequence[str]) -> None:
+def attach(model: Model, rank: int, alpha: float, targets: Sequence[str]) -> None:
     """Freezes the body and gives the linear layers whose names end in one of `targets` an update, which is 0 at first."""
     found = linear_slots(model)
     chosen = {name: slot for name, slot in found.items() if name.endswith(tuple(f".{t}" for t in targets))}
@@ -63,7 +69,8 @@ def attach(model: nn.Module, rank: int, alpha: float, targets: Sequence[str]) ->
         raise ArgumentError(f"adapt.lora_rank must be at least 1, got {rank}")
     getattr(model, "body", model).requires_grad_(False)
     for slot in chosen.values():
-        layer, n = slot.owner, len(slot.stored.parts)
+        layer: Any = slot.owner
+        n = len(slot.stored.parts)
         out, width = layer.weight.shape
         layer.__class__ = LoraLinear
         layer.parts, layer.scale, layer.transposed = n, alpha / rank, slot.stored.transposed
@@ -76,7 +83,7 @@ def merge(model: nn.Module) -> None:
     for layer in model.modules():
         if isinstance(layer, LoraLinear):
             assign(layer.weight, layer.weight.numpy() + delta(layer))
-            layer.__class__ = nn.Linear
+            layer.__class__ = nn.Linear  # type: ignore[assignment]
             for name in ("lora_a", "lora_b", "parts", "scale", "transposed"):
                 delattr(layer, name)
 
@@ -87,22 +94,26 @@ def delta(layer: LoraLinear) -> np.ndarray:
     return layer.scale * np.concatenate([y @ x for x, y in zip(a, b, strict=True)])
 
 
-def save(model: nn.Module, folder: str | os.PathLike[str], base: str) -> None:
+def save(model: Model, folder: str | os.PathLike[str], base: str) -> None:
     """Updates and what was trained whole: the head, and parts of the body that were drawn at random. `base` is the directory that they belong to."""
-    folder, tensors, targets, layer = pathlib.Path(folder), {}, set(), None
+    folder = pathlib.Path(folder)
+    tensors: dict[str, np.ndarray] = {}
+    targets: set[str] = set()
+    layer: Any = None
     for name, slot in linear_slots(model).items():
-        layer = slot.owner if isinstance(slot.owner, LoraLinear) else layer
-        if slot.owner is not layer:
+        owner: Any = slot.owner
+        layer = owner if isinstance(owner, LoraLinear) else layer
+        if owner is not layer:
             continue
         for k, part in enumerate(slot.stored.parts):
             key = PREFIX + part.removesuffix(".weight")
-            tensors[f"{key}.lora_A.weight"] = np.split(layer.lora_a.numpy(), layer.parts)[k].copy()
-            tensors[f"{key}.lora_B.weight"] = np.split(layer.lora_b.numpy(), layer.parts)[k].copy()
+            tensors[f"{key}.lora_A.weight"] = np.split(owner.lora_a.numpy(), owner.parts)[k].copy()
+            tensors[f"{key}.lora_B.weight"] = np.split(owner.lora_b.numpy(), owner.parts)[k].copy()
             targets.add(key.rpartition(".")[2])
     if layer is None:
         raise ArgumentError("this model has no LoRA layers")
     body = {id(p) for p in getattr(model, "body", model).parameters()}
-    heads = {}
+    heads: dict[str, np.ndarray] = {}
     for slot in plain_slots(model):
         if id(slot.parameter) not in body or slot.parameter.requires_grad:
             heads |= {name: t.numpy() for name, t in slot.stored.to_parts(slot.parameter.detach(), model.config)}
@@ -120,7 +131,7 @@ def save(model: nn.Module, folder: str | os.PathLike[str], base: str) -> None:
         f.write((json.dumps(config, indent=2, sort_keys=True) + "\n").encode())
 
 
-def load(model: nn.Module, folder: str | os.PathLike[str]) -> None:
+def load(model: Model, folder: str | os.PathLike[str]) -> None:
     """Adds an adapter, ours or PEFT's, to the weights of a model with the head it was trained with."""
     folder = pathlib.Path(folder)
     config = read_json(folder / CONFIG)
@@ -154,7 +165,7 @@ def load(model: nn.Module, folder: str | os.PathLike[str]) -> None:
     model.load_state_dict(new, strict=False)
 
 
-def plain_slots(model: nn.Module) -> list[names.Slot]:
+def plain_slots(model: Model) -> list[names.Slot]:
     """The parameters that are published: without updates."""
     if weights := quantized.weights_in(model):
         raise ArgumentError(
@@ -170,7 +181,7 @@ def plain_slots(model: nn.Module) -> list[names.Slot]:
     return found
 
 
-def linear_slots(model: nn.Module) -> dict[str, names.Slot]:
+def linear_slots(model: Model) -> dict[str, names.Slot]:
     """The linear layers of the body, by their names."""
     found = plain_slots(model)
     return {

@@ -146,4 +146,5 @@ def _read(rows: Rows, row: int, record: Record, field: str) -> tuple[np.ndarray,
         return np.flatnonzero(detail["sequence_ids"] == 0), [record["label"]], [record["text"]]
     numbers = detail["word_ids"]
     first = np.flatnonzero((numbers >= 0) & (np.diff(numbers, prepend=-1) != 0))
-    return first, *([record[key][i] for i in numbers[first]] for key in ("tags", "tokens"))
+    tags, words = ([record[key][i] for i in numbers[first]] for key in ("tags", "tokens"))
+    return first, tags, words

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from plmcore import nn
 from plmcore._core import ArgumentError
 from plmcore.tokenizers import Tokenizer
 
@@ -31,7 +30,7 @@ class Rows:
         self.detail: list[dict[str, np.ndarray]] = []
 
     def add(
-        self, texts: Sequence, pairs: Sequence | None = None, *, detail: Sequence[str] = (), **options: Any
+        self, texts: Sequence[Any], pairs: Sequence[Any] | None = None, *, detail: Sequence[str] = (), **options: Any
     ) -> None:
         """Encodes texts, or pairs of them, behind those that are there. `detail`: names of Batch's further arrays to keep."""
         first = self.record[-1] + 1 if self.record else 0
@@ -57,7 +56,7 @@ class Rows:
         """How many records make several rows."""
         return sum(n > 1 for n in collections.Counter(self.record).values())
 
-    def batch(self, numbers: Sequence[int]) -> dict[str, np.ndarray]:
+    def batch(self, numbers: Sequence[int] | np.ndarray) -> dict[str, np.ndarray]:
         """input_ids and attention_mask [B, T], and token_type_ids where the model has them."""
         width = max(len(self.ids[i]) for i in numbers)
         pad = self.tokenizer.pad_token_id or 0
@@ -69,7 +68,7 @@ class Rows:
             )
         return batch
 
-    def filled(self, numbers: Sequence[int], values: Sequence[np.ndarray], fill: int) -> np.ndarray:
+    def filled(self, numbers: Sequence[int] | np.ndarray, values: Sequence[np.ndarray], fill: int) -> np.ndarray:
         """One value per token of each row, `fill` for padding.  [B, T]"""
         return self._filled(values, max(len(self.ids[i]) for i in numbers), fill)
 
@@ -84,7 +83,7 @@ class Rows:
         return width - length if self.tokenizer.family.padding_side == "left" else 0
 
 
-def takes_types(model: nn.Module, tokenizer: Tokenizer) -> bool:
+def takes_types(model: Any, tokenizer: Tokenizer) -> bool:
     """Whether the model tells the texts of a pair apart by token types."""
     format = tokenizer.format
     most = max((part.type for part in (*format.single, *format.pair)), default=0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -24,7 +24,7 @@ class Scoring:
     def __call__(self, model: nn.Module) -> dict[str, float]:
         examples, loss = self.examples, self.examples.loss(model)
         n = examples.examples(0)
-        order = np.argsort(-examples.lengths(0), kind="stable")
+        order = np.argsort(-cast(np.ndarray, examples.lengths(0)), kind="stable")
         collected: list[Any] = [None] * n
         total, count = 0.0, 0
         with nn.inference():
@@ -38,7 +38,7 @@ class Scoring:
                     total, count = total + mean.item() * labels, count + labels
             self.predictions = examples.predictions(collected)
             if examples.generates and self.final:
-                self.predictions = examples.generated(model, self.batch)
+                self.predictions = cast(Any, examples).generated(model, self.batch)
         self.found = {}
         if examples.known:
             self.found = {**examples.of_loss(total / max(1, count)), **examples.scores(self.predictions)}

@@ -93,7 +93,7 @@ class TextLabels(Seq2Seq):
     ):
         cast = TASKS.get(task) or Task("{text} {pair}" if "pair" in records[0] else "{text}")
         numbered = cast.labels is not None and list(names) == [str(i) for i in range(len(cast.labels))]
-        labels = range(len(names)) if numbered else names  # the task's own names for 0, 1, ...
+        labels: Any = range(len(names)) if numbered else names  # the task's own names for 0, 1, ...
         rows = []
         for record, target in zip(records, targets, strict=True):
             label = 0 if target is None else labels[target] if names else target
@@ -108,7 +108,7 @@ class TextLabels(Seq2Seq):
         found = [self.number(p["text"], right) for p, right in zip(predictions, self.numbers, strict=True)]
         return evaluate.compute(self.settings["metrics"], found, list(self.numbers))
 
-    def number(self, text: str, right: int | float) -> int | float:
+    def number(self, text: str, right: Any) -> int | float:
         if self.names:
             return self.names.index(text) if text in self.names else (right + 1) % len(self.names)
         return self.value(text)

@@ -113,7 +113,7 @@ class Spans(Examples):
         for c in sorted(candidates, key=lambda c: -c.score):
             best.setdefault(record["context"][c.begin : c.end].strip(), c.score)  # byte-level tokens begin with a space
         names = list(best)[: self.settings["n_best"]]
-        chances = softmax(np.array([best[t] for t in names])) if names else []
+        chances: Any = softmax(np.array([best[t] for t in names])) if names else []
         text = names[0] if names else ""
         if self.settings["unanswerable"] and names and nothing - best[text] > self.settings["null_threshold"]:
             text = ""

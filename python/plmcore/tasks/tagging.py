@@ -75,7 +75,7 @@ class Tagging(Examples):
         return [{"tags": tags} for tags in found]
 
     def scores(self, predictions: Sequence[Record]) -> dict[str, float]:
-        sides = [p["tags"] for p in predictions], [r["tags"] for r in self.right()]
+        sides: tuple[Any, ...] = [p["tags"] for p in predictions], [r["tags"] for r in self.right()]
         if self.settings["scheme"] == "bioes":
             sides = tuple([labels.bio(tags) for tags in side] for side in sides)
         return evaluate.compute(self.settings["metrics"], *sides)

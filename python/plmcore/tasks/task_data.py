@@ -6,9 +6,9 @@ import functools
 import hashlib
 import pathlib
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from plmcore import data, nn
+from plmcore import data
 from plmcore._core import ArgumentError, FormatError
 from plmcore.data import tables
 from plmcore.data.readers import Record
@@ -23,6 +23,9 @@ from plmcore.tasks.task_settings import kind_of
 from plmcore.tokenizers import Tokenizer
 from plmcore.train import checkpoint, run_data
 from plmcore.train.settings import Settings
+
+if TYPE_CHECKING:
+    from plmcore.models import Model
 
 
 class TaskData:
@@ -221,7 +224,7 @@ class TaskData:
         """How many numbers the head gives."""
         return 1 if self.kind == "regression" else max(2, len(self.names))
 
-    def examples(self, split: str, tokenizer: Tokenizer, model: nn.Module) -> Examples:
+    def examples(self, split: str, tokenizer: Tokenizer, model: Model) -> Examples:
         """The records of a split for a model. Where texts are longer than data.length and data.overlong says so, an error."""
         length = self.table["length"]
         check_length(length, model.config.longest, tokenizer.format.added(True))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -25,7 +26,7 @@ class TaskLoss(MeanLoss):
         labels, rows = [self.count(p) for p in parts], [p["input_ids"].shape[0] for p in parts]
         return [(n / max(1, sum(labels)), r / sum(rows)) for n, r in zip(labels, rows, strict=True)]
 
-    def plain(self, inputs: dict[str, Tensor]) -> tuple[Output, Tensor | None]:
+    def plain(self, inputs: dict[str, Tensor]) -> tuple[Output, Any]:
         out = self.model(**inputs)
         return out, out.loss
 
@@ -37,7 +38,7 @@ class SmoothedLoss(TaskLoss):
         super().__init__(model)
         self.smoothing = smoothing
 
-    def plain(self, inputs: dict[str, Tensor]) -> tuple[Output, Tensor | None]:
+    def plain(self, inputs: dict[str, Tensor]) -> tuple[Output, Any]:
         labels = inputs.get("labels")
         out = self.model(**{name: t for name, t in inputs.items() if name != "labels"})
         if labels is None:
@@ -48,7 +49,7 @@ class SmoothedLoss(TaskLoss):
 class SpanLoss(TaskLoss):
     """labels [B, 2]: the first and the last token of the answer."""
 
-    def plain(self, inputs: dict[str, Tensor]) -> tuple[Output, Tensor | None]:
+    def plain(self, inputs: dict[str, Tensor]) -> tuple[Output, Any]:
         inputs = dict(inputs)
         labels = inputs.pop("labels", None)
         if labels is not None:
@@ -66,7 +67,7 @@ class ChoiceLoss(TaskLoss):
         super().__init__(model)
         self.weight = weight
 
-    def plain(self, inputs: dict[str, Tensor]) -> tuple[Output, Tensor | None]:
+    def plain(self, inputs: dict[str, Tensor]) -> tuple[Output, Any]:
         inputs = dict(inputs)
         labels = inputs.pop("labels", None)
         if labels is None:
@@ -86,14 +87,16 @@ class DecoderLoss(TaskLoss):
         super().__init__(model)
         if not isinstance(model, causal.LastTokenClassification):
             raise ArgumentError(
-                f"task.lm_weight and task.both_orders are for decoders that classify, and this is {model.config.model_type}; leave them"
+                f"task.lm_weight and task.both_orders are for decoders that classify, and this is {self.model.config.model_type}; leave them"
             )
         self.weight, self.both = weight, both
 
-    def plain(self, inputs: dict[str, Tensor]) -> tuple[Output, Tensor | None]:
+    def plain(self, inputs: dict[str, Tensor]) -> tuple[Output, Any]:
         model, T = self.model, inputs["input_ids"].shape[-1]
         labels = inputs.get("labels")
-        flat = {k: ops.reshape(t, (t.size // T, T)) for k, t in inputs.items() if k != "labels"}  # [B, T] or [2 B, T]
+        flat = {
+            k: ops.reshape(t, (int(t.size) // int(T), T)) for k, t in inputs.items() if k != "labels"
+        }  # [B, T] or [2 B, T]
         ids = flat["input_ids"]
         last = causal.last_token(ids, model.config.pad_token_id)
         following = heads.next_token_labels(next_tokens(flat)) if self.weight and labels is not None else None

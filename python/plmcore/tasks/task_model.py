@@ -5,16 +5,19 @@ from __future__ import annotations
 import pathlib
 import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import plmcore as plm
-from plmcore import directory, language_model, models, nn
+from plmcore import directory, language_model, models
 from plmcore._core import ArgumentError
 from plmcore.models import names, quantized
 from plmcore.models.config import Config
 from plmcore.tasks import adapting, decoder_format, language_modelling, task_settings
 from plmcore.tasks.features import Features
 from plmcore.tasks.task_data import TaskData
+
+if TYPE_CHECKING:
+    from plmcore.models import Model
 
 HEADS = {
     "tagging": "token-classification", "qa": "question-answering", "multiple-choice": "multiple-choice", "seq2seq": "seq2seq-lm",
@@ -56,7 +59,7 @@ def load(folder: pathlib.Path, task_data: TaskData, say: Callable[[str], None]) 
             )
         pooling = None if task_data.kind == "tagging" else adapt["pooling"] or "mean"
         layers = "last" if adapt["layers"] is None else adapt["layers"]
-        lm.model = Features(lm.config, lm.model, layers, pooling)
+        lm.model = cast("Model", Features(lm.config, lm.model, layers, pooling))
     extra = task_settings.remember(task_data.settings, lm.config)
     if task_data.names:
         numbers = {name: i for i, name in enumerate(task_data.names)}
@@ -111,9 +114,9 @@ def changes_for(task_data: TaskData) -> dict[str, Any]:
     return {"num_labels": task_data.labels_needed, "problem_type": problems[task_data.kind]}
 
 
-def set_config(model: nn.Module, config: Config) -> None:
+def set_config(model: Model, config: Config) -> None:
     """A config for the model and all of its parts that had the old one."""
     old = model.config
     for module in model.modules():
         if getattr(module, "config", None) is old:
-            module.config = config
+            vars(module)["config"] = config

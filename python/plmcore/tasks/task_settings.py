@@ -146,14 +146,14 @@ def new(given: Settings, config: str | os.PathLike[str] | None, changes: Sequenc
         raise ArgumentError(f"finetune needs a file to learn from: {EXAMPLE}")
     if table["folder"] and run["task"] not in data.TASKS:
         raise ArgumentError(f"--data is the folder of a published task, and {run['task']!r} is none; give --train FILE")
-    for section, key, known in (
+    for section, key, allowed in (
         ("data", "overlong", ("cut", "error")),
         ("data", "errors", ("strict", "replace")),
         ("task", "scheme", ("none", "bioes")),
         ("train", "result", making.RESULTS),
     ):
-        if result[section][key] not in known:
-            raise SettingError(f"{section}.{key} must be {' or '.join(known)}, got {result[section][key]!r}")
+        if result[section][key] not in allowed:
+            raise SettingError(f"{section}.{key} must be {' or '.join(allowed)}, got {result[section][key]!r}")
     if not 0 <= result["train"]["warmup_share"] <= 1:
         raise SettingError(f"train.warmup_share must be from 0 to 1, got {result['train']['warmup_share']}")
     for name in result["task"]["metrics"]:

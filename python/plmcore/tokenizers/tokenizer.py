@@ -25,6 +25,13 @@ class Tokenizer:
     where there is no such token.
     """
 
+    pad_token: str | None
+    unk_token: str | None
+    cls_token: str | None
+    sep_token: str | None
+    mask_token: str | None
+    bos_token: str | None
+    eos_token: str | None
     pad_token_id: int | None
     unk_token_id: int | None
     cls_token_id: int | None

@@ -143,7 +143,7 @@ class MeanLoss:
             total = ops.add(total, term)
         return total, out
 
-    def plain(self, inputs: dict[str, Tensor]) -> tuple[Output, Tensor]:
+    def plain(self, inputs: dict[str, Tensor]) -> tuple[Output, Any]:
         """The model's output for a batch, and its own loss."""
         out = self.forward(inputs)
         return out, out.loss

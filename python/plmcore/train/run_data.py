@@ -64,7 +64,7 @@ class RunData:
                 made = tokenizers.load_tokenizer(kind)
             else:
                 self.run.note(f"training a {kind} tokenizer of {self.table['vocab']:,} tokens")
-                files = [*(t for texts in self.sources.values() for t in texts), *self.table_files]
+                files: list[Any] = [*(t for texts in self.sources.values() for t in texts), *self.table_files]
                 family = format_of(kind, self.settings["run"]["family"])
                 try:
                     made = plm.train_tokenizer(

@@ -158,12 +158,14 @@ def _target(lm: LanguageModel, target: str | None, source: np.ndarray) -> np.nda
             )
         return lm.generate(source)
     body = getattr(lm.model, "body", lm.model)
-    ids = lm.tokenizer([target], max_length=lm.config.longest)["input_ids"]
+    tokenizer: Any = lm.tokenizer
+    ids = tokenizer([target], max_length=lm.config.longest)["input_ids"]
     return body.shifted(Tensor(ids)).numpy()
 
 
 def _tokens(lm: LanguageModel, ids: np.ndarray) -> list[str]:
-    return [lm.tokenizer.token_of(int(i)) or f"<{int(i)}>" for i in ids[0]]
+    tokenizer: Any = lm.tokenizer
+    return [tokenizer.token_of(int(i)) or f"<{int(i)}>" for i in ids[0]]
 
 
 def _chosen_layers(layers: Sequence[int] | None, count: int) -> list[int]:
