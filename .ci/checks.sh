@@ -17,8 +17,12 @@ readme() {
 
 developer_tools() { install_extra dev; }
 
-# The installed package as type checkers see it, in strict mode.
-types() { python .ci/check_types.py; }
+# The package, and the installed one as a user's script sees it, by two type checkers.
+types() {
+  python -m mypy --cache-dir "$CI_DIR/mypy"
+  python -m pyright --pythonpath "$(command -v python)"
+  python .ci/check_types.py
+}
 
 # No weak symbol in a kernel object (a copy for a newer processor could be linked into an older one's path: docs/adr/0001), no symbol of
 # the BLAS outside. DW.ref.* is a pointer to the C++ runtime, not code.

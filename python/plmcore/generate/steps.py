@@ -168,7 +168,7 @@ def has_encoder(model: nn.Module) -> bool:
     return isinstance(model, seq2seq.Seq2SeqLM)
 
 
-def decoder_steps(model: Model) -> type[Steps] | None:
+def decoder_steps(model: nn.Module) -> type[Steps] | None:
     """How a model without an encoder is run step by step; None where it makes no text."""
     kinds = (
         (causal.CausalLM, CausalSteps), (stacks.StacksCausalLM, StacksCausalSteps), (xlnet.XLNetCausalLM, XLNetSteps)

@@ -95,7 +95,7 @@ def answer(
     if isinstance(questions, str) != isinstance(contexts, str):
         raise ArgumentError("answer: questions and contexts must both be texts, or both be lists of texts")
     if isinstance(questions, str):
-        return answer(lm, [questions], [contexts], batch_size)[0]
+        return cast(list[Found], answer(lm, [questions], [cast(str, contexts)], batch_size))[0]
     questions, contexts = list(questions), list(contexts)
     if len(questions) != len(contexts):
         raise ArgumentError(f"answer: {len(questions)} questions and {len(contexts)} contexts; each question needs one")

@@ -93,9 +93,9 @@ def fitted(name: str, value: Any, default: Any, kind: str = "") -> Any:
     if isinstance(default, float) and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
     if isinstance(default, (list, tuple)) and isinstance(value, (list, tuple)):
-        wanted = type(default[0]) if default else dict if name in TABLES else str
-        if not all(type(v) is wanted or (wanted is float and type(v) is int) for v in value):
-            raise SettingError(f"{name} must be a list, each {_kind(wanted())}, got {value!r}")
+        each: Any = type(default[0]) if default else dict if name in TABLES else str
+        if not all(type(v) is each or (each is float and type(v) is int) for v in value):
+            raise SettingError(f"{name} must be a list, each {_kind(each())}, got {value!r}")
         return list(value)
     if type(value) is not type(default):
         raise SettingError(f"{name} must be {_kind(default)}, got {value!r}")
