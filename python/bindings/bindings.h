@@ -67,6 +67,12 @@ struct Optional {
   operator const Tensor&() const { return tensor; }
 };
 
+// The name of a file as the system spells it, whatever letters the locale knows.
+struct FilePath {
+  std::string name;
+  operator const std::string&() const { return name; }
+};
+
 // What becomes a Tensor where one is expected: a NumPy array or scalar, a list.
 struct ArrayLike {};
 
@@ -146,6 +152,20 @@ struct type_caster<plmcore::bindings::ArrayLike> {
   NB_TYPE_CASTER(plmcore::bindings::ArrayLike, const_name("ArrayLike"))
   bool from_python(handle src, uint8_t, cleanup_list*) noexcept {
     return PyList_Check(src.ptr()) || PyObject_HasAttrString(src.ptr(), "__array_interface__");
+  }
+};
+template <>
+struct type_caster<plmcore::bindings::FilePath> {
+  NB_TYPE_CASTER(plmcore::bindings::FilePath, const_name("str"))
+  bool from_python(handle src, uint8_t, cleanup_list*) noexcept {
+    PyObject* bytes = nullptr;
+    if (!PyUnicode_FSConverter(src.ptr(), &bytes)) {
+      PyErr_Clear();
+      return false;
+    }
+    value.name.assign(PyBytes_AS_STRING(bytes), static_cast<size_t>(PyBytes_GET_SIZE(bytes)));
+    Py_DECREF(bytes);
+    return true;
   }
 };
 template <>

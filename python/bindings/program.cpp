@@ -76,10 +76,11 @@ void bind_program(nb::module_& m) {
           },
           "(name, shape, dtype) of each output.");
   nb::class_<Model>(m, "Model", "The programs of one file, with their weights.")
-      .def_static("load", &Model::load, "path"_a, "mapped"_a = true, NoGil())
+      .def_static(
+          "load", [](const FilePath& path, bool mapped) { return Model::load(path, mapped); }, "path"_a, "mapped"_a = true, NoGil())
       .def_static(
           "save",
-          [](const std::string& path, const std::vector<std::pair<std::string, const Program*>>& programs) { Model::save(path, programs); },
+          [](const FilePath& path, const std::vector<std::pair<std::string, const Program*>>& programs) { Model::save(path, programs); },
           "path"_a, "programs"_a, NoGil())
       .def_prop_ro("names", &Model::names)
       .def("program", &Model::program, "name"_a, nb::rv_policy::reference_internal);

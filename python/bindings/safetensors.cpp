@@ -11,7 +11,7 @@ namespace plmcore::bindings {
 void bind_safetensors(nb::module_& m) {
   m.def(
       "read",
-      [](const std::string& path, bool mapped) {
+      [](const FilePath& path, bool mapped) {
         safetensors::File file;
         {
           const ReleaseGil nogil;
@@ -26,7 +26,7 @@ void bind_safetensors(nb::module_& m) {
       "The tensors of a file by name, as they lie in it, and its metadata. The file is mapped, not copied, or read into memory.");
   m.def(
       "write",
-      [](const std::string& path, nb::dict tensors, const safetensors::Metadata& metadata) {
+      [](const FilePath& path, nb::dict tensors, const safetensors::Metadata& metadata) {
         safetensors::Named named;
         for (auto [name, tensor] : tensors) named.emplace_back(nb::cast<std::string>(name), nb::cast<Tensor>(tensor));
         const ReleaseGil nogil;

@@ -1,5 +1,9 @@
 """plmcore trains and runs Transformer language models (BERT, GPT-2, T5 and their relatives) on a small native runtime."""
 
+from plmcore import startup as _startup  # first: it answers Ctrl-C while the rest is imported
+
+# isort: split
+
 from importlib import import_module as _import_module
 from typing import TYPE_CHECKING
 
@@ -36,6 +40,8 @@ from plmcore.export import export, load_program, load_programs
 from plmcore.generator import Generator
 from plmcore.making import arange, full, ones, rand, randn, zeros
 from plmcore.program import Program, spec, trace
+
+del _startup
 
 if TYPE_CHECKING:  # what is imported on first use, as editors and type checkers see it
     from plmcore import (

@@ -1,5 +1,13 @@
+"""python -m plmcore, and the command."""
+
 import sys
 
-from plmcore.cli import main
 
-sys.exit(main())
+def main() -> int:
+    from plmcore.cli import main as run
+
+    return run()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import io
 import pathlib
 import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
 import plmcore
-from plmcore import _core
+from plmcore import _core, startup
 from plmcore.cli import (
     classify,
     convert,
@@ -27,7 +28,7 @@ from plmcore.cli import (
     show,
     tokenize,
 )
-from plmcore.cli.arguments import Help
+from plmcore.cli.arguments import ERRORS, Help
 
 COMMANDS = {
     "demo": demo,
@@ -82,6 +83,8 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
+    """The exit status of a command: 0, 1 after an error, 2 for wrong arguments, 130 after Ctrl-C. What is wrong is said in one line."""
+    write_any_letter()
     if not environment_is_right():
         return 2
     arguments = parser()
@@ -93,7 +96,28 @@ def main(argv: Sequence[str] | None = None) -> int:
     if args.command is None:
         arguments.print_help()
         return 2
-    return COMMANDS[args.command].run(args)
+    try:
+        startup.work_begins()
+        return COMMANDS[args.command].run(args)
+    except KeyboardInterrupt:
+        startup.work_ended()
+        print("\nstopped", file=sys.stderr)
+        return startup.STOPPED
+    except (*ERRORS, OSError, ImportError) as e:
+        print(f"plmcore {args.command}: {e}", file=sys.stderr)
+        return 1
+    finally:
+        startup.work_ended()
+
+
+def write_any_letter() -> None:
+    """In a locale that knows ASCII only, what goes to a file or a pipe is UTF-8, and a terminal shows escapes for other letters."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper) and stream.encoding.lower().replace("-", "") != "utf8":
+            if stream.isatty():
+                stream.reconfigure(errors="backslashreplace")
+            else:
+                stream.reconfigure(encoding="utf-8", errors="backslashreplace")
 
 
 def refuse(arguments: argparse.ArgumentParser, command: str | None, unknown: list[str]) -> NoReturn:

@@ -6,6 +6,23 @@ import argparse
 import textwrap
 from typing import Any
 
+from plmcore._core import (
+    ArgumentError,
+    DeviceError,
+    DTypeError,
+    FormatError,
+    GraphError,
+    IndexRangeError,
+    OutOfMemoryError,
+    ShapeError,
+    TraceError,
+)
+
+# What a wrong file, argument or machine is answered with: one line says it all.
+ERRORS = (
+    ArgumentError, DeviceError, DTypeError, FormatError, GraphError, IndexRangeError, OutOfMemoryError, ShapeError, TraceError,
+)  # fmt: skip
+
 
 class Help(argparse.RawDescriptionHelpFormatter):
     """Wraps descriptions to the terminal; examples, which have lines of their own, stay as they are."""

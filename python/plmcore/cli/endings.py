@@ -10,7 +10,8 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 
-from plmcore import FormatError
+from plmcore import startup
+from plmcore.cli.arguments import ERRORS
 
 
 class Terminated(KeyboardInterrupt):
@@ -26,12 +27,14 @@ def run(command: str, out: pathlib.Path, work: Callable[[], object], resume: str
         with terminable():
             work()
     except Interrupted as e:
+        startup.work_ended()
         print(f"\n{e}; everything is saved. To go on: {again}", file=sys.stderr)
         return e.exit_code
     except KeyboardInterrupt as e:
+        startup.work_ended()
         print(f"\nstopped at once. To go on from the last checkpoint: {again}", file=sys.stderr)
         return 128 + (signal.SIGTERM if isinstance(e, Terminated) else signal.SIGINT)
-    except (FormatError, ValueError, OSError, ImportError, NonFiniteError) as e:
+    except (*ERRORS, ValueError, OSError, ImportError, NonFiniteError) as e:
         print(f"plmcore {command}: {e}", file=sys.stderr)
         return 1
     return 0

@@ -67,7 +67,9 @@ def started(function: Callable[[T], R], count: int) -> Iterator[Callable[[Iterab
     threads = ThreadPoolExecutor(count, thread_name_prefix="workers")
     try:
         for _ in range(count):
-            process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment)
+            process = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment, process_group=0
+            )  # Ctrl-C is the parent's to handle
             processes.append(process)
             idle.put(process)
         with contextlib.suppress(BrokenPipeError):  # the first call says so

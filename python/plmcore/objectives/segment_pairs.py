@@ -60,6 +60,8 @@ class SegmentPairs(Objective):
         if masks and not masking:
             raise ArgumentError(f"masking=False, but settings of masks: {', '.join(masks)}")
         self.masking = Masking(tokenizer, **masks) if masking else None
+        if copies is not None and copies < 1:
+            raise ArgumentError(f"copies must be at least 1, got {copies}")
         self.copies = copies
         self.corpus, self.text, self.special = corpus, Text(corpus), special_table(tokenizer)
         self.edges = cut(corpus.sentences, self.room // 2)

@@ -18,6 +18,7 @@ from typing import Any
 
 from plmcore._core import ArgumentError, FormatError, KindError
 from plmcore.files import MAX_JSON_BYTES, read_bytes
+from plmcore.kinds import fits, spoken
 from plmcore.train import hints
 
 Settings = dict[str, dict[str, Any]]
@@ -89,6 +90,8 @@ def fitted(name: str, value: Any, default: Any, kind: str = "") -> Any:
         able = {*wanted, *(["int"] if "float" in wanted else [])}
         if wanted and all(k in KINDS for k in wanted) and type(value).__name__ not in able:
             raise SettingError(f"{name} must be {' or '.join(KINDS[k] for k in wanted)}, got {value!r}")
+        if kind and not fits(value, kind):
+            raise SettingError(f"{name} must be {spoken(kind)}, got {value!r}")
         return value
     if isinstance(default, float) and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
