@@ -38,7 +38,7 @@ def test_the_project_declares_the_command():
 
     project = pathlib.Path(__file__).parent.parent / "pyproject.toml"
     module, _, function = tomllib.loads(project.read_text())["project"]["scripts"]["plmcore"].partition(":")
-    assert getattr(importlib.import_module(module), function) is cli.main
+    assert getattr(importlib.import_module(module), function)(["--cmake-dir"]) == cli.main(["--cmake-dir"])
 
 
 def test_version_and_help():

@@ -50,11 +50,14 @@ def test_errors(text, message):
 def test_kinds_of_settings_without_a_default():
     kinds = {"run.every": "int | None", "run.rate": "float", "run.order": "Sequence[int]"}
     fit = lambda key, value: settings.merged({"run": {key: None}}, {"run": {key: value}}, kinds=kinds)["run"][key]
-    assert fit("every", 3) == 3 and fit("every", None) is None and fit("rate", 1) == 1 and fit("order", "x") == "x"
+    assert (
+        fit("every", 3) == 3 and fit("every", None) is None and fit("rate", 1) == 1 and fit("order", [1, 2]) == [1, 2]
+    )
     for key, value, message in (
         ("every", 0.5, "a whole number"),
         ("every", True, "a whole number"),
         ("rate", "x", "a number"),
+        ("order", "x", "a list, each a whole number"),
     ):
         with pytest.raises(settings.SettingError, match=rf"run\.{key} must be {message}, got {value!r}"):
             fit(key, value)
