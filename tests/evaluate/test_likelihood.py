@@ -78,7 +78,7 @@ def test_texts_files_and_ids_agree(characters, tmp_path, monkeypatch):
     want = lm.perplexity(TEXT)
     ids = characters.encode_ids([TEXT])[0]
     assert lm.perplexity(ids).nll == lm.perplexity(ids.tolist()).nll == want.nll
-    monkeypatch.setattr("plmcore.evaluate.texts.pieces.__defaults__", (50,))
+    monkeypatch.setattr("plmcore.evaluate.texts.pieces.__defaults__", (50, "strict"))
     seen = []
     got = lm.perplexity(file, progress=seen.append)
     assert got.nll == pytest.approx(want.nll) and got.words == want.words and got.bytes == want.bytes
