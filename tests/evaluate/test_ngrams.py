@@ -13,7 +13,7 @@ def text(seed, n):
 
 
 def test_planted_overlap(tmp_path, monkeypatch):
-    monkeypatch.setattr("plmcore.evaluate.texts.pieces.__defaults__", (100,))  # n-grams cross the pieces
+    monkeypatch.setattr("plmcore.evaluate.texts.pieces.__defaults__", (100, "strict"))  # n-grams cross the pieces
     tests = [text(i, 40) for i in range(6)]
     words = tests[2].split()
     first, second = tmp_path / "a.txt", tmp_path / "b.txt"
