@@ -100,7 +100,7 @@ def test_batches_of_an_objective(folder, capsys):
     )
     for wrong, message in (
         (("--batch-size", "999"), "200 examples are too few for one batch of 999 examples"),
-        (("--set", "colour=1"), "unexpected keyword argument 'colour'"),
+        (("--set", "colour=1"), "has no setting colour"),
         (("--set", "unit"), "--set takes NAME=VALUE, got 'unit'"),
     ):
         assert cli.main(arguments(folder, *more, *wrong, "--overwrite")) == 1
