@@ -108,12 +108,22 @@ def misshaped(tensors):
     tensors["bert.pooler.dense.weight"] = np.zeros((12, 11), np.float32)
 
 
+def whole_numbers(tensors):
+    tensors["bert.pooler.dense.weight"] = np.ones((12, 12), np.int64)
+
+
+def codes(tensors):
+    tensors["bert.pooler.dense.bias"] = np.ones(12, np.int8)
+
+
 @pytest.mark.parametrize(
     "change, message",
     [
         (missing, "missing: bert.encoder.layer.1.output.dense.bias. strict=False"),
         (unexpected, "unexpected: bert.encoder.layer.1.adapter.weight"),
         (misshaped, r"wrong shape: bert.pooler.dense.weight \[12, 11\], expected \[12, 12\]"),
+        (whole_numbers, "not floating point: bert.pooler.dense.weight int64"),
+        (codes, "not floating point: bert.pooler.dense.bias int8"),
     ],
 )
 @pytest.mark.filterwarnings("ignore:.*drawn at random")
@@ -122,7 +132,7 @@ def test_strict(folder, change, message):
     with pytest.raises(plm.FormatError, match=f"do not fit bert with the head pretraining; {message}"):
         plm.load(folder)
     report = plm.load(folder, strict=False).report
-    assert report.missing + report.unexpected + [m.partition(" ")[0] for m in report.misshaped] == [
+    assert report.missing + report.unexpected + [m.partition(" ")[0] for m in report.misshaped + report.mistyped] == [
         message.split(": ")[1].partition(" ")[0].removesuffix(".")
     ]
 

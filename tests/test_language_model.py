@@ -1,6 +1,7 @@
 import importlib.util
 import json
 import pathlib
+import re
 import shutil
 
 import numpy as np
@@ -98,3 +99,22 @@ def test_published_similarities_of_minilm():
     lm = plm.load(pathlib.Path(package.origin).parent / "model")
     v = lm.encode(["The weather is lovely today.", "It's so sunny outside!", "He drove to the stadium."])
     assert [v[0] @ v[1], v[0] @ v[2], v[1] @ v[2]] == pytest.approx([0.6660, 0.1046, 0.1411], abs=1e-4)
+
+
+def test_a_tokenizer_with_more_ids_than_the_model(tmp_path):
+    tokenizer = plm.train_tokenizer(texts=["the cat sat on the mat"], kind="byte-bpe", vocab_size=260)
+    lm = plm.from_config(
+        dict(model_type="gpt2", n_embd=8, n_layer=1, n_head=2, n_positions=16, vocab_size=258), "causal-lm"
+    )
+    lm.save(tmp_path)
+    tokenizer.save(tmp_path)
+    missing = ", ".join(repr(tokenizer.token_of(i)) for i in range(258, tokenizer.vocab_size))
+    problem = f"the tokenizer has {tokenizer.vocab_size} ids and the model 258: it has no place for {missing}"
+    with pytest.warns(UserWarning, match=re.escape(problem)):
+        lm = plm.load(tmp_path)
+    assert lm.encode("zzz").shape == (8,)
+    with pytest.raises(IndexError, match="out of range for an axis of size 258"):
+        lm.encode("the cat sat")
+    (tmp_path / "train.tsv").write_text("text\tlabel\nthe cat\ta\nthe mat\tb\n")
+    with pytest.raises(plm.ArgumentError, match=re.escape(problem)):
+        plm.finetune(tmp_path, "lm", train=tmp_path / "train.tsv", out=tmp_path / "run", quiet=True)

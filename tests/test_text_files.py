@@ -69,3 +69,12 @@ def test_lines_of_plain_and_packed_files(tmp_path):
         list(text_files.lines(tmp_path / "f.gz"))
     with pytest.raises(ValueError, match="errors must be 'strict' or 'replace'"):
         list(text_files.lines(tmp_path / "f", "ignore"))
+
+
+def test_files_without_text(tmp_path):
+    (tmp_path / "a").write_text(" \n")
+    (tmp_path / "b").write_text("\t\u00a0")
+    with pytest.raises(plm.ArgumentError, match=r"there is no text in '.*a', '.*b': nothing, or blanks alone"):
+        text_files.check_text(tmp_path)
+    (tmp_path / "c").write_text(" " * 100_000 + "x")
+    text_files.check_text(tmp_path)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import pathlib
-import warnings
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -63,7 +62,8 @@ class Opened:
                 f"the weights in '{self.folder}' do not fit {self.model.config.model_type} with the head {self.head}; {problems}. "
                 "strict=False loads what fits"
             )
-        return fresh + [*report.missing, *(text.partition(" ")[0] for text in report.misshaped)]
+        wrong = [*report.misshaped, *report.mistyped]
+        return fresh + [*report.missing, *(text.partition(" ")[0] for text in wrong)]
 
 
 def open_model(
@@ -131,7 +131,7 @@ def read_model(
 ) -> tuple[Model, names.Report]:
     """The model of a directory and what loading found. Without `head` config.json decides. `changes` replace keys of the config.
 
-    A head that the directory was not saved with, or with new_head=True any, is drawn fresh, with a warning; tensors of other heads are left
+    A head that the directory was not saved with, or with new_head=True any, is drawn fresh, with a note in the report; tensors of other heads are left
     aside. Anything else that is missing, unexpected or of a wrong shape is an error, or with strict=False an entry of the report.
     """
     opened = open_model(folder, head, dtype, mapped, new_head, strict, **changes)
@@ -140,9 +140,8 @@ def read_model(
     report.fresh = opened.settle(report, strict)
     if report.fresh:
         has = "gets new" if new_head else "has no"
-        warnings.warn(
-            f"'{folder}' {has} weights for {', '.join(report.fresh)}: they are drawn at random and want training",
-            stacklevel=3,
+        report.notes.append(
+            f"'{folder}' {has} weights for {', '.join(report.fresh)}: they are drawn at random and want training"
         )
     if opened.weights is not None:
         model.requires_grad_(False)

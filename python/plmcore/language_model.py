@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pathlib
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, cast, overload
 
@@ -50,6 +51,11 @@ class LanguageModel:
     def config(self) -> Config:
         """The config of the model: a frozen dataclass with the keys of config.json."""
         return self.model.config
+
+    @property
+    def notes(self) -> list[str]:
+        """What loading had to say."""
+        return [] if self.report is None else self.report.notes
 
     @property
     def head(self) -> str:
@@ -296,6 +302,23 @@ def load(
     the file short while the model is in use ends the process (SIGBUS): with mapped=False they are read into memory.
     new_head=True draws the head at random, whatever the directory has.
     """
+    lm = read(folder, head, dtype=dtype, strict=strict, mapped=mapped, new_head=new_head, **changes)
+    for note in lm.notes:
+        warnings.warn(note, stacklevel=2)
+    return lm
+
+
+def read(
+    folder: str | os.PathLike[str],
+    head: str | None = None,
+    *,
+    dtype: str | None = None,
+    strict: bool = True,
+    mapped: bool = True,
+    new_head: bool = False,
+    **changes: Any,
+) -> LanguageModel:
+    """Loads as load() does, without its warnings, which `notes` of the result has."""
     folder = pathlib.Path(folder)
     if head is None and (folder / f"{FEATURES}.json").is_file():
         from plmcore.tasks import features
@@ -306,6 +329,8 @@ def load(
         tokenizer = load_tokenizer(folder)
     except FileNotFoundError:
         tokenizer = None
+    if tokenizer is not None and (more := tokenizer.beyond(model.config.vocab_size)):
+        report.notes.append(f"'{folder}': {more}; a text that has one of them is an error")
     return LanguageModel(model.eval(), tokenizer, folder, report)
 
 

@@ -113,6 +113,21 @@ def whole(text: str, errors: str, path: Path, where: str) -> str:
     )
 
 
+def check_text(inputs: Path | Iterable[Path]) -> None:
+    """ArgumentError where files and folders have nothing but blanks: there is nothing to learn from them."""
+    files = files_in(inputs)
+    for path in files:
+        if not path.is_file():  # a pipe is read once
+            return
+        with opened(path) as f:
+            if any(text.strip() for text in decoded(f, 1 << 16, "replace", path)):
+                return
+    shown = ", ".join(f"'{path}'" for path in files[:5]) + (
+        f" and {len(files) - 5} more files" if len(files) > 5 else ""
+    )
+    raise ArgumentError(f"there is no text in {shown}: nothing, or blanks alone")
+
+
 def is_blank(line: str) -> bool:
     return not line.strip(" \t\r\n\f\v")
 

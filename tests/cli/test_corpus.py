@@ -7,6 +7,7 @@ import sys
 
 import installed
 import numpy as np
+import plmcore as plm
 import pytest
 from plmcore import cli
 from plmcore.data import Corpus
@@ -126,3 +127,12 @@ def test_memory_does_not_grow_with_the_text(folder):
         assert done.returncode == 0, done.stderr
         peaks.append(int(done.stdout.split()[-1]))
     assert peaks[1] < peaks[0] + 12, peaks  # 8 MB of text more, which would take 30 as sentences and ids
+
+
+@pytest.mark.parametrize("content", ["", " \n\n"])
+def test_no_text_is_an_error(tmp_path, capsys, content):
+    plm.train_tokenizer(texts=["the cat sat"], kind="byte-bpe", vocab_size=257).save(tmp_path / "tokenizer")
+    (tmp_path / "none.txt").write_text(content)
+    run = ["corpus", str(tmp_path / "none.txt"), "--tokenizer", str(tmp_path / "tokenizer"), "--out"]
+    assert cli.main([*run, str(tmp_path / "out")]) == 1 and not (tmp_path / "out").exists()
+    assert f"there is no text in '{tmp_path / 'none.txt'}'" in capsys.readouterr().err

@@ -2,6 +2,7 @@ import pathlib
 import signal
 
 import pytest
+from plmcore import cli
 from plmcore.cli import endings
 from plmcore.train import Interrupted, NonFiniteError
 
@@ -38,3 +39,23 @@ def test_errors_are_one_line(capsys, error, status, said):
 
 def test_done(capsys):
     assert ending(capsys, lambda: None) == (0, "")
+
+
+def test_a_run_that_diverges_fails(tmp_path, capsys):
+    (tmp_path / "text.txt").write_text("".join(f"{a} and {b} are {a + b}.\n" for a in range(30) for b in range(30)))
+    small = [
+        "data.vocab=300",
+        "data.length=16",
+        "model.n_positions=16",
+        "model.n_layer=1",
+        "model.n_embd=16",
+        "model.n_head=2",
+        "train.evaluate_batches=1",
+    ]
+    wild = ["optim.lr=100", "optim.weight_decay=0", "schedule.warmup=0"]
+    options = [word for setting in small + wild for word in ("--set", setting)]
+    run = ["pretrain", "gpt2", "--text", str(tmp_path / "text.txt"), "--steps", "12", "--out", str(tmp_path / "run")]
+    assert cli.main([*run, *options]) == 1
+    assert "plmcore pretrain: the run has diverged: its first loss was" in capsys.readouterr().err
+    assert not (tmp_path / "run" / "final").exists() and (tmp_path / "run" / "report.html").exists()
+    assert "e+304" not in (tmp_path / "run" / "metrics.jsonl").read_text()

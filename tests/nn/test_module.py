@@ -148,3 +148,9 @@ def test_zero_grad():
     net.weight.grad = plm.Tensor(np.ones((2, 2), np.float32))
     net.zero_grad()
     assert net.weight.grad is None
+
+
+def test_whole_numbers_are_no_weights():
+    net = nn.Linear(2, 2)
+    with pytest.raises(ValueError, match="the state does not fit; not floating point: bias int64"):
+        net.load_state_dict({"weight": np.eye(2), "bias": np.zeros(2, np.int64)})

@@ -187,3 +187,21 @@ def test_what_a_metric_needs_is_missed_before_an_evaluation(directory, table, tm
     arguments = ["evaluate", tmp_path / "run/final", table("test.tsv", rows), "--task", "regression"]
     assert cli.main([*map(str, arguments)]) == 1
     assert capsys.readouterr().err.startswith("plmcore evaluate: pearson needs scipy, which is not installed")
+
+
+@pytest.mark.parametrize("content", ["", " \n\n"])
+def test_no_text_to_go_on_with_is_an_error(directory, tmp_path, capsys, content):
+    (tmp_path / "none.txt").write_text(content)
+    run = ["finetune", str(directory("gpt2")), "--task", "lm", "--train", str(tmp_path / "none.txt"), "--out"]
+    assert cli.main([*run, str(tmp_path / "run")]) == 1
+    assert f"there is no text in '{tmp_path / 'none.txt'}'" in capsys.readouterr().err
+
+
+def test_empty_texts_are_told(directory, tmp_path, capsys):
+    run = ["finetune", str(directory("bert")), "--task", "classification", "--steps", "1", "--train"]
+    (tmp_path / "none.tsv").write_text("text\tlabel\n\ta\n  \tb\n")
+    assert cli.main([*run, str(tmp_path / "none.tsv"), "--out", str(tmp_path / "none")]) == 1
+    assert "none.tsv': all 2 texts are empty, so that there is nothing to learn" in capsys.readouterr().err
+    (tmp_path / "some.tsv").write_text("text\tlabel\n\ta\nThe cat\tb\n")
+    assert cli.main([*run, str(tmp_path / "some.tsv"), "--out", str(tmp_path / "some")]) == 0
+    assert "train: 1 of 2 texts are empty" in capsys.readouterr().out

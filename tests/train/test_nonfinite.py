@@ -113,3 +113,26 @@ def test_an_evaluation_names_the_parameter_that_the_last_step_spoiled():
 def test_row_sparse_gradients_are_read():
     g = plm.Tensor.row_sparse(plm.Tensor(np.array([1])), plm.Tensor(np.array([[np.inf, 0]], np.float32)), 3)
     assert nonfinite.first_bad([("fine", None), ("table", g)]) == "table (1 of 2 values)"
+
+
+@pytest.mark.parametrize("first, loss, squares, want", [
+    (10.0, 812.0, False, True), (10.0, 60.0, False, False), (0.7, 49.0, False, False), (0.7, 51.0, False, True), (None, 1e9, False, False), (5.0, None, False, False),
+    (0.5, 60.0, True, False), (0.5, 600.0, True, True), (250_000.0, 2_600_000.0, True, False),
+])  # fmt: skip
+def test_what_counts_as_diverged(first, loss, squares, want):
+    assert nonfinite.diverged(first, loss, squares) is want
+
+
+def test_a_run_that_diverges_ends_in_an_error(tmp_path):
+    """Resumed, it ends in the same one; metrics and checkpoints are there."""
+    for _ in range(2):
+        with train.RunDirectory(tmp_path, quiet=True) as d:
+            t = trainer(gpt2(), lr=10.0, steps=20, directory=d, save_every=10, log_every=5)
+            if (saved := d.newest()) is not None:
+                t.restore(saved)
+            with pytest.raises(
+                train.DivergedError, match=r"its first loss was \d\.\d+, and after step 20 it is .*optim\.lr"
+            ):
+                t.run()
+            assert t.last > 50 and d.newest().step == 20 and len(d.metrics()) == 4
+            assert (tmp_path / "log.txt").read_text().count("the run diverges") == 1

@@ -463,3 +463,21 @@ def test_what_tensorboard_needs_is_missed_before_the_run_begins(text, tmp_path, 
     with pytest.raises(ModuleNotFoundError, match="pip install 'plmcore\\[tensorboard\\]'"):
         run(text, tmp_path / "run", changes=["train.tensorboard=true"])
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("content", ["", "\n \n\n", "\u00a0\n"])
+@pytest.mark.parametrize("family", ["gpt2", "bert", "xlnet"])
+def test_text_that_is_none_is_named_before_anything_is_made(tmp_path, capsys, content, family, finished):
+    (tmp_path / "none.txt").write_text(content)
+    run = [
+        "pretrain",
+        family,
+        "--text",
+        str(tmp_path / "none.txt"),
+        "--tokenizer",
+        str(finished / "tokenizer"),
+        "--out",
+    ]
+    assert cli.main([*run, str(tmp_path / "run"), "--set", "data.batch=1"]) == 1
+    assert f"there is no text in '{tmp_path / 'none.txt'}'" in capsys.readouterr().err
+    assert not (tmp_path / "run" / "corpus").exists()

@@ -106,6 +106,7 @@ def check(folder: pathlib.Path) -> int:
 def write(args: argparse.Namespace) -> int:
     from plmcore.cli.progress import Progress
     from plmcore.data import write_corpus
+    from plmcore.text_files import check_text
     from plmcore.tokenizers import load_tokenizer
 
     bar: Progress | None = None
@@ -117,6 +118,7 @@ def write(args: argparse.Namespace) -> int:
 
     settings = dict(setting(s) for s in args.set)
     tokenizer = load_tokenizer(args.tokenizer, family=args.family)
+    check_text(args.inputs)
     start = time.monotonic()
     corpus = write_corpus(
         args.out,

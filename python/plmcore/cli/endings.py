@@ -20,7 +20,7 @@ class Terminated(KeyboardInterrupt):
 
 def run(command: str, out: pathlib.Path, work: Callable[[], object], resume: str | None = None) -> int:
     """The exit status of `work`, which trains in `out`; after a signal it says how to go on, by the command `resume` or the same one."""
-    from plmcore.train import Interrupted, NonFiniteError
+    from plmcore.train import DivergedError, Interrupted, NonFiniteError
 
     again = shlex.join(["plmcore", resume or command, "--out", str(out), "--resume"])
     try:
@@ -34,7 +34,7 @@ def run(command: str, out: pathlib.Path, work: Callable[[], object], resume: str
         startup.work_ended()
         print(f"\nstopped at once. To go on from the last checkpoint: {again}", file=sys.stderr)
         return 128 + (signal.SIGTERM if isinstance(e, Terminated) else signal.SIGINT)
-    except (*ERRORS, ValueError, OSError, ImportError, NonFiniteError) as e:
+    except (*ERRORS, ValueError, OSError, ImportError, NonFiniteError, DivergedError) as e:
         print(f"plmcore {command}: {e}", file=sys.stderr)
         return 1
     return 0

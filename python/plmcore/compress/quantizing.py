@@ -83,6 +83,7 @@ class Source:
             used.update(found.used)
             report.missing += found.missing
             report.misshaped += found.misshaped
+            report.mistyped += found.mistyped
             few = quantized.quantizable(model, group)
             for name in different(found.values):
                 self.groups[name] = group

@@ -36,7 +36,7 @@ class Perplexity(float):
     characters: int
 
     def __new__(cls, nll: float, tokens: int, words: int = 0, bytes: int = 0, characters: int = 0) -> Self:
-        self = super().__new__(cls, _exp(nll / tokens) if tokens else math.nan)
+        self = super().__new__(cls, perplexity_of(nll / tokens) if tokens else math.nan)
         self.nll, self.tokens, self.words, self.bytes, self.characters = nll, tokens, words, bytes, characters
         return self
 
@@ -51,17 +51,17 @@ class Perplexity(float):
     @property
     def per_word(self) -> float:
         """e^(nll / words)."""
-        return _exp(self.nll / self.words) if self.words else math.nan
+        return perplexity_of(self.nll / self.words) if self.words else math.nan
 
     @property
     def per_byte(self) -> float:
         """e^(nll / bytes)."""
-        return _exp(self.nll / self.bytes) if self.bytes else math.nan
+        return perplexity_of(self.nll / self.bytes) if self.bytes else math.nan
 
     @property
     def per_character(self) -> float:
         """e^(nll / characters)."""
-        return _exp(self.nll / self.characters) if self.characters else math.nan
+        return perplexity_of(self.nll / self.characters) if self.characters else math.nan
 
     @property
     def bits_per_token(self) -> float:
@@ -292,5 +292,6 @@ def prefix(lm: LanguageModel) -> list[int]:
     return ids[: int(np.flatnonzero(ids == NONE)[0])].tolist()
 
 
-def _exp(x: float) -> float:
-    return math.inf if x > 709 else math.exp(x)
+def perplexity_of(loss: float) -> float:
+    """exp(loss); infinite where that is more than a number can be."""
+    return math.inf if loss > 709 else math.exp(loss)

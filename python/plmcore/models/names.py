@@ -96,10 +96,17 @@ class Report:
     unexpected: list[str] = field(default_factory=list)
     misshaped: list[str] = field(default_factory=list)  # "name [4, 3], expected [4, 5]"; drawn at random
     unused: list[str] = field(default_factory=list)  # of another head of the family
+    mistyped: list[str] = field(default_factory=list)  # "name int64"; drawn at random
     fresh: list[str] = field(default_factory=list)  # all that was drawn at random
+    notes: list[str] = field(default_factory=list)  # sentences that plm.load warns with
 
     def problems(self) -> str:
-        kinds = {"missing": self.missing, "unexpected": self.unexpected, "wrong shape": self.misshaped}
+        kinds = {
+            "missing": self.missing,
+            "unexpected": self.unexpected,
+            "wrong shape": self.misshaped,
+            "not floating point": self.mistyped,
+        }
         return "; ".join(f"{kind}: {_listed(names)}" for kind, names in kinds.items() if names)
 
 
@@ -111,6 +118,7 @@ class Found:
     used: list[str]
     missing: list[str]
     misshaped: list[str]  # as in Report
+    mistyped: list[str]
 
 
 def slots(family: Any, model: Module) -> list[Slot]:
@@ -162,6 +170,7 @@ def read(family: Any, group: Sequence[Slot], tensors: Mapping[str, Tensor], conf
     values: dict[str, Tensor] = {}
     used: list[str] = []
     wrong: list[str] = []
+    mistyped: list[str] = []
     for slot in group:
         parts = find(slot.stored, tensors, family.PREFIX)
         used += [name for names in parts for name in names]
@@ -170,13 +179,17 @@ def read(family: Any, group: Sequence[Slot], tensors: Mapping[str, Tensor], conf
             shape = slot.stored.part_shape(slot.parameter.shape, config)
             bad = [n for n, t in chosen.items() if tuple(t.shape) != shape]
             wrong += [f"{n} {list(chosen[n].shape)}, expected {list(shape)}" for n in bad]
-            if not bad:
+            whole = [] if _keeps_whole_numbers(slot) else [n for n, t in chosen.items() if "float" not in t.dtype]
+            mistyped += [f"{n} {chosen[n].dtype}" for n in whole]
+            if not bad and not whole:
                 values[slot.name] = _converted(slot, list(chosen.values()), dtype)
     missing: list[str] = []
-    if not values and not wrong and not isinstance(group[0].parameter, Buffer):  # a buffer may be absent
+    if (
+        not values and not wrong and not mistyped and not isinstance(group[0].parameter, Buffer)
+    ):  # a buffer may be absent
         stored = group[0].stored
         missing = [p for p, names in zip(stored.parts, find(stored, tensors, family.PREFIX)) if not names]
-    return Found(values, used, missing, wrong)
+    return Found(values, used, missing, wrong, mistyped)
 
 
 def load(family: Any, model: Model, tensors: Mapping[str, Tensor], dtype: str | None = None) -> Report:
@@ -194,6 +207,7 @@ def load(family: Any, model: Model, tensors: Mapping[str, Tensor], dtype: str | 
         used.update(found.used)
         report.missing += found.missing
         report.misshaped += found.misshaped
+        report.mistyped += found.mistyped
         kind = _kind(group[0].parameter)
         first = next(iter(values.values())) if values else _drawn(group[0].parameter, dtype)
         shared = kind(first)
@@ -281,6 +295,11 @@ def _common_dtype(tensors: Any) -> str:
     """The widest float dtype: ops want one for all."""
     found = {t.dtype for t in tensors}
     return next((d for d in ("float64", "float32", "bfloat16", "float16") if d in found), "float32")
+
+
+def _keeps_whole_numbers(slot: Slot) -> bool:
+    """Weights of a quantised model; of another, whole numbers are the codes of some format that is not known here."""
+    return "int" in (getattr(slot.parameter, "stored_as", None) or "")
 
 
 def _kind(parameter: Parameter | Buffer) -> type:

@@ -84,7 +84,14 @@ class Module:
             for n, p in own.items()
             if n in state and tuple(state[n].shape) != tuple(p.shape)
         ]
-        problems = [("wrong shape", shapes)] + ([("missing", missing), ("unexpected", unexpected)] if strict else [])
+        whole = [
+            f"{n} {state[n].dtype}"
+            for n, p in own.items()
+            if n in state and "float" in p.dtype and "float" not in str(state[n].dtype)
+        ]
+        problems = [("wrong shape", shapes), ("not floating point", whole)] + (
+            [("missing", missing), ("unexpected", unexpected)] if strict else []
+        )
         if any(names for _, names in problems):
             raise ArgumentError(
                 f"{type(self).__name__}: the state does not fit; "

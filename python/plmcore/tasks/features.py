@@ -136,7 +136,7 @@ def load(folder: str | os.PathLike[str], **options: Any) -> Any:
         k for k in ("layers", "pooling", "num_labels", "dropout", "id2label", "problem_type") if k not in keys
     ]:
         raise FormatError(f"'{folder / CONFIG}' has no {absent[0]}")
-    lm = language_model.load(folder, "base", **options)
+    lm = language_model.read(folder, "base", **options)
     config = lm.config.replace(num_labels=keys["num_labels"], problem_type=keys["problem_type"])
     if keys["id2label"]:
         config = config.replace(extra={**config.extra, "id2label": keys["id2label"]})

@@ -154,6 +154,8 @@ class _Finetuning:
                 self.run.say(f"{split}: not every record has a label, so that there are predictions and no scores")
             elif split != "train":
                 examples.scores(examples.right())  # a metric that is not for such labels is found now
+            if blank := self.data.blank(split):
+                self.run.say(f"{split}: {blank} of {len(self.data.records[split])} texts are empty")
             if examples.cut:
                 self.run.say(f"{split}: {examples.cut} texts have more than {table['length']} tokens")
         return made
@@ -261,4 +263,4 @@ class _Finetuning:
                 numbers = {k: v for k, v in scores[split].items() if not isinstance(v, str)}  # BLEU has a signature
                 self.run.say(f"{split}: " + ", ".join(f"{k} {v:.4g}" for k, v in numbers.items()))
         with atomic_write(self.run.path / SCORES) as f:
-            f.write((json.dumps(scores, indent=2) + "\n").encode())
+            f.write((json.dumps({k: run_directory.finite(v) for k, v in scores.items()}, indent=2) + "\n").encode())

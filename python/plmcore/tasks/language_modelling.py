@@ -9,6 +9,7 @@ from plmcore import data, models, nn, objectives
 from plmcore._core import ArgumentError
 from plmcore.language_model import LanguageModel
 from plmcore.models.config import Config
+from plmcore.text_files import check_text
 from plmcore.train import held_out, recipes
 from plmcore.train.batching import MeanLoss
 
@@ -38,6 +39,7 @@ def objective_of(config: Config, head: str) -> dict[str, Any]:
 
 def write_corpus(folder: pathlib.Path, source: str, lm: LanguageModel, errors: str = "strict") -> None:
     """The text of a file or folder, as the family has its documents."""
+    check_text(source)
     recipe = recipes.RECIPES.get(lm.config.model_type)
     layout = recipes.TEXT if recipe is None else recipe.data
     data.write_corpus(folder, [source], lm.tokenizer, **layout, errors=errors, overwrite=True)

@@ -10,6 +10,7 @@ import numpy as np
 
 from plmcore import evaluate, generate, nn
 from plmcore.data.readers import Record
+from plmcore.evaluate.likelihood import perplexity_of
 from plmcore.language_model import LanguageModel
 from plmcore.models.outputs import Output
 from plmcore.objectives.chance import Chance
@@ -76,7 +77,7 @@ class Seq2Seq(Examples):
         return [{"text": t} for t in self.targets]
 
     def of_loss(self, loss: float) -> dict[str, float]:
-        return {"loss": loss, "perplexity": math.exp(min(loss, 700.0))}
+        return {"loss": loss, "perplexity": perplexity_of(loss)}
 
 
 class TextLabels(Seq2Seq):

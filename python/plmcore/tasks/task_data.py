@@ -27,6 +27,14 @@ from plmcore.train.settings import Settings
 if TYPE_CHECKING:
     from plmcore.models import Model
 
+# Fields of which one must have text, where there is something to learn
+WITH_TEXT = {
+    "classification": ("text",),
+    "pair": ("text", "pair"),
+    "regression": ("text", "pair"),
+    "seq2seq": ("source",),
+}
+
 
 class TaskData:
     """`records` by split, and `names`, the classes in the order of their numbers. The splits are train, dev and test, or the published ones that are
@@ -265,6 +273,8 @@ class TaskData:
         self.check_files()
         if self.kind == "lm":
             return
+        if (blank := self.blank("train")) and blank == len(self.records["train"]):
+            raise FormatError(f"'{self.path('train')}': all {blank} texts are empty, so that there is nothing to learn")
         if self.kind == "qa":
             self.settings["task"]["unanswerable"] |= any(r["impossible"] for r in self.records["train"])
         for split in self.records:
@@ -272,6 +282,11 @@ class TaskData:
                 spans.check_answers(self.records[split], self.path(split), needed=self.needed(split))
             else:
                 self.targets(split)
+
+    def blank(self, split: str) -> int:
+        """How many records of a split have no text to learn from."""
+        fields = WITH_TEXT.get(self.kind, ())
+        return sum(bool(fields) and not any(str(r.get(f) or "").strip() for f in fields) for r in self.records[split])
 
     def _examples(self, split: str, common: tuple[Any, ...]) -> Examples:
         rs = self.records[split]

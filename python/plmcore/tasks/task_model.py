@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pathlib
-import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
 
@@ -39,11 +38,9 @@ def load(folder: pathlib.Path, task_data: TaskData, say: Callable[[str], None]) 
             else "is that of the directory, and goes on learning"
         )
         say(f"the head {head} {what}")
-    with warnings.catch_warnings(record=True) as said:
-        warnings.simplefilter("always")
-        lm = language_model.load(folder, head, new_head=new_head, **changes_for(task_data), dtype="float32")
-    for warning in said:
-        say(str(warning.message))
+    lm = language_model.read(folder, head, new_head=new_head, **changes_for(task_data), dtype="float32")
+    for note in lm.notes:
+        say(note)
     if lm.tokenizer is None:
         raise ArgumentError(f"'{folder}' has no tokenizer files, and texts must become ids")
     if task_data.kind != "lm" and not decoder_format.has_format(lm.tokenizer):
@@ -52,6 +49,10 @@ def load(folder: pathlib.Path, task_data: TaskData, say: Callable[[str], None]) 
             tokens = ", ".join((decoder_format.START, decoder_format.DELIMITER, decoder_format.CLASSIFY))
             say(f"the rows of {tokens} are drawn at random, and do not learn: the token table is frozen")
         lm.model = decoder_format.grown(lm.model, lm.tokenizer)
+    if more := lm.tokenizer.beyond(lm.config.vocab_size):
+        raise ArgumentError(
+            f"'{folder}': {more}, so that texts cannot be read; take the tokenizer that the model was trained with"
+        )
     if reads:
         if task_data.kind not in ("classification", "pair", "regression", "tagging"):
             raise ArgumentError(

@@ -152,6 +152,14 @@ class Tokenizer:
         self._language = code
         self._settle()
 
+    def beyond(self, ids: int) -> str:
+        """What is wrong where a model has only so many ids; empty where all tokens have one."""
+        more = [token for token in self._tokens[ids:] if token is not None] if self.vocab_size > ids else []
+        if not more:
+            return ""
+        shown = ", ".join(map(repr, more[:5])) + (f" and {len(more) - 5} more" if len(more) > 5 else "")
+        return f"the tokenizer has {self.vocab_size} ids and the model {ids}: it has no place for {shown}"
+
     def add_tokens(self, tokens: Iterable[str], *, special: bool = False) -> int:
         """Adds tokens that are matched before all others; returns the number of new ones."""
         tokens = [tokens] if isinstance(tokens, str) else list(tokens)

@@ -4,11 +4,12 @@ from plmcore.train.batching import Accumulated, MeanLoss, ramp
 from plmcore.train.groups import parameter_groups
 from plmcore.train.interrupts import Interrupted
 from plmcore.train.loop import Trainer
-from plmcore.train.nonfinite import NonFiniteError
+from plmcore.train.nonfinite import DivergedError, NonFiniteError
 from plmcore.train.run_directory import RunDirectory
 
 __all__ = [
     "Accumulated",
+    "DivergedError",
     "Interrupted",
     "MeanLoss",
     "NonFiniteError",

@@ -110,6 +110,11 @@ class MeanLoss:
         self.model = cast("Model", model)
         self.label_smoothing = label_smoothing
 
+    @property
+    def squares(self) -> bool:
+        """Whether it is a mean of squares, not of negative log-probabilities."""
+        return getattr(getattr(self.model, "config", None), "problem_type", None) == "regression"
+
     def live_state(self) -> dict[str, Any]:
         """The state as arrays, for a checkpoint; empty where there is none."""
         return {}

@@ -31,9 +31,9 @@ FORMAT = 1
 # Of what a trainer remembers
 STATE_KINDS = {
     "seed": int, "data": str, "tokens": int, "seconds": int | float, "skips": int, "stale": int, "score": int | float | None, "best": int | float | None,
-    "recent": list, "stopped": str | None, "lines": dict | None, "machine": dict | None,
+    "recent": list, "first": int | float | None, "last": int | float | None, "stopped": str | None, "lines": dict | None, "machine": dict | None,
 }  # fmt: skip
-ADDED = ("lines", "machine")  # which older checkpoints do not have
+ADDED = ("lines", "machine", "first", "last")  # which older checkpoints do not have
 
 Arrays = Mapping[str, Tensor | np.ndarray]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
@@ -10,6 +9,7 @@ import numpy as np
 from plmcore import nn
 from plmcore._core import ArgumentError
 from plmcore.data import Corpus
+from plmcore.evaluate.likelihood import perplexity_of
 from plmcore.train import batching
 
 
@@ -80,5 +80,5 @@ class HeldOutLoss:
         mean = total / labels
         found = {"loss": mean}
         if not any(name in batch for name in batching.PER_SEQUENCE):  # the sum of two losses
-            found["perplexity"] = math.exp(min(mean, 700.0))
+            found["perplexity"] = perplexity_of(mean)
         return found | {f"{name}_loss": other(model)["loss"] for name, other in self.others.items()}

@@ -95,6 +95,8 @@ class Trainer:
         self.score: float | None = None  # of the evaluation after the last step, where it was finite
         self.best: float | None = None
         self.recent = [0.0, 0, 0, 0.0]  # since the last line of metrics: losses, steps, tokens, seconds
+        self.first: float | None = None  # loss of the first step
+        self.last: float | None = None  # of the last line of metrics
         self.stopped: str | None = None
         self._saved: int | None = None
         self._snapshot = Snapshot()
@@ -111,6 +113,15 @@ class Trainer:
                     self.save(due=self.step == self.steps or self.stopped is not None)
                     raise Interrupted(self.step, interrupts.number)
             self.save()
+        self._check_converged()
+
+    def _check_converged(self) -> None:
+        """DivergedError where the last loss, of training or of an evaluation, is that of a run which diverged."""
+        for loss in (self.last, self.score):
+            if nonfinite.diverged(self.first, loss, self.loss.squares):
+                raise nonfinite.DivergedError(
+                    f"the run has diverged: its first loss was {self.first:.4g}, and after step {self.step} it is {loss:.4g}; {nonfinite.ADVICE}"
+                )
 
     def advance(self) -> Metrics:
         """One step with everything that is due after it."""
@@ -125,6 +136,8 @@ class Trainer:
         self.seconds += metrics["seconds"]
         if self.directory is not None and self.save_every is not None and not self._snapshot.prepared:
             self._snapshot.prepare({k: v for k, v in self._live().items() if isinstance(v, Tensor)})
+        if self.step == 1:
+            self.first = metrics["loss"]
         for i, key in enumerate(("loss", None, "tokens", "seconds")):
             self.recent[i] += metrics[key] if key else 1
         self.score = None
@@ -228,11 +241,18 @@ class Trainer:
     def log(self, metrics: Metrics) -> None:
         """Writes a line of metrics."""
         losses, count, tokens, seconds = self.recent
+        before, self.last = self.last, losses / count
+        if nonfinite.diverged(self.first, self.last, self.loss.squares) and not nonfinite.diverged(
+            self.first, before, self.loss.squares
+        ):
+            self._say(
+                f"step {self.step}: the loss is {self.last:.4g}, and the first was {self.first:.4g}: the run diverges; {nonfinite.ADVICE}"
+            )
         self.recent = [0.0, 0, 0, 0.0]
         if self.directory is not None:
             self.directory.record(
                 {
-                    "step": self.step, "loss": losses / count, "lr": metrics["lr"], "norm": metrics["norm"],
+                    "step": self.step, "loss": self.last, "lr": metrics["lr"], "norm": metrics["norm"],
                     "tokens": self.tokens, "tokens_per_second": tokens / max(seconds, 1e-9), "seconds": self.seconds,
                 }
             )  # fmt: skip
@@ -279,7 +299,7 @@ class Trainer:
         """What a checkpoint keeps beside the tensors."""
         return {
             "seed": self.seed, "data": self.data, "tokens": self.tokens, "seconds": self.seconds, "skips": self.skips, "stale": self.stale,
-            "score": self.score, "best": self.best, "recent": self.recent, "stopped": self.stopped,
+            "score": self.score, "best": self.best, "recent": self.recent, "first": self.first, "last": self.last, "stopped": self.stopped,
             "lines": None if self.directory is None else self.directory.lines(), "machine": machine(),
         }  # fmt: skip
 
@@ -308,6 +328,7 @@ class Trainer:
         self.step = self._saved = saved.step
         for name in ("tokens", "seconds", "skips", "stale", "score", "best", "recent", "stopped"):
             setattr(self, name, state[name])
+        self.first, self.last = state.get("first"), state.get("last")
         if self.directory is not None:
             self.directory.forget_after(self.step, state.get("lines"))
         if (then := state.get("machine") or machine()) != machine():

@@ -17,6 +17,21 @@ class NonFiniteError(ArithmeticError):
     """A loss or gradient is infinite or not a number; the message names the first tensor that is."""
 
 
+class DivergedError(ArithmeticError):
+    """A run has ended with a loss far above the one it began with."""
+
+
+ADVICE = "take a lower learning rate (optim.lr), more warm-up (schedule.warmup) or a lower clip_norm (optim.clip_norm)"
+WORST_GUESS = 50.0  # nats per token or example: no vocabulary has a guess as bad as that
+
+
+def diverged(first: float | None, loss: float | None, squares: bool) -> bool:
+    """Whether a loss is that of a run which diverged from the first one. Mean squares have any size, and vary more from batch to batch."""
+    if first is None or loss is None:
+        return False
+    return loss > 1000 * first if squares else loss > max(WORST_GUESS, 10 * first)
+
+
 def first_bad(tensors: Iterable[tuple[str, Tensor | None]]) -> str | None:
     """The name of the first tensor with a value that is not finite, and how many it has."""
     for name, t in tensors:

@@ -14,6 +14,7 @@ from plmcore import data, nn, objectives, tokenizers
 from plmcore._core import ArgumentError, FormatError
 from plmcore.cli.progress import Progress
 from plmcore.files import atomic_directory
+from plmcore.text_files import check_text
 from plmcore.train import batching, carrying, checkpoint, held_out, supervised
 from plmcore.train.run_directory import RunDirectory
 from plmcore.train.settings import Settings
@@ -41,9 +42,12 @@ class RunData:
 
     def check_texts(self) -> None:
         """Notes the digests of the texts among the settings; an error if those of a run that goes on have changed."""
-        texts = [t for texts in self.sources.values() for t in texts]
-        files = [pathlib.Path(t) for t in (*texts, *(table["file"] for table in self.mixture["tables"]))]
+        named = [t for texts in self.sources.values() for t in texts]
+        files = [pathlib.Path(t) for t in (*named, *(table["file"] for table in self.mixture["tables"]))]
         before = self.table.get("digests")
+        for name, texts in self.sources.items():
+            if not (self.run.path / name).exists():
+                check_text(texts)
         if before is not None and not all(f.exists() for f in files):
             return  # the corpora are enough
         now = [checkpoint.digest(f) for f in all_files(files)]

@@ -123,7 +123,7 @@ class RunDirectory:
 
     def record(self, values: Mapping[str, Any]) -> None:
         """A line of metrics.jsonl. JSON has no NaN: what is not finite is null."""
-        line = {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in values.items()}
+        line = finite(values)
         self._metrics.append(json.dumps(line))
         if self.tensorboard is not None:
             for name, value in line.items():
@@ -196,6 +196,11 @@ class RunDirectory:
         for problem in problems:
             self.note(f"left aside: {problem}")
         return found
+
+
+def finite(values: Mapping[str, Any]) -> dict[str, Any]:
+    """For JSON, which has no infinity and no NaN: None in their place."""
+    return {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in values.items()}
 
 
 def begun(path: pathlib.Path, resume: bool) -> pathlib.Path | None:
