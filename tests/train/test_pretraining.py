@@ -193,10 +193,13 @@ def test_the_result_may_be_the_best_or_the_mean_of_checkpoints(text, tmp_path):
     def weights(folder):
         return plm.safetensors.read(folder)[0]
 
-    changes = ["optim.lr=30", "optim.kind=sgd", "train.keep=3"]  # so fast that the last step is not the best
-    for kind in ("mean", "best"):
+    changes = [
+        "optim.kind=sgd",
+        "train.keep=3",
+    ]  # so fast that the last step is not the best; what has diverged then is not the result
+    for kind, lr in (("mean", 10), ("best", 30)):
         out = tmp_path / kind
-        run(text, out, changes=[*changes, f"train.result={kind}"])
+        run(text, out, changes=[*changes, f"optim.lr={lr}", f"train.result={kind}"])
         kept = {p.name: p / "weights.safetensors" for p in sorted((out / "checkpoints").iterdir())}
         final = plm.load(out / "final").model.state_dict()
         if kind == "mean":

@@ -113,10 +113,9 @@ class Trainer:
                     self.save(due=self.step == self.steps or self.stopped is not None)
                     raise Interrupted(self.step, interrupts.number)
             self.save()
-        self._check_converged()
 
-    def _check_converged(self) -> None:
-        """DivergedError where the last loss, of training or of an evaluation, is that of a run which diverged."""
+    def check_converged(self) -> None:
+        """DivergedError where the last loss, of training or of an evaluation, is that of a run that diverged."""
         for loss in (self.last, self.score):
             if nonfinite.diverged(self.first, loss, self.loss.squares):
                 raise nonfinite.DivergedError(

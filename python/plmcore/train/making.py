@@ -77,6 +77,8 @@ def announce(run: RunDirectory, made: Trainer, what: str) -> None:
 def choose_result(run: RunDirectory, table: Mapping[str, Any], trained: Trainer) -> None:
     """Gives the model the average of the parameters where there is one; else, as train.result says, leaves it as it is after the last step, or takes
     the kept checkpoint with the lowest loss, or the mean of all that are kept."""
+    if trained.average is not None or table["result"] != "best" or trained.best is None:
+        trained.check_converged()
     if trained.average is not None:
         trained.average.apply()
         return
