@@ -223,7 +223,7 @@ def test_averaged_sgd(text, tmp_path):
     """NT-ASGD with a rate so high that evaluations soon get worse."""
     changes = [
         "optim.kind=sgd",
-        "optim.lr=30",
+        "optim.lr=8",
         "schedule.kind=constant",
         "train.average=triggered",
         "train.trigger=1",
