@@ -157,7 +157,8 @@ def main() -> int:
                 failures += 1
                 print(e)
             else:
-                print(f"{page}: {len(done)} blocks, {sum(seconds for _, seconds in done):.1f} s", flush=True)
+                if done:
+                    print(f"{page}: {len(done)} blocks, {sum(seconds for _, seconds in done):.1f} s", flush=True)
     for block in (b for page in args.pages or pages() for b in blocks(page) if b.excuse):
         print(f"not run: {block}: {block.excuse}")
     return failures > 0
