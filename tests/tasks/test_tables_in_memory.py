@@ -171,6 +171,8 @@ def test_evaluation_without_training(directory):
     (dict(train=rows(8), dev=[{"text": "a", "label": "fair"}]), "'table dev', row 1: the label 'fair' is not one of bad, good"),
     (dict(train=[]), "train: the table has no rows"),
     (dict(train=[1, 2]), "train, row 1: each row must be a dict, got a int"),
+    (dict(train=["a.tsv", "b.tsv"]), "train, row 1: each row must be a dict, got a str"),
+    (dict(train=b"a.tsv"), "train must be a file or a table"),
     (dict(train=7), "train must be a file or a table"),
     (dict(train={"text": ["a"], "label": [1, 2]}), "train: all columns must have as many rows, got text 1, label 2"),
 ])  # fmt: skip

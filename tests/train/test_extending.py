@@ -145,6 +145,13 @@ def test_a_run_that_patience_ended(text, tmp_path, capsys):
     assert pretrain("--out", tmp_path / "run", "--resume") == 0
 
 
+def test_a_damaged_checkpoint_is_left_aside(finished, longer, tmp_path):
+    shutil.copytree(finished, tmp_path / "run")
+    (tmp_path / "run/checkpoints/step-00000006/state.json").write_text("{")
+    assert pretrain("--out", tmp_path / "run", "--resume", "--steps", 10) == 0
+    assert weights(tmp_path / "run", 10) == weights(longer, 10)
+
+
 @pytest.mark.parametrize(
     "extended",
     [[6], [{"steps": "x"}], [{"steps": True}], [{"epochs": 1}], [{"steps": 1, "b": 2}], [{}], [{"steps": 0}]],

@@ -65,7 +65,8 @@ def finetune(
     """
     out = pathlib.Path(out)
     paths: dict[str, Any] = {"train": train, "dev": dev, "test": test, "folder": folder}
-    in_memory = {k: tables.rows(v, k) for k, v in paths.items() if k != "folder" and tables.is_table(v)}
+    others = {k: v for k, v in paths.items() if k in SPLITS and not isinstance(v, (str, os.PathLike, type(None)))}
+    in_memory = {split: tables.rows(table, split) for split, table in others.items()}
     paths |= {split: out.absolute() / f"{split}{tables.KEPT}" for split in in_memory}
     given: Settings = {
         "run": {"task": task, "model": None if model is None else os.fspath(model), "seed": seed},

@@ -12,7 +12,7 @@ import pathlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from plmcore._core import ArgumentError
+from plmcore._core import ArgumentError, FormatError
 from plmcore.train import checkpoint
 from plmcore.train.schedules import Schedule
 from plmcore.train.settings import SettingError, Settings
@@ -52,7 +52,11 @@ def end_of(table: Mapping[str, Any]) -> End:
 def reason_to_stop(run: pathlib.Path) -> str | None:
     """Why a run ended before its last step, if it did."""
     for path in reversed(checkpoint.steps_in(run / "checkpoints")):
-        return checkpoint.read_part(path / checkpoint.STATE).get("stopped")
+        try:
+            stopped: str | None = checkpoint.read_part(path / checkpoint.STATE).get("stopped")
+        except (FormatError, OSError):  # a damaged one is left aside, also when the run goes on
+            continue
+        return stopped
     return None
 
 
