@@ -92,7 +92,7 @@ def test_saving_writes_through_no_link(tmp_path, folder, name):
 
 
 @pytest.mark.parametrize(
-    "name", [".lock", "log.txt", "metrics.jsonl", "config.toml", "report.html", "final", "tokenizer"]
+    "name", [".lock", "log.txt", "sessions.txt", "metrics.jsonl", "config.toml", "report.html", "final", "tokenizer"]
 )
 def test_a_run_writes_through_no_link(tmp_path, name, capsys):
     text, out = tmp_path / "text.txt", tmp_path / "run"

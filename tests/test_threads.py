@@ -278,3 +278,32 @@ def test_a_child_forked_beside_training_threads_trains():
     source = textwrap.dedent(code).format(tests=os.path.dirname(__file__))
     done = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, timeout=500, env=os.environ)
     assert done.returncode == 0, done.stderr
+
+
+def test_fine_tuning_gets_the_bits_of_one_alone_and_its_own_notes(tmp_path, tokenizer):
+    """What loading says, that a head is new, goes into the log of the run that said it."""
+    plm.seed(0)
+    lm = plm.from_config(CONFIG | dict(vocab_size=tokenizer.vocab_size, n_positions=64), "base")
+    lm.save(tmp_path / "body")
+    tokenizer.save(tmp_path / "body")
+    table = tmp_path / "train.tsv"
+    table.write_text("text\tlabel\n" + "".join(f"the cat {n}\t{'ab'[n % 2]}\n" for n in range(20)))
+
+    def run(name, k):
+        out = tmp_path / f"{name}{k}"
+        plm.finetune(
+            tmp_path / "body",
+            "classification",
+            out=out,
+            train=table,
+            steps=4,
+            seed=k,
+            quiet=True,
+            changes=["data.batch=4"],
+        )
+        log = [line[20:] for line in (out / "log.txt").read_text().splitlines()]
+        return (out / "final" / "model.safetensors").read_bytes(), log
+
+    alone = [run("alone", k) for k in range(THREADS)]
+    assert all(sum("drawn at random" in line for line in log) == 1 for _, log in alone)
+    assert together(lambda k: run("together", k)) == alone

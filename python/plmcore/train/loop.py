@@ -213,9 +213,11 @@ class Trainer:
     def assess(self) -> Metrics:
         """Evaluates, with the average where there is one."""
         self.model.eval()
-        with self.average.averaged() if self.average is not None else contextlib.nullcontext():
-            found = self.evaluate(self.model) if self.evaluate is not None else {}
-        self.model.train()
+        try:
+            with self.average.averaged() if self.average is not None else contextlib.nullcontext():
+                found = self.evaluate(self.model) if self.evaluate is not None else {}
+        finally:
+            self.model.train()
         if "loss" not in found:
             raise ArgumentError(f"Trainer: evaluate must give a loss, got {', '.join(found)}")
         loss = found["loss"]
