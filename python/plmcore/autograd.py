@@ -93,7 +93,7 @@ def recompute(fn: Callable[..., Any], *inputs: Any, params: Sequence[Tensor] | N
     `params` are the trainable tensors that fn uses beside its inputs; of a Module they are its parameters.
     """
     if params is None:
-        params = list(fn.parameters()) if hasattr(fn, "parameters") else []
+        params = list(getattr(fn, "parameters", list)())
     places = [i for i, x in enumerate(inputs) if isinstance(x, Tensor)]
     single = False
 

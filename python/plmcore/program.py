@@ -40,7 +40,7 @@ def trace(fn: Callable[..., Any], /, weights: Mapping[str, Tensor] | None = None
     if isinstance(weights, Spec):  # an input of that name
         inputs, weights = {"weights": weights, **inputs}, None
     if weights is None:
-        weights = dict(fn.named_parameters()) if hasattr(fn, "named_parameters") else {}
+        weights = dict(getattr(fn, "named_parameters", dict)())
     tracer = Tracer()
     try:
         result = fn(**{name: tracer.input(name, s.shape, s.dtype) for name, s in inputs.items()})

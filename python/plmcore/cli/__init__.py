@@ -125,7 +125,7 @@ def refuse(arguments: argparse.ArgumentParser, command: str | None, unknown: lis
     from plmcore.train import hints
 
     commands: Any = next(action for action in arguments._actions if action.dest == "command")
-    own = arguments if command is None else commands.choices[command]
+    own: argparse.ArgumentParser = arguments if command is None else commands.choices[command]
     name = next((text.partition("=")[0] for text in unknown if text.startswith("--")), None)
     hint = "" if name is None else hints.option(name, [o for action in own._actions for o in action.option_strings])
     own.error(f"unrecognized arguments: {' '.join(unknown)}{hint}")

@@ -151,7 +151,8 @@ def batches(objective: Objective, size: int) -> str:
     steps = min(made.steps_per_epoch(), STEPS)
     start = time.monotonic()
     with contextlib.closing(cast("Generator[Any]", made.stream(0))) as stream:
-        for _ in range(steps):
+        batch = next(stream)
+        for _ in range(steps - 1):
             batch = next(stream)
     rate = steps / (time.monotonic() - start)
     arrays = ", ".join(f"{name} {list(value.shape)}" for name, value in batch.items())

@@ -141,8 +141,9 @@ def run(args: argparse.Namespace) -> int:
     bar = None
     if task == "perplexity":
         sizes = [f.stat().st_size * (3 if f.suffix == ".gz" else 1) for f in args.files if f.is_file()]  # about
-        bar = Progress(sum(sizes), "byte")
-        options["progress"] = lambda done: bar.update(min(done, bar.total))
+        total = sum(sizes)
+        bar = Progress(total, "byte")
+        options["progress"] = lambda done, bar=bar: bar.update(min(done, total))
     try:
         scores = running.evaluate(args.folder, args.files, task, **options)
     except (ValueError, TypeError, OSError, ImportError, plmcore.OutOfMemoryError) as e:

@@ -260,9 +260,11 @@ class Page:
         styles = [PREDICTED if i in set(places.tolist()) else None for i in np.flatnonzero(mask)]
         lines = [self.line("input", ids, styles)]
         for n, p in sorted(zip(known, places.tolist())):
-            also = [self.word(self.row["input_ids"][q]) for q in places if not blocked[p, q]]
+            also = [self.word(int(self.row["input_ids"][q])) for q in places if not blocked[p, q]]
             sees = f"the rest{' and ' + ', '.join(also) if also else ''}"
-            lines.append(f"{f'{n + 1}.':>9}  {self.word(self.row['input_ids'][p], PREDICTED)} (place {p}) from {sees}")
+            lines.append(
+                f"{f'{n + 1}.':>9}  {self.word(int(self.row['input_ids'][p]), PREDICTED)} (place {p}) from {sees}"
+            )
         return lines
 
     def blanks(self) -> list[str]:

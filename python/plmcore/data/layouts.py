@@ -256,7 +256,7 @@ def sentiment_trees(numbers: Mapping[str, int]) -> Layout:
             if not words or mark not in ("0", "1", "2", "3", "4"):
                 raise wrong(path, number, f"a tree with marks from 0 to 4 expected, got {line[:60]!r}")
             if mark in numbers:
-                yield {"text": " ".join(_BRACKETS.get(word, word) for word in words), "label": numbers[mark]}
+                yield {"text": " ".join(str(_BRACKETS.get(word, word)) for word in words), "label": numbers[mark]}
 
     return Layout(read)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -61,7 +61,7 @@ def reciprocal_rank(scores: Sequence[Sequence[float]], references: Sequence[int 
     total = 0.0
     for i, (row, right) in enumerate(zip(scores, references)):
         row = np.asarray(row, np.float64)
-        right = [right] if isinstance(right, (int, np.integer)) else sorted(right)
+        right = cast(Any, [right] if isinstance(right, (int, np.integer)) else sorted(right))
         if not right or not all(0 <= r < len(row) for r in right):
             raise ArgumentError(f"reciprocal_rank: example {i} has {len(row)} candidates, and the right one is {right}")
         if not np.isfinite(row).all():

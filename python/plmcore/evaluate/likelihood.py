@@ -146,7 +146,7 @@ def perplexity(
 def _causal_rows(
     lm: Any, count: _Count, texts: Any, kind: str, window: int | None, stride: int | None, start: int | None
 ) -> Iterator[Row]:
-    longest = lm.config.longest
+    longest: int | None = lm.config.longest
     window = (longest or WINDOW) if window is None else window
     if window < 1:
         raise ArgumentError(f"perplexity: a window has at least 1 token, got {window}")
@@ -194,7 +194,7 @@ def _masked_rows(lm: Any, count: _Count, texts: Any, window: int | None, stride:
         )
     begin = len(prefix(lm))
     around = len(tokenizer.build(np.zeros(0, np.int64))[0])
-    longest = lm.config.longest
+    longest: int | None = lm.config.longest
     window = (longest or WINDOW) if window is None else window
     if window <= around or (longest and window > longest):
         raise ArgumentError(
@@ -226,12 +226,13 @@ def _seq2seq_rows(
 # ---- texts ----
 
 
-def items(texts: Any) -> Iterable[str | os.PathLike[str] | np.ndarray]:
+def items(texts: Any) -> Iterable[Any]:
     """Texts, files or arrays of ids, one by one."""
     if isinstance(texts, (str, os.PathLike)) or (isinstance(texts, np.ndarray) and texts.ndim == 1):
         return [texts]
-    if hasattr(texts, "documents"):
-        return (texts.ids[a:b] for a, b in zip(texts.documents[:-1], texts.documents[1:]))
+    if (documents := getattr(texts, "documents", None)) is not None:
+        ids: Any = getattr(texts, "ids", None)
+        return (ids[a:b] for a, b in zip(documents[:-1], documents[1:]))
     if isinstance(texts, Sequence) and texts and isinstance(texts[0], (int, np.integer)):
         return [np.asarray(texts)]
     return texts

@@ -138,7 +138,8 @@ def _sources(training: Any) -> Iterable[Any]:
     if hasattr(training, "documents"):
         return [training.ids]
     one = isinstance(training, (str, os.PathLike)) or (isinstance(training, np.ndarray) and training.ndim == 1)
-    return [training] if one else training
+    several: Any = training
+    return [training] if one else several
 
 
 def _check_kind(source: Any, test: Any) -> None:

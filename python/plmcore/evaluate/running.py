@@ -50,7 +50,7 @@ def evaluate(
         return TASKS[task](model, source, **options)
     from plmcore.tasks import evaluation, zero_shot
 
-    one = source if isinstance(source[0], dict) else source[0]
+    one: Any = source if isinstance(source[0], dict) else source[0]
     if isinstance(one, pathlib.Path) and len(source) != 1:
         raise ArgumentError(f"evaluate: {task} is scored on one file, got {len(source)}")
     untrained = is_published(task) and not ({*options} & {"changes", "predictions"}) and zero_shot.is_for(model, task)

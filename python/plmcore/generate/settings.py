@@ -5,7 +5,7 @@ from __future__ import annotations
 import pathlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, Self
+from typing import Any, Self, cast
 
 from plmcore import kinds
 from plmcore._core import ArgumentError, EarlyStopping, SearchOptions
@@ -145,7 +145,7 @@ class Settings:
             return 20 if room is None else min(20, room)
         if self.max_new_tokens is not None:
             new = self.max_new_tokens
-        elif self.max_length is not None and (new := self.max_length - prompt) < 1:
+        elif (new := cast(int, self.max_length) - prompt) < 1:
             raise ArgumentError(f"max_length = {self.max_length} counts the prompt, which has {prompt} tokens already")
         if not isinstance(new, int) or isinstance(new, bool):
             raise ArgumentError(f"max_new_tokens must be a whole number, got {new!r}")

@@ -6,7 +6,7 @@ Shapes: B batch, T length, H heads, D head width. Rows as in plmcore.models.padd
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -111,7 +111,7 @@ def look_back(attn: nn.SelfAttention, x: Tensor, layout: Whole, bias: Tensor | N
     y = (
         _blurred(attn, qkv, layout, bias)
         if isinstance(layout, Blurred)
-        else layout.cache.attend(attn, qkv, layout, bias)
+        else cast(Any, layout.cache).attend(attn, qkv, layout, bias)
     )
     return attn.out_dropout(attn.out(y))
 

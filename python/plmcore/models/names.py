@@ -239,7 +239,7 @@ def _stored(family: Any, table: list[Any], prefix: str, name: str) -> Stored:
     )
     numbers = {k: v for k, v in match.groupdict().items() if k != "leaf"}
     leaf = match["leaf"]
-    ending = "" if leaf is None else "." + LEAVES.get(leaf, leaf)
+    ending = "" if leaf is None else "." + str(LEAVES.get(leaf, leaf))
 
     def full(text: str) -> str:
         for letter, number in numbers.items():

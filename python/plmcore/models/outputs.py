@@ -72,7 +72,10 @@ class Output(Mapping[str, Any]):
         def shown(value: Any) -> str:
             if callable(value):
                 return "computed when read"
-            return f"{len(value)} x {shown(value[0])}" if isinstance(value, tuple) and value else str(list(value.shape))
+            if isinstance(value, tuple) and value:
+                return f"{len(value)} x {shown(value[0])}"
+            tensor: Any = value
+            return str(list(tensor.shape))
 
         return f"Output({', '.join(f'{name}: {shown(value)}' for name, value in self._fields.items())})"
 

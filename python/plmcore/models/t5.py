@@ -204,7 +204,7 @@ class T5Encoder(nn.Module):
 
 
 class T5(T5Encoder, seq2seq.EncoderDecoder):  # type: ignore[misc]  # encode takes fewer arguments
-    __call__ = seq2seq.EncoderDecoder.__call__
+    __call__ = seq2seq.EncoderDecoder.__call__  # pyright: ignore[reportAssignmentType]
 
     def __init__(self, config: T5Config):
         super().__init__(config)

@@ -78,8 +78,8 @@ class MarianConfig(TransformerConfig):
     eos_token_id: int | None = 0
     decoder_start_token_id: int | None = 58100
 
-    weight_init = StacksConfig.weight_init
-    token_init = StacksConfig.token_init
+    weight_init = StacksConfig.weight_init  # pyright: ignore[reportIncompatibleMethodOverride]
+    token_init = StacksConfig.token_init  # pyright: ignore[reportIncompatibleMethodOverride]
 
 
 class Embeddings(nn.Module):

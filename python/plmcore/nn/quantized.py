@@ -29,7 +29,7 @@ class Quantized(Module):
         return f"weight: {self.weight.dtype}{list(self.weight.shape)}"
 
 
-class QuantizedLinear(Quantized, Linear):
+class QuantizedLinear(Quantized, Linear):  # pyright: ignore[reportIncompatibleVariableOverride]
     """activation(x W^T scale + b). With int8 the rows of x are rounded, too, to 13 bits or 8, and the sums are exact."""
 
     bits = 13
@@ -39,10 +39,10 @@ class QuantizedLinear(Quantized, Linear):
         return ops.linear_quantized(x, self.weight, self.scale, bias, self.activation, self.bits)
 
 
-class QuantizedEmbedding(Quantized, Embedding):
+class QuantizedEmbedding(Quantized, Embedding):  # pyright: ignore[reportIncompatibleVariableOverride]
     """Rows of a table, times their scales."""
 
-    dtype = "float32"
+    dtype: Any = "float32"  # pyright: ignore
 
     def __call__(self, ids: Tensor) -> Tensor:
         """ids [...] -> rows of the table as float32 [..., C]."""
@@ -58,7 +58,8 @@ def quantize_layer(
     layer: Module, weight: QuantizedWeight, scale: Buffer | None, bits: int = QuantizedLinear.bits
 ) -> None:
     """Turns a Linear or an Embedding into the layer that computes with this weight."""
-    layer.__class__ = QuantizedLinear if isinstance(layer, Linear) else QuantizedEmbedding
+    kind: Any = QuantizedLinear if isinstance(layer, Linear) else QuantizedEmbedding
+    layer.__class__ = kind
     vars(layer).update(weight=weight, scale=scale)
     if isinstance(layer, QuantizedLinear):
         layer.bits = bits

@@ -85,7 +85,7 @@ class Classification(Examples):
         super().__init__(*common)
         self.targets, self.names = targets, names
         texts = [r["text"] for r in records]
-        pairs = [r["pair"] for r in records] if "pair" in records[0] else None
+        pairs: Any = [r["pair"] for r in records] if "pair" in records[0] else None
         self.both = bool(self.settings["both_orders"] and pairs)
         if self.both:  # rows 2 i and 2 i + 1 are one example
             texts, pairs = ([t for ab in zip(*order) for t in ab] for order in ((texts, pairs), (pairs, texts)))
@@ -168,7 +168,7 @@ class MultipleChoice(Examples):
     def build(self, examples: np.ndarray, chance: Chance) -> dict[str, np.ndarray]:
         numbers = (np.asarray(examples)[:, None] * self.K + np.arange(self.K)).ravel()
         flat = self.rows.batch(numbers)
-        batch = {name: a.reshape(len(examples), self.K, -1) for name, a in flat.items()}
+        batch: dict[str, np.ndarray] = {name: a.reshape(len(examples), self.K, -1) for name, a in flat.items()}
         if self.decoder:  # the last token speaks for the choice
             lengths, width = self.rows.lengths[numbers], flat["input_ids"].shape[1]
             starts = np.array([self.rows.start(width, n) for n in lengths])

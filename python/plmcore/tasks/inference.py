@@ -71,7 +71,7 @@ def written(lm: LanguageModel, texts: Sequence[str], pairs: Sequence[str] | None
     stored = lm.config.extra.get("id2label") or {}
     names = [stored[str(i)] for i in range(len(stored))]
     keys = ("text",) if pairs is None else ("text", "pair")
-    records = [dict(zip(keys, row)) for row in zip(texts, *(() if pairs is None else (pairs,)))]
+    records: list[dict[str, Any]] = [dict(zip(keys, row)) for row in zip(texts, *(() if pairs is None else (pairs,)))]
     if not records:
         return []
     unknown = [None] * len(records)

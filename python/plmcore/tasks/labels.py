@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping, Sequence
+from typing import Any, cast
 
 from plmcore._core import FormatError
 from plmcore.data.readers import Record
@@ -99,7 +100,8 @@ def values(records: Sequence[Record], path: str | os.PathLike[str], *, needed: b
     result: list[float | None] = []
     for record in records:
         try:
-            value = None if record["label"] is None and not needed else float(record["label"])
+            label = record["label"]
+            value = None if label is None and not needed else float(cast(Any, label))
         except (TypeError, ValueError):
             value = math.nan
         if value is not None and not math.isfinite(value):

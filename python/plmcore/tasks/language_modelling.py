@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pathlib
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, cast
 
 from plmcore import data, models, nn, objectives
 from plmcore._core import ArgumentError
@@ -41,7 +42,7 @@ def write_corpus(folder: pathlib.Path, source: str, lm: LanguageModel, errors: s
     """The text of a file or folder, as the family has its documents."""
     check_text(source)
     recipe = recipes.RECIPES.get(lm.config.model_type)
-    layout = recipes.TEXT if recipe is None else recipe.data
+    layout = cast(Mapping[str, Any], recipes.TEXT if recipe is None else recipe.data)
     data.write_corpus(folder, [source], lm.tokenizer, **layout, errors=errors, overwrite=True)
 
 

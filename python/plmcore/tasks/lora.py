@@ -82,7 +82,7 @@ def merge(model: nn.Module) -> None:
     """Adds the updates to the weights, and leaves the layers as they were."""
     for layer in model.modules():
         if isinstance(layer, LoraLinear):
-            assign(layer.weight, layer.weight.numpy() + delta(layer))
+            assign(layer.weight, Tensor(layer.weight.numpy() + delta(layer)))
             layer.__class__ = nn.Linear  # type: ignore[assignment]
             for name in ("lora_a", "lora_b", "parts", "scale", "transposed"):
                 delattr(layer, name)

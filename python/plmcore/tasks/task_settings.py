@@ -93,7 +93,7 @@ def usual(task: str, config: Config, model: str) -> Settings:
             "overlong": "cut", "errors": "strict", "batch": 12 if kind == "qa" else 32, "accumulate": 1,
         },
         "task": {
-            "metrics": list(metrics.TASKS.get(task.replace("-", "_"), METRICS[kind])), "label_smoothing": 0.1 if family == "bart" and kind == "seq2seq" else 0.0,
+            "metrics": list(metrics.TASKS.get(task.replace("-", "_")) or METRICS[kind]), "label_smoothing": 0.1 if family == "bart" and kind == "seq2seq" else 0.0,
             "lm_weight": 0.5 if family == "openai-gpt" and kind != "regression" else 0.0, "both_orders": False, "as_text": False, "scheme": "none",
             "stride": None, "question_length": None, "answer_length": 30,
             "n_best": 5, "null_threshold": 0.0, "unanswerable": False, "prefix": "", "target_length": None, "beams": 1,

@@ -112,7 +112,7 @@ def _score(
     template: str | None,
     options: Mapping[str, Any],
 ) -> dict[str, Any]:
-    names = list(metrics.TASKS.get(task.replace("-", "_"), task_settings.METRICS[kind]))
+    names = list(metrics.TASKS.get(task.replace("-", "_")) or task_settings.METRICS[kind])
     template = template or TEMPLATES.get(task) or TEMPLATES.get(kind)
     if template is not None and "choices" not in records[0]:
         options = {"max_new_tokens": LONGEST.get(kind, SHORT), **options}

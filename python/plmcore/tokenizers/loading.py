@@ -83,7 +83,7 @@ def _backend(
             read_bytes(file), file, known, settings.get("do_lower_case"), settings.get("extra_ids", 100)
         ), known
     if file := files.get("tokenizer.json"):
-        if known is FAMILIES["characters"]:
+        if known is not None and known is FAMILIES["characters"]:
             unknown = library.token_text(settings.get("unk_token")) or known.roles["unk"]
             return characters.read(read_bytes(file), file, unknown), known
         backend = library.read_json(read_bytes(file), file)

@@ -69,6 +69,7 @@ class HeldOutLoss:
 
     def __call__(self, model: nn.Module) -> dict[str, float]:
         loss, total, labels = self.loss(model), 0.0, 0
+        batch: batching.Batch = {}
         with nn.inference():
             for i in range(self.count):
                 (batch,) = batching.check_batch(self.batches[i])

@@ -12,6 +12,7 @@ from typing import Any
 import plmcore as plm
 from plmcore import language_model, models, tokenizers
 from plmcore.files import atomic_directory, atomic_write
+from plmcore.models.config import Config
 from plmcore.train import (
     extending,
     hints,
@@ -131,7 +132,7 @@ class _Pretraining:
             ends=extending.ends(options, options["steps"]),
         )  # fmt: skip
 
-    def model_config(self, tokenizer: tokenizers.Tokenizer) -> models.config.Config:
+    def model_config(self, tokenizer: tokenizers.Tokenizer) -> Config:
         """The size, and what the tokenizer knows: the number of tokens and the special ones."""
         kind = run_settings.config_class(self.settings["run"]["family"])
         known = {f.name for f in dataclasses.fields(kind)}

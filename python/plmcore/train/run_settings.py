@@ -76,7 +76,7 @@ def new(given: Settings, config: str | os.PathLike[str] | None, changes: Sequenc
         found = [t[section][key] for t in layers if t.get(section, {}).get(key) is not None]
         return found[-1] if found else default
 
-    family = first("run", "family")
+    family: Any = first("run", "family")
     if family is None:
         raise ArgumentError(f"pretrain needs a family, one of {', '.join(recipes.RECIPES)}: {EXAMPLE}")
     size = first("run", "size", "tiny")

@@ -10,12 +10,13 @@ import os
 import pathlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from plmcore._core import ArgumentError, Tensor
 from plmcore.models import seq2seq
+from plmcore.models.outputs import Output
 from plmcore.nn import inference
 from plmcore.viz import page as pages
 
@@ -138,7 +139,7 @@ def attention(
     elif target is not None:
         raise ArgumentError(f"attention: target is for encoder-decoder models, {lm.config.model_type} reads one text")
     with inference():
-        out = (body if callable(body) else lm.model)(**inputs, output_attentions=True)
+        out = cast(Output, (body if callable(body) else lm.model)(**inputs, output_attentions=True))
     names = {"source": _tokens(lm, source), "target": _tokens(lm, read)}
     maps = {}
     for kind in (k for k in KINDS if k in out):
