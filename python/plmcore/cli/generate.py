@@ -175,11 +175,12 @@ def records(lm: Any, prompts: list[str], first: int, options: dict[str, Any]) ->
     answers: dict[int, list[dict[str, Any]]] = {}
     if asked:
         try:
-            found: Any = lm.generate([prompts[i] for i in asked], **options | {"seed": seeds, "output_scores": True})
+            found = lm.generate([prompts[i] for i in asked], **options | {"seed": seeds, "output_scores": True})
         except plmcore.ArgumentError as e:
             raise plmcore.ArgumentError(f"lines {first + 1} to {first + len(prompts)}: {e}") from None
-        for k, (text, score, tokens) in enumerate(zip(cast(Any, found).texts, found.scores, found.token_scores)):
+        for k, (text, score, tokens) in enumerate(zip(found.texts, found.scores, found.token_scores)):
             answers.setdefault(asked[k // R], []).append({"text": text, "score": float(score), "tokens": len(tokens)})
+    blank: list[dict[str, Any]] = [{"text": "", "score": 0.0, "tokens": 0}] * R
     for i, prompt in enumerate(prompts):
-        for answer in answers.get(i, [{"text": "", "score": 0.0, "tokens": 0}] * R):
+        for answer in answers.get(i, blank):
             yield {"prompt": prompt, **answer}
