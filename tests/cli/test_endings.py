@@ -21,12 +21,12 @@ def test_a_signal_before_the_first_step(capsys, number):
         status, said = ending(capsys, lambda: signal.raise_signal(number))
     finally:
         signal.signal(signal.SIGINT, before[0])
-    assert status == 128 + number and said == f"\nstopped at once. To go on from the last checkpoint: {AGAIN}\n"
+    assert status == 128 + number and said == f"\nstopped at once. To continue from the last checkpoint: {AGAIN}\n"
     assert signal.getsignal(signal.SIGTERM) is before[1]
 
 
 @pytest.mark.parametrize("error, status, said", [
-    (Interrupted(7, signal.SIGTERM), 143, f"\nstopped by SIGTERM after step 7; everything is saved. To go on: {AGAIN}\n"),
+    (Interrupted(7, signal.SIGTERM), 143, f"\nstopped by SIGTERM after step 7; everything is saved. To continue: {AGAIN}\n"),
     (NonFiniteError("step 3: loss nan"), 1, "plmcore pretrain: step 3: loss nan\n"),
     (OSError(28, "No space left on device", "x"), 1, "plmcore pretrain: [Errno 28] No space left on device: 'x'\n"),
 ])  # fmt: skip

@@ -66,7 +66,7 @@ def test_while_it_trains(tmp_path, text, times):
         process.send_signal(signal.SIGINT)
         time.sleep(0.005)
     code, said = stopped(process)
-    assert code == 130 and "To go on" in said, said
+    assert code == 130 and "To continue" in said, said
     lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
     assert lines
     if times == 1:
@@ -83,7 +83,7 @@ def test_while_a_corpus_is_written_by_processes(tmp_path, text):
         time.sleep(0.01)
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does
     code, said = stopped(process)
-    assert code == 130 and said.startswith("stopped; the same command goes on from here"), said
+    assert code == 130 and said.startswith("stopped; repeat the command to continue"), said
 
 
 def test_errors_of_any_command_are_one_line(tmp_path):

@@ -89,7 +89,7 @@ def run(args: argparse.Namespace) -> int:
     try:
         return check(args.check) if args.check is not None else write(args)
     except KeyboardInterrupt:
-        print("\nstopped; the same command goes on from here", file=sys.stderr)
+        print("\nstopped; repeat the command to continue", file=sys.stderr)
         return 130
     except (ValueError, TypeError, OSError, RuntimeError, ImportError) as e:
         print(f"plmcore corpus: {e}", file=sys.stderr)

@@ -28,11 +28,11 @@ def run(command: str, out: pathlib.Path, work: Callable[[], object], resume: str
             work()
     except Interrupted as e:
         startup.work_ended()
-        print(f"\n{e}; everything is saved. To go on: {again}", file=sys.stderr)
+        print(f"\n{e}; everything is saved. To continue: {again}", file=sys.stderr)
         return e.exit_code
     except KeyboardInterrupt as e:
         startup.work_ended()
-        print(f"\nstopped at once. To go on from the last checkpoint: {again}", file=sys.stderr)
+        print(f"\nstopped at once. To continue from the last checkpoint: {again}", file=sys.stderr)
         return 128 + (signal.SIGTERM if isinstance(e, Terminated) else signal.SIGINT)
     except (*ERRORS, ValueError, OSError, ImportError, NonFiniteError, DivergedError) as e:
         print(f"plmcore {command}: {e}", file=sys.stderr)
