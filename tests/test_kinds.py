@@ -1,15 +1,19 @@
 """Arguments of a wrong kind: every function that users can reach answers with a typed error, never with a binding's message."""
 
+import inspect
+import pathlib
+import shutil
 import signal
 
 import numpy as np
 import plmcore as plm
 import pytest
 from plmcore import _core, kinds, ops
+from plmcore.tokenizers.guard import TokenizerError
 
 TYPED = (
     plm.ArgumentError, plm.ShapeError, plm.IndexRangeError, plm.DTypeError, plm.DeviceError, plm.GraphError, plm.TraceError,
-    plm.FormatError, plm.OutOfMemoryError, OSError,
+    plm.FormatError, plm.OutOfMemoryError, OSError, TokenizerError,
 )  # fmt: skip
 WRONG = [
     None,
@@ -129,3 +133,57 @@ def test_native_functions_answer_wrong_kinds_with_typed_errors(name, function, t
         plm.set_random_state(*state)
         _core.set_grad_enabled(grads)
         _core.set_rounds_activations(rounding)
+
+
+# ---- functions in Python ----
+
+
+GOLDEN = pathlib.Path(__file__).parent / "golden" / "models"
+WORDS = "[PAD] [UNK] [CLS] [SEP] [MASK] the cat sat on mat dog ran ##s far away home".split()
+DOOR = [
+    "arange", "export", "finetune", "from_config", "full", "grad", "load", "load_program", "load_programs", "load_tokenizer", "ones", "pretrain", "quantize",
+    "rand", "randn", "recompute", "spec", "stop_gradient", "train_tokenizer", "zeros", "safetensors.read", "safetensors.write", "losses.cross_entropy",
+    "losses.mse", "losses.kl_div", "lm.attention", "lm.classify", "lm.encode", "lm.fill_mask", "lm.generate", "lm.perplexity", "lm.save", "lm.score",
+    "lm.tokenizer.add_tokens", "lm.tokenizer.build", "lm.tokenizer.decode", "lm.tokenizer.encode_ids", "lm.tokenizer.id_of", "lm.tokenizer.save",
+    "lm.tokenizer.set_special", "lm.tokenizer.token_of", "lm.tokenizer.tokenize", "lm.tokenizer.__call__",
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def lm(tmp_path_factory):
+    folder = pathlib.Path(shutil.copytree(GOLDEN / "bert", tmp_path_factory.mktemp("model") / "bert"))
+    (folder / "vocab.txt").write_text("\n".join(WORDS))
+    return plm.load(folder, head="masked-lm")
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", DOOR)
+def test_functions_answer_wrong_kinds_with_typed_errors(name, lm, tmp_path, monkeypatch, capfd):
+    monkeypatch.chdir(tmp_path)
+    function = lm if name.startswith("lm") else plm
+    for part in name.removeprefix("lm.").split("."):
+        function = getattr(function, part)
+    parameters = list(inspect.signature(function).parameters.values())
+    places = [p for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
+    wrong = [w for w in WRONG if not isinstance(w, np.ndarray)]
+    calls = [((w,) * k, {}) for w in wrong for k in range(1, min(len(places), 3) + 1)]
+    calls += [((), {p.name: w}) for p in parameters if p.kind is p.KEYWORD_ONLY for w in wrong]
+    for args, named in [((), {}), ((), {"no_such": 1}), *calls]:
+        try:
+            function(*args, **named)
+        except TYPED as e:
+            assert "incompatible" not in str(e) and str(e), (name, args, named)
+        except Exception as e:
+            raise AssertionError(f"{name}{args}{named}: {type(e).__name__}: {e}") from e
+    assert "nanobind" not in capfd.readouterr().err
+
+
+def test_the_sentence_of_a_function_in_python(lm):
+    for call, message in (
+        (lambda: plm.load(5), "load: folder must be a text or a path, got 5 (int)"),
+        (lambda: lm.encode(5), "encode: texts must be a text or a list, each a text, got 5 (int)"),
+        (lambda: plm.load(), "load: the argument folder is missing: load(folder, head, *, dtype, strict, mapped, "),
+    ):
+        with pytest.raises(plm.KindError) as caught:
+            call()
+        assert str(caught.value).startswith(message)

@@ -3,6 +3,7 @@
 NB_MODULE(_core, m) {
   using namespace plmcore::bindings;
   m.attr("__version__") = PLM_VERSION;
+  nb::set_implicit_cast_warnings(false);  // errors say what is wrong; nothing is printed
   nb::set_leak_warnings(false);  // tensors held by module globals outlive the interpreter's checks
   bind_errors(m);
   bind_dim(m);

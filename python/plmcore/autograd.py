@@ -9,6 +9,7 @@ from typing import Any, overload
 
 from plmcore import _core
 from plmcore._core import Tensor
+from plmcore.kinds import checked
 
 STORED = ("float32", "bfloat16")  # dtypes of activations that the tape keeps
 
@@ -72,6 +73,7 @@ def grad(
     seeds: Tensor | Sequence[Tensor | None] | None = None,
     retain_graph: bool = False,
 ) -> tuple[Tensor | None, ...]: ...
+@checked
 def grad(
     outputs: Tensor | Sequence[Tensor],
     inputs: Tensor | Sequence[Tensor],
@@ -87,6 +89,7 @@ def grad(
     return found[0] if single else found
 
 
+@checked
 def recompute(fn: Callable[..., Any], *inputs: Any, params: Sequence[Tensor] | None = None) -> Any:
     """Calls fn(*inputs) and keeps only the inputs. The backward pass computes fn again, with the same random numbers.
 
@@ -113,9 +116,10 @@ def recompute(fn: Callable[..., Any], *inputs: Any, params: Sequence[Tensor] | N
     return results[0] if single else results
 
 
+@checked
 def stop_gradient(x: Tensor) -> Tensor:
     """Returns x as a constant: the same values, without a gradient."""
-    return x.detach()
+    return Tensor(x).detach()
 
 
 def _listed(x: Any) -> Sequence[Any]:

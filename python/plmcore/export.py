@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from plmcore import _core
+from plmcore.kinds import checked
 from plmcore.program import Spec, spec, trace
 
 if TYPE_CHECKING:
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from plmcore.models import Model
 
 
+@checked
 def export(
     what: LanguageModel | nn.Module | _core.Program | Mapping[str, _core.Program], path: str | os.PathLike[str]
 ) -> None:
@@ -55,6 +57,7 @@ def _program(name: str, what: LanguageModel | nn.Module | _core.Program) -> _cor
         return trace(model, None, **signature(model))
 
 
+@checked
 def load_programs(path: str | os.PathLike[str], *, mapped: bool = True) -> dict[str, _core.Program]:
     """The programs of a file by name. The file is mapped, not copied, and must not be cut short while it is in use; with mapped=False it is read into
     memory. It runs no code of its own beside plmcore's ops."""
@@ -62,6 +65,7 @@ def load_programs(path: str | os.PathLike[str], *, mapped: bool = True) -> dict[
     return {name: model.program(name) for name in model.names}
 
 
+@checked
 def load_program(path: str | os.PathLike[str], name: str | None = None, *, mapped: bool = True) -> _core.Program:
     """One program of a file; `name` may be left out where there is only one. `mapped`: as load_programs."""
     model = _core.Model.load(os.fspath(path), mapped)

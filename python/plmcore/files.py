@@ -292,6 +292,14 @@ def sync_folder(path: str | os.PathLike[str]) -> None:
         os.close(folder)
 
 
+def json_bytes(value: Any, indent: int | None = None) -> bytes:
+    """JSON in UTF-8 with a newline at its end. Half a surrogate pair, which UTF-8 does not have, is escaped."""
+    try:
+        return (json.dumps(value, indent=indent, ensure_ascii=False) + "\n").encode()
+    except UnicodeEncodeError:
+        return (json.dumps(value, indent=indent) + "\n").encode()
+
+
 def read_json(path: pathlib.Path, absent: str = "") -> dict[str, Any]:
     """A JSON object from a file. FormatError says what is wrong with it; `absent` ends the sentence that it is not there."""
     values = read_json_value(path, absent)

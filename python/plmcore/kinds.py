@@ -1,7 +1,6 @@
 """Arguments of a wrong kind: what does not fit a signature, in a sentence that names the function, the argument and both kinds.
 
-The native functions ask for the sentence when no signature of theirs fits (bindings/kinds.cpp); functions that users call first check
-what they are given by `checked`.
+The native functions ask for the sentence when no signature of theirs fits (bindings/kinds.cpp); functions that users call are `checked`.
 """
 
 from __future__ import annotations
@@ -12,18 +11,30 @@ import numbers
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from plmcore._core import Dim, KindError, Tensor
 
 F = TypeVar("F", bound=Callable[..., Any])
+PLAIN = (TypeError, AttributeError, ValueError, KeyError, IndexError, OverflowError, ZeroDivisionError)
+
+
+def _single(value: Any) -> bool:
+    """Not an array of several numbers, which has the methods of one."""
+    return getattr(value, "ndim", 0) == 0 and getattr(getattr(value, "dtype", None), "kind", "f") != "c"
+
+
+def _named(name: str) -> Callable[[Any], bool]:
+    """Whether a value is of a class of this name, which need not be imported."""
+    return lambda v: any(kind.__name__ == name for kind in type(v).__mro__)
+
 
 # By the last part of an annotation's name: what to call it, and whether a value is one. Names that are not here fit everything.
 _KINDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "Tensor": ("a tensor or an array", lambda v: isinstance(v, (Tensor, list)) or hasattr(v, "__array_interface__")),
     "ndarray": ("a NumPy array", lambda v: hasattr(v, "__array_interface__")),
-    "int": ("a whole number", lambda v: isinstance(v, numbers.Integral) or hasattr(v, "__index__")),
-    "float": ("a number", lambda v: isinstance(v, numbers.Real) or hasattr(v, "__float__") and not isinstance(v, str)),
+    "int": ("a whole number", lambda v: isinstance(v, numbers.Integral) or (hasattr(v, "__index__") and _single(v))),
+    "float": ("a number", lambda v: isinstance(v, numbers.Real) or (hasattr(v, "__float__") and _single(v))),
     "bool": ("True or False", lambda v: isinstance(v, bool)),
     "str": ("a text", lambda v: isinstance(v, str)),
     "bytes": ("bytes", lambda v: isinstance(v, bytes)),
@@ -32,11 +43,13 @@ _KINDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "Dim": ("a size", lambda v: isinstance(v, Dim) or hasattr(v, "__index__")),
     "Callable": ("a function", callable),
     "Sequence": ("a list", lambda v: isinstance(v, Sequence) and not isinstance(v, (str, bytes)) or hasattr(v, "__array_interface__")),
+    "Iterable": ("a list", lambda v: hasattr(v, "__iter__") and not isinstance(v, (str, bytes))),
     "list": ("a list", lambda v: isinstance(v, list)),
     "tuple": ("a tuple", lambda v: isinstance(v, tuple)),
     "dict": ("a dict", lambda v: isinstance(v, dict)),
     "Mapping": ("a dict", lambda v: isinstance(v, Mapping)),
     "None": ("None", lambda v: v is None),
+    **{name: (f"a {name}", _named(name)) for name in ("Config", "LanguageModel", "Format", "Module", "Program", "Spec", "Tokenizer")},
 }  # fmt: skip
 
 
@@ -51,7 +64,7 @@ def fits(value: Any, annotation: str) -> bool:
         return True
     if not kind[1](value):
         return False
-    if inner and name.split(".")[-1] in ("Sequence", "list", "tuple") and isinstance(value, (list, tuple)):
+    if inner and name.split(".")[-1] in ("Sequence", "Iterable", "list", "tuple") and isinstance(value, (list, tuple)):
         parts = [part for part in _split(inner, ",") if part.strip() != "..."]
         return len(parts) != 1 or all(fits(v, parts[0]) for v in value[:100])
     return True
@@ -114,27 +127,35 @@ def _name(function: Any, args: tuple[Any, ...]) -> str:
 
 
 def checked(function: F) -> F:
-    """A function whose arguments are looked at before it runs, by its annotations."""
-    parameters = [
-        (p.name, str(p.annotation), p.default is not p.empty, p.kind) for p in inspect.signature(function).parameters.values()
-    ]  # fmt: skip
-    own = {"self", "cls"}
-    shown = [p for p in parameters if p[0] not in own]
+    """A function whose plain errors are looked into: where an argument is not of the kind that its annotation has, a KindError says so.
+
+    A call that is right costs nothing: the arguments are looked at when there was an error.
+    """
 
     @functools.wraps(function)
     def call(*args: Any, **named: Any) -> Any:
-        rest = args[len(parameters) - len(shown) :]
-        if wrong := _wrong(function.__name__, [_as_tuple(p) for p in shown], rest, named):
-            raise KindError(wrong[1])
-        return function(*args, **named)
+        try:
+            return function(*args, **named)
+        except PLAIN as e:
+            if type(e) in PLAIN and (wrong := _wrong_call(function, args, named)):
+                raise KindError(wrong) from e
+            raise
 
-    return call  # type: ignore[return-value]
+    return cast(F, call)
 
 
-def _as_tuple(parameter: tuple[Any, ...]) -> tuple[str, str, bool]:
-    name, annotation, optional, kind = parameter
-    stars = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}.get(kind, "")
-    return stars + name, "" if annotation == str(inspect.Parameter.empty) else annotation, optional
+def _wrong_call(function: Callable[..., Any], args: tuple, named: Mapping[str, Any]) -> str | None:
+    stars = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
+    parameters, keywords = [], False
+    for p in inspect.signature(function).parameters.values():
+        if p.kind is p.KEYWORD_ONLY and not keywords and not any(name.startswith("*") for name, *_ in parameters):
+            parameters.append(("*", "", True))
+        keywords = keywords or p.kind is p.KEYWORD_ONLY
+        annotation = "" if p.annotation is p.empty else str(p.annotation)
+        parameters.append((stars.get(p.kind, "") + p.name, annotation, p.default is not p.empty))
+    method = bool(parameters) and parameters[0][0] == "self"
+    found = _wrong(function.__name__, parameters[method:], args[method:], named)
+    return None if found is None else found[1]
 
 
 def _wrong(
@@ -174,7 +195,7 @@ def _misfit_in(value: Any, annotation: str) -> str:
     """A value that does not fit; of a list the first member that is to blame."""
     for option in _split(annotation, "|"):
         name, _, inner = option.strip().rstrip("]").partition("[")
-        if name.split(".")[-1] in ("Sequence", "list", "tuple") and isinstance(value, (list, tuple)):
+        if name.split(".")[-1] in ("Sequence", "Iterable", "list", "tuple") and isinstance(value, (list, tuple)):
             for member in value[:100]:
                 if not fits(member, inner):
                     return f"a {type(value).__name__} with {_misfit_in(member, inner)}"

@@ -13,6 +13,7 @@ import numpy as np
 from plmcore import directory, models, nn, pooling
 from plmcore._core import ArgumentError, Tensor
 from plmcore.files import only_writer
+from plmcore.kinds import checked
 from plmcore.models.config import Config
 from plmcore.models.names import Report
 from plmcore.models.outputs import Output
@@ -72,6 +73,7 @@ class LanguageModel:
     def encode(self, texts: str, batch_size: int = 32) -> Vector: ...  # type: ignore[overload-overlap]  # a str is a Sequence[str] too
     @overload
     def encode(self, texts: Sequence[str], batch_size: int = 32) -> Vectors: ...
+    @checked
     def encode(self, texts: str | Sequence[str], batch_size: int = 32) -> Vector | Vectors:
         """Returns a float32 vector for each text, [n, C], or [C] for one text.
 
@@ -99,6 +101,7 @@ class LanguageModel:
                 vectors.update(zip(chosen, how(states, batch["attention_mask"])))
         return np.stack([vectors[i] for i in range(len(texts))])
 
+    @checked
     def perplexity(self, texts: Any, sources: str | Sequence[str] | None = None, **options: Any) -> Perplexity:
         """Returns the perplexity of a text, of a file (a pathlib.Path) or of several.
 
@@ -149,6 +152,7 @@ class LanguageModel:
     def generate(
         self, inputs: IdsLike, attention_mask: Any = None, decoder_input_ids: Any = None, **options: Any
     ) -> Ids: ...
+    @checked
     def generate(self, inputs: Any, attention_mask: Any = None, decoder_input_ids: Any = None, **options: Any) -> Any:
         """Generates from a prompt: a text for a text, ids [B, L] for ids [B, T], as transformers' generate.
 
@@ -159,12 +163,14 @@ class LanguageModel:
 
         return generate.generate(self, inputs, attention_mask, decoder_input_ids, **options)
 
+    @checked
     def stream(self, text: str, **options: Any) -> Iterator[str]:
         """Generates text piece by piece, greedy or sampled. for piece in lm.stream("Once upon"): print(piece, end="")"""
         from plmcore import generate
 
         return generate.stream(self, text, **options)
 
+    @checked
     def score(self, texts: Any, targets: Any = None) -> list[np.ndarray]:
         """Returns the log-probability of each token, given the tokens before it. A model with an encoder scores `targets`, given the texts."""
         from plmcore import generate
@@ -177,6 +183,7 @@ class LanguageModel:
     def classify(
         self, texts: Sequence[str], pairs: Sequence[str] | None = None, batch_size: int = 32
     ) -> list[dict[str, Any]]: ...
+    @checked
     def classify(
         self, texts: str | Sequence[str], pairs: str | Sequence[str] | None = None, batch_size: int = 32
     ) -> dict[str, Any] | list[dict[str, Any]]:
@@ -205,6 +212,7 @@ class LanguageModel:
 
         return inference.answer(self, questions, contexts, batch_size)
 
+    @checked
     def fill_mask(self, text: str, k: int = 5) -> list[dict[str, Any]] | Any:  # the number of masks decides
         """Returns the k most likely tokens for the mask of a text, [{"token", "probability", "text"}]; a list for each of several masks.
 
@@ -214,6 +222,7 @@ class LanguageModel:
 
         return inference.fill_mask(self, text, k)
 
+    @checked
     def attention(
         self, text: str, pair: str | None = None, *, target: str | None = None, layers: Sequence[int] | None = None
     ) -> Attention:
@@ -225,6 +234,7 @@ class LanguageModel:
 
         return attention(self, text, pair, target=target, layers=layers)
 
+    @checked
     def save(self, folder: str | os.PathLike[str], max_shard_bytes: int | None = None) -> None:
         """Writes a directory that plm.load and transformers open: config, weights, tokenizer, and the other files of the source directory."""
         if self.source is not None:
@@ -284,6 +294,7 @@ def as_tensor(name: str, value: Any) -> Any:
     return Tensor(array, dtype="int64" if array.dtype.kind in "iu" else None)
 
 
+@checked
 def load(
     folder: str | os.PathLike[str],
     head: str | None = None,
@@ -334,6 +345,7 @@ def read(
     return LanguageModel(model.eval(), tokenizer, folder, report)
 
 
+@checked
 def from_config(
     config: Config | Mapping[str, Any] | str | os.PathLike[str],
     head: str = "base",

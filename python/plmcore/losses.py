@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from plmcore._core import ArgumentError, Tensor, ops
+from plmcore.kinds import checked
 
 
+@checked
 def cross_entropy(
     logits: Tensor,
     labels: Tensor,
@@ -25,18 +27,21 @@ def cross_entropy(
     )
 
 
+@checked
 def mse(x: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
     """(x - target)^2."""
     d = ops.sub(x, target)
     return _reduce(ops.mul(d, d), reduction)
 
 
+@checked
 def binary_cross_entropy_with_logits(logits: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
     """-target log s - (1 - target) log(1 - s), s = sigmoid(logits), as max(x, 0) - x * target + log(1 + e^-|x|), which never overflows."""
     tail = ops.log(ops.affine(ops.exp(ops.affine(ops.abs(logits), -1.0, 0.0)), 1.0, 1.0))
     return _reduce(ops.add(ops.sub(ops.relu(logits), ops.mul(logits, target)), tail), reduction)
 
 
+@checked
 def kl_div(logits: Tensor, target_logits: Tensor, temperature: float = 1.0, reduction: str = "mean") -> Tensor:
     """KL(p || q), p = softmax(target_logits / temperature), q = softmax(logits / temperature), one value per row.  [..., V] -> [...]
 

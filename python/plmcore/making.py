@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 
 from plmcore._core import ArgumentError, Dim, Tensor, ops
+from plmcore.kinds import checked
 
 Size = int | Dim
 
 
+@checked
 def full(
     shape: Size | Sequence[Size],
     value: float,
@@ -24,6 +26,7 @@ def full(
     return t.requires_grad_() if requires_grad else t
 
 
+@checked
 def zeros(
     *shape: Size | Sequence[Size], dtype: str = "float32", device: str | None = None, requires_grad: bool = False
 ) -> Tensor:
@@ -31,6 +34,7 @@ def zeros(
     return full(_sizes(shape), 0.0, dtype, device, requires_grad)
 
 
+@checked
 def ones(
     *shape: Size | Sequence[Size], dtype: str = "float32", device: str | None = None, requires_grad: bool = False
 ) -> Tensor:
@@ -38,6 +42,7 @@ def ones(
     return full(_sizes(shape), 1.0, dtype, device, requires_grad)
 
 
+@checked
 def arange(
     start: float | Dim,
     stop: float | Dim | None = None,
@@ -53,10 +58,13 @@ def arange(
             raise ArgumentError(f"arange: the step must be 1 with symbolic sizes, got {step}")
         whole = [n if isinstance(n, Dim) else int(n) for n in (start, stop)]
         return ops.arange(whole[0], whole[1], dtype or "int64", device)
+    if step == 0 or not (stop - start) / step < 1 << 46:  # as many as a tensor may have; nan is none of them
+        raise ArgumentError(f"arange: there are no numbers, or too many, from {start} to {stop} in steps of {step}")
     values = np.arange(start, stop, step)
     return Tensor(values, dtype=dtype or ("int64" if values.dtype.kind == "i" else "float32"), device=device)
 
 
+@checked
 def rand(
     *shape: Size | Sequence[Size], dtype: str = "float32", device: str | None = None, requires_grad: bool = False
 ) -> Tensor:
@@ -65,6 +73,7 @@ def rand(
     return t.requires_grad_() if requires_grad else t
 
 
+@checked
 def randn(
     *shape: Size | Sequence[Size], dtype: str = "float32", device: str | None = None, requires_grad: bool = False
 ) -> Tensor:

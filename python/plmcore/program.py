@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from plmcore._core import Dim, Program, Tensor, Tracer
+from plmcore.kinds import checked
 
 __all__ = ["Program", "Spec", "spec", "trace"]
 
@@ -19,6 +20,7 @@ class Spec:
     shape: tuple[int | Dim, ...]
 
 
+@checked
 def spec(dtype: str, *shape: int | str | Dim) -> Spec:
     """spec("float32", "B", "T", 768): the names stand for sizes that the program learns when it runs."""
     return Spec(
@@ -30,6 +32,7 @@ def spec(dtype: str, *shape: int | str | Dim) -> Spec:
     )
 
 
+@checked
 def trace(fn: Callable[..., Any], /, weights: Mapping[str, Tensor] | None = None, **inputs: Spec) -> Program:
     """Records the ops that fn(**inputs) calls as a Program. Nothing is computed.
 

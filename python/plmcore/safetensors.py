@@ -14,6 +14,7 @@ import numpy as np
 from plmcore import _core, shards
 from plmcore._core import Tensor
 from plmcore.files import atomic_write
+from plmcore.kinds import checked
 
 FILE = "model.safetensors"
 INDEX = ".index.json"
@@ -27,6 +28,7 @@ _BYTES = {
 }  # fmt: skip
 
 
+@checked
 def read(path: str | os.PathLike[str], *, mapped: bool = True) -> tuple[dict[str, Tensor], dict[str, str]]:
     """Reads a file, the shards of an index, or a model directory; returns tensors by name, and the metadata.
 
@@ -59,6 +61,7 @@ def weights_in(folder: pathlib.Path) -> pathlib.Path:
     raise FileNotFoundError(f"'{folder}' has no {FILE} and no {FILE}{INDEX}{hint}")
 
 
+@checked
 def write(
     path: str | os.PathLike[str],
     tensors: Mapping[str, Tensor | np.ndarray],

@@ -15,9 +15,11 @@ from plmcore import directory, models, safetensors
 from plmcore._core import ArgumentError, Tensor
 from plmcore.compress.rounding import round_rows, row_scales
 from plmcore.files import atomic_directory, sync_file
+from plmcore.kinds import checked
 from plmcore.models import names, quantized
 
 
+@checked
 def quantize(
     folder: str | os.PathLike[str],
     weights: str = "int8",

@@ -5,7 +5,6 @@ rows = tables.rows([{"text": "a lovely film", "label": "good"}], "train")
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import sys
@@ -16,6 +15,7 @@ import numpy as np
 
 from plmcore._core import ArgumentError, FormatError, KindError
 from plmcore.data.readers import Record
+from plmcore.files import json_bytes
 
 
 class Frame(Protocol):
@@ -75,7 +75,7 @@ def is_kept(path: str | os.PathLike[str]) -> bool:
 
 def dumps(rows: Sequence[Record]) -> bytes:
     """As JSON lines: the same table gives the same bytes."""
-    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode()
+    return b"".join(map(json_bytes, rows))
 
 
 def _columns(table: Any) -> dict[str, Sequence[Any]] | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -18,6 +18,7 @@ from plmcore._core import ArgumentError, KindError
 from plmcore.evaluate import scoring
 from plmcore.evaluate.scoring import NONE, Row
 from plmcore.evaluate.texts import pieces
+from plmcore.kinds import checked
 
 if TYPE_CHECKING:
     from plmcore.language_model import LanguageModel
@@ -97,6 +98,7 @@ class Perplexity(float):
         return f"Perplexity({float(self):.4f}, {self.tokens} tokens, {self.words} words, {self.bytes} bytes)"
 
 
+@checked
 def perplexity(
     lm: LanguageModel,
     texts: Any,
@@ -235,6 +237,10 @@ def items(texts: Any) -> Iterable[Any]:
         return (ids[a:b] for a, b in zip(documents[:-1], documents[1:]))
     if isinstance(texts, Sequence) and texts and isinstance(texts[0], (int, np.integer)):
         return [np.asarray(texts)]
+    if not isinstance(texts, Iterable) or isinstance(texts, (bytes, Mapping)):
+        raise KindError(
+            f"perplexity: texts must be a text, a path, ids, or a list of them, got a {type(texts).__name__}"
+        )
     return texts
 
 

@@ -11,6 +11,7 @@ from plmcore._core import ArgumentError, FormatError
 from plmcore.data import tables
 from plmcore.data.tables import Table
 from plmcore.directory import TASK_HEADS
+from plmcore.kinds import checked
 
 if TYPE_CHECKING:
     from plmcore.language_model import LanguageModel
@@ -20,6 +21,7 @@ Files = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 Rows = list[dict[str, Any]]  # of a table in memory
 
 
+@checked
 def evaluate(
     model: LanguageModel | str | os.PathLike[str], files: Files | Table, task: str | None = None, **options: Any
 ) -> dict[str, Any]:

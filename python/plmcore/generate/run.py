@@ -152,6 +152,8 @@ def generate(lm: Any, inputs: Any, attention_mask: Any = None, decoder_input_ids
 
 def stream(lm: Any, text: str, **options: Any) -> Iterator[str]:
     """Pieces of the text that follows, as they come; an unfinished character waits for the rest of it."""
+    if lm.tokenizer is None:
+        raise ArgumentError("stream makes text, and this model has no tokenizer")
     run = begin(lm, text, **options)
     if len(run.prompts) > 1 or run.settings.num_beams > 1 or run.settings.num_return_sequences > 1:
         raise ArgumentError("stream takes one prompt and makes one text, without beams")

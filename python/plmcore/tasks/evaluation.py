@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import json
 import os
 import pathlib
 from collections.abc import Sequence
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from plmcore._core import ArgumentError, FormatError
 from plmcore.data.readers import Record
 from plmcore.evaluate import metrics
-from plmcore.files import atomic_write
+from plmcore.files import atomic_write, json_bytes
 from plmcore.models.config import Config
 from plmcore.tasks import task_model, task_settings
 from plmcore.tasks.features import Features
@@ -151,5 +150,5 @@ def _score(lm: LanguageModel, data: FileData, split: str, predictions: pathlib.P
     found = scoring(lm.model)
     if predictions is not None:
         with atomic_write(predictions) as f:
-            f.writelines((json.dumps(p, ensure_ascii=False) + "\n").encode() for p in scoring.predictions)
+            f.writelines(map(json_bytes, scoring.predictions))
     return {**found, "records": len(data.records[split])}

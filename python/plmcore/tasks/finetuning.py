@@ -14,7 +14,7 @@ from plmcore import data, directory, language_model
 from plmcore.data import tables
 from plmcore.data.tables import Table
 from plmcore.data.tasks import SPLITS
-from plmcore.files import atomic_directory, atomic_write
+from plmcore.files import atomic_directory, atomic_write, json_bytes
 from plmcore.generator import Generator
 from plmcore.tasks import adapting, language_modelling, task_model, task_settings
 from plmcore.tasks.inference import needed_tokenizer
@@ -226,7 +226,7 @@ class _Finetuning:
         """The first records of a split, each with what was predicted, for the report."""
         left_out = ("line", "title", "id")
         given = [{k: v for k, v in r.items() if k not in left_out and v is not None} for r in self.data.records[split]]
-        pairs = zip([json.dumps(r, ensure_ascii=False) for r in given[:SHOWN]], predictions)
+        pairs = zip([json_bytes(r).decode().rstrip("\n") for r in given[:SHOWN]], predictions)
         return "\n\n".join(f"{record}\n-> {predicted}" for record, predicted in pairs)
 
     def final_scoring(self, split: str, trainer: Trainer) -> Any:
@@ -255,7 +255,7 @@ class _Finetuning:
             scoring = self.final_scoring(split, trainer)
             scores[split] = scoring.found
             if self.data.kind != "lm":
-                lines = [json.dumps(p, ensure_ascii=False) for p in scoring.predictions]
+                lines = [json_bytes(p).decode().rstrip("\n") for p in scoring.predictions]
                 with atomic_write(self.run.path / f"{split}-predictions.jsonl") as f:
                     f.write("".join(line + "\n" for line in lines).encode())
                 self.run.record({"step": trainer.step, "sample": self.shown(split, lines)})

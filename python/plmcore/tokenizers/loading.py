@@ -9,6 +9,7 @@ from typing import Any
 
 from plmcore._core import ArgumentError, FormatError
 from plmcore.files import read_bytes, read_json
+from plmcore.kinds import checked
 from plmcore.tokenizers import characters, families, format, guard, library, pieces
 from plmcore.tokenizers.families import FAMILIES, ROLES, Family
 from plmcore.tokenizers.tokenizer import Tokenizer
@@ -18,6 +19,7 @@ PIECE_FAMILIES = ("albert", "mbart", "mbart50", "t5", "xlm-roberta", "xlnet")
 PIECE_FILES = ("spiece.model", "sentencepiece.bpe.model", "tokenizer.model")
 
 
+@checked
 def load_tokenizer(
     folder: str | os.PathLike[str], *, family: str | None = None, language: str | None = None, **changes: Any
 ) -> Tokenizer:

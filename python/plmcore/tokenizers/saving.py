@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import os
 import pathlib
 from typing import TYPE_CHECKING, Any
 
-from plmcore.files import atomic_write
+from plmcore.files import atomic_write, json_bytes
 from plmcore.tokenizers.families import GENERIC
 from plmcore.tokenizers.loading import VERY_LONG
 
@@ -27,7 +26,7 @@ def save(tokenizer: Tokenizer, folder: str | os.PathLike[str]) -> None:
         with atomic_write(folder / name) as f:
             f.write(content)
     with atomic_write(folder / "tokenizer_config.json") as f:
-        f.write((json.dumps(config(tokenizer), indent=2, ensure_ascii=False) + "\n").encode())
+        f.write(json_bytes(config(tokenizer), indent=2))
 
 
 def config(tokenizer: Tokenizer) -> dict[str, Any]:

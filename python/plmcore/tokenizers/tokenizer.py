@@ -11,11 +11,14 @@ from typing import Any, overload
 import numpy as np
 
 from plmcore._core import ArgumentError, FormatError, KindError
+from plmcore.kinds import checked
 from plmcore.tokenizers import format as formats
 from plmcore.tokenizers.added import Row
 from plmcore.tokenizers.batch import Batch, Cut, Padding, Window, fill, fill_detail
 from plmcore.tokenizers.families import FAMILIES, ROLES, Family
 from plmcore.tokenizers.format import Format
+
+MOST_TOKENS = 1 << 24  # that a text is padded to
 
 
 class Tokenizer:
@@ -100,10 +103,12 @@ class Tokenizer:
         """Whether texts are encoded outside of Python's lock, so that threads can share the work."""
         return self.backend.threaded
 
+    @checked
     def id_of(self, token: str) -> int | None:
         """The id of a token; None for an unknown one."""
         return self.backend.vocabulary.get(token)
 
+    @checked
     def token_of(self, id: int) -> str | None:
         """The token of an id; None for an unknown one."""
         return self._tokens[id] if 0 <= id < self.vocab_size else None
@@ -160,6 +165,7 @@ class Tokenizer:
         shown = ", ".join(map(repr, more[:5])) + (f" and {len(more) - 5} more" if len(more) > 5 else "")
         return f"the tokenizer has {self.vocab_size} ids and the model {ids}: it has no place for {shown}"
 
+    @checked
     def add_tokens(self, tokens: Iterable[str], *, special: bool = False) -> int:
         """Adds tokens that are matched before all others; returns the number of new ones."""
         tokens = [tokens] if isinstance(tokens, str) else list(tokens)
@@ -171,6 +177,7 @@ class Tokenizer:
         self._settle()
         return len(self.backend.vocabulary) - before
 
+    @checked
     def set_special(self, role: str, token: str) -> None:
         """Gives a role to a token, and adds a new token: set_special("pad", "<pad>") for batches of GPT-2."""
         if role not in ROLES:
@@ -179,6 +186,7 @@ class Tokenizer:
         self.roles[role] = token
         self._settle()
 
+    @checked
     def set_format(self, format: Format) -> None:
         """Puts other special tokens, whose ids there must be, around texts from now on."""
         native = getattr(self.backend, "native", None)
@@ -190,6 +198,7 @@ class Tokenizer:
 
     # ---- text to ids ----
 
+    @checked
     def encode_ids(self, texts: Sequence[str]) -> list[np.ndarray]:
         """Returns the ids of every text, without special tokens and truncation.  int32 [n] each"""
         if isinstance(texts, str):
@@ -198,20 +207,24 @@ class Tokenizer:
         ends = itertools.accumulate(lengths.tolist(), initial=0)
         return [ids[begin:end] for begin, end in itertools.pairwise(ends)]
 
+    @checked
     def encode_flat(self, texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
         """Returns the ids of all texts in one array, and the number of ids of each text: the fast path for corpora.  int32 [n], int64 [texts]"""
         return self.backend.flat(texts if isinstance(texts, list) else list(texts))
 
+    @checked
     def tokenize(self, text: str) -> list[str | None]:
         """The tokens of a text, to look at."""
         return [self._tokens[i] for i in self.encode_ids([text])[0]]
 
+    @checked
     def build(
         self, ids_a: Sequence[int] | np.ndarray, ids_b: Sequence[int] | np.ndarray | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
         """Adds special tokens to ids; returns ids and token_type_ids.  int64 [n]"""
         return self.format.build(ids_a, ids_b)
 
+    @checked
     def __call__(
         self,
         text: str | Sequence[str] | Sequence[Sequence[str]],
@@ -238,6 +251,9 @@ class Tokenizer:
             raise ArgumentError(f"{len(texts)} texts need {len(texts)} second texts, got {len(pairs)}")
         cut = Cut(self.max_length if max_length is None else max_length, truncation, stride)
         format = self.format if add_special_tokens else formats.BARE
+        for name, n in (("pad_to", pad_to), ("multiple_of", multiple_of)):
+            if n is not None and n > MOST_TOKENS:
+                raise ArgumentError(f"{name} must be at most {MOST_TOKENS}, got {n}")
         pad_id = 0 if self.pad_token_id is None else self.pad_token_id
         padding = Padding(pad_id, self.family.pad_type, padding_side or self.padding_side, pad_to, multiple_of)
 
@@ -295,7 +311,12 @@ class Tokenizer:
     ) -> list[str]: ...
     @overload
     def decode(self, ids: np.ndarray, skip_special_tokens: bool = True) -> Any: ...  # by its axes
-    def decode(self, ids: Any, skip_special_tokens: bool = True) -> Any:
+    @checked
+    def decode(
+        self,
+        ids: Sequence[int] | Sequence[Sequence[int]] | Sequence[np.ndarray] | np.ndarray,
+        skip_special_tokens: bool = True,
+    ) -> Any:
         """Returns the text of one row of ids, or of several."""
         many = getattr(ids, "ndim", None) == 2 or (not hasattr(ids, "ndim") and len(ids) > 0 and np.ndim(ids[0]) == 1)
         rows = [np.asarray(row, np.int64).reshape(-1) for row in (ids if many else [ids])]
@@ -308,6 +329,7 @@ class Tokenizer:
         texts = self.backend.decode(rows)
         return texts if many else texts[0]
 
+    @checked
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Writes the files that load_tokenizer and transformers read."""
         from plmcore.tokenizers import saving

@@ -15,6 +15,7 @@ import numpy as np
 
 from plmcore import draws
 from plmcore._core import ArgumentError
+from plmcore.kinds import checked
 from plmcore.text_files import Path, files_in
 from plmcore.tokenizers import characters, families, guard, library, pieces
 from plmcore.tokenizers.families import Family
@@ -34,6 +35,7 @@ KINDS = {
 LONGEST_LINE = 4000  # bytes; sentencepiece leaves out longer ones
 
 
+@checked
 def train_tokenizer(
     files: Path | Iterable[Path] | None = None,
     *,

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import ParamSpec, TypeVar
 
 from plmcore._core import ArgumentError
+from plmcore.kinds import checked
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -127,13 +128,14 @@ def _close(name: str, known: list[str], cutoff: float) -> list[str]:
 def hinted(function: Callable[P, R]) -> Callable[P, R]:
     """A function of which many arguments are settings: one that it does not have is an ArgumentError that says which was meant."""
     names = list(inspect.signature(function).parameters)
+    inner = checked(function)
 
     @functools.wraps(function)
     def called(*args: P.args, **given: P.kwargs) -> R:
         for name in given:
             if name not in names:
                 raise ArgumentError(f"{function.__name__} has no argument {name}{argument(name, names)}")
-        return function(*args, **given)
+        return inner(*args, **given)
 
     return called
 
