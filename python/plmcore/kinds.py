@@ -144,9 +144,10 @@ def checked(function: F) -> F:
     return cast(F, call)
 
 
-def _wrong_call(function: Callable[..., Any], args: tuple, named: Mapping[str, Any]) -> str | None:
-    stars = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
-    parameters, keywords = [], False
+def _wrong_call(function: Callable[..., Any], args: tuple[Any, ...], named: Mapping[str, Any]) -> str | None:
+    stars: dict[Any, str] = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
+    parameters: list[tuple[str, str, bool]] = []
+    keywords = False
     for p in inspect.signature(function).parameters.values():
         if p.kind is p.KEYWORD_ONLY and not keywords and not any(name.startswith("*") for name, *_ in parameters):
             parameters.append(("*", "", True))
