@@ -2,13 +2,14 @@ import importlib
 import io
 import os
 import pathlib
+import re
 import subprocess
 import sys
 
 import installed
 import plmcore as plm
 import pytest
-from plmcore import cli
+from plmcore import _core, cli
 from plmcore.cli import demo
 from plmcore.cli.progress import Progress
 
@@ -42,7 +43,11 @@ def test_the_project_declares_the_command():
 
 
 def test_version_and_help():
-    assert command("--version").stdout == f"plmcore {plm.__version__}\n"
+    isa = _core.isa().removeprefix("base")
+    kernels = f"x86-64-{isa}" if isa else "base"
+    shown = command("--version").stdout
+    assert shown.startswith(f"plmcore {plm.__version__} (kernels {kernels}, BLAS {_core.blas()}, ")
+    assert re.search(r", \d+ threads?\)\n$", shown)
     help = command("--help").stdout
     assert "demo" in help and "examples:" in help
     assert "example:" in command("demo", "--help").stdout

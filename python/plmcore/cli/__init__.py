@@ -74,12 +74,25 @@ def parser() -> argparse.ArgumentParser:
         epilog=EXAMPLES,
         formatter_class=Help,
     )
-    main.add_argument("--version", action="version", version=f"plmcore {plmcore.__version__}")
+    main.add_argument(
+        "--version",
+        action="version",
+        version=version(),
+        help="print version, instruction set, BLAS and threads and exit",
+    )
     main.add_argument("--cmake-dir", action="store_true", help="print the folder of the CMake package and exit")
     commands = main.add_subparsers(dest="command", metavar="COMMAND")
     for command in COMMANDS.values():
         command.add_parser(commands)
     return main
+
+
+def version() -> str:
+    """plmcore 0.1.0 (kernels x86-64-v4, BLAS mkl, 2 threads): what a report of a fault should begin with."""
+    isa = _core.isa()
+    kernels = isa if isa == "base" else f"x86-64-{isa}"
+    threads = "1 thread" if plmcore.num_threads() == 1 else f"{plmcore.num_threads()} threads"
+    return f"plmcore {plmcore.__version__} (kernels {kernels}, BLAS {_core.blas()}, {threads})"
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -1,0 +1,32 @@
+# PLM_ISAS as a list. `native`: v2, which every x86-64 machine runs, and the best set of the processor that builds. `all`: what a wheel for
+# others carries. Anything else is a list of its own.
+function(plm_native_isa out)
+  set(source ${PROJECT_BINARY_DIR}/native_isa.cpp)
+  file(WRITE ${source} [[
+int main() { return __builtin_cpu_supports("x86-64-v4") ? 4 : __builtin_cpu_supports("x86-64-v3") ? 3 : 2; }
+]])
+  try_run(level compiled ${PROJECT_BINARY_DIR}/native_isa ${source})
+  if(NOT compiled OR NOT level MATCHES "^[234]$")
+    message(FATAL_ERROR "the compiler cannot tell this processor's instruction set (${CMAKE_CXX_COMPILER}); give -DPLM_ISAS=all")
+  endif()
+  set(${out} v${level} PARENT_SCOPE)
+endfunction()
+
+if(NOT CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+  set(plm_isas base)
+elseif(PLM_ISAS STREQUAL "all" OR (PLM_ISAS STREQUAL "native" AND CMAKE_CROSSCOMPILING))
+  set(plm_isas v2 v3 v4)
+elseif(PLM_ISAS STREQUAL "native")
+  plm_native_isa(own)
+  set(plm_isas v2 ${own})
+  list(REMOVE_DUPLICATES plm_isas)
+else()
+  set(plm_isas ${PLM_ISAS})
+endif()
+foreach(isa IN LISTS plm_isas)
+  if(NOT isa MATCHES "^(base|v2|v3|v4|v3w)$")
+    message(FATAL_ERROR "PLM_ISAS must be native, all, or a list of v2, v3, v4 and v3w, got '${PLM_ISAS}'")
+  endif()
+endforeach()
+list(JOIN plm_isas ", " shown)
+message(STATUS "Kernels for: ${shown}")
