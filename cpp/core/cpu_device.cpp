@@ -10,26 +10,26 @@
 namespace plmcore {
 
 namespace isa_v2 {
-extern const Kernel kernels[];
+extern const KernelDef* const kernels[];
 }
 namespace isa_v3 {
-extern const Kernel kernels[];
+extern const KernelDef* const kernels[];
 }
 namespace isa_v3w {
-extern const Kernel kernels[];
+extern const KernelDef* const kernels[];
 }
 namespace isa_v4 {
-extern const Kernel kernels[];
+extern const KernelDef* const kernels[];
 }
 namespace isa_base {
-extern const Kernel kernels[];
+extern const KernelDef* const kernels[];
 }
 
 namespace {
 
 struct Isa {
   const char* name;
-  const Kernel* kernels;
+  const KernelDef* const* kernels;
   bool runs;
 };
 
@@ -74,7 +74,11 @@ class CpuDevice final : public Device {
   bool has_kernel(int id) const override { return isa().kernels[id] != nullptr; }
   int workers() const override { return num_threads(); }
   CachingAllocator& allocator() override { return allocator_; }
-  void run(int id, const char*, const KernelArgs& args) override { isa().kernels[id](args); }
+  Workspace workspace(int id, const KernelArgs& args) const override {
+    const auto need = isa().kernels[id]->workspace;
+    return need ? need(args) : Workspace();
+  }
+  void run(int id, const char*, const KernelArgs& args) override { isa().kernels[id]->run(args); }
 
  private:
   CachingAllocator allocator_{"cpu", system_memory()};

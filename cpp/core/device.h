@@ -19,7 +19,9 @@ class Device {
   virtual void copy_within(void* dst, const void* src, size_t bytes) = 0;
   virtual void fill_zero(void* dst, size_t bytes) = 0;
   virtual void synchronize() {}
-  // Runs op `id` of ops.def; DeviceError "not on this device yet" where it has no kernel.
+  // What the kernel of op `id` of ops.def needs beside its outputs; nothing where there is no kernel.
+  virtual Workspace workspace(int id, const KernelArgs& args) const = 0;
+  // Runs it; DeviceError "not on this device yet" where it has no kernel.
   virtual void run(int id, const char* op, const KernelArgs& args) = 0;
   virtual bool has_kernel(int id) const = 0;
   // Kernels split their workspace by worker; 1 where the device does not use the pool.

@@ -90,6 +90,20 @@ struct KernelArgs {
 constexpr int64_t row_chunks(int64_t rows) { return rows <= 16 ? 1 : rows >= 1024 ? 64 : (rows + 15) / 16; }
 constexpr int64_t chunk_begin(int64_t rows, int64_t chunks, int64_t k) { return rows * k / chunks; }
 
-using Kernel = void (*)(const KernelArgs&);
+// Memory that a kernel needs beside its outputs.
+struct Workspace {
+  size_t shared = 0;      // bytes for the whole call
+  size_t per_worker = 0;  // bytes for each worker
+};
+
+// How a device computes an op. Each device has a table of these in the order of ops.def. A plug-in's `run` returns what went wrong, or
+// null; the CPU's throws.
+template <class Result>
+struct KernelOf {
+  Result (*run)(const KernelArgs& args) = nullptr;            // null: not on this device
+  Workspace (*workspace)(const KernelArgs& args) = nullptr;   // null: it needs none; it sees `args` without one
+};
+using KernelDef = KernelOf<void>;
+using PluginKernelDef = KernelOf<const char*>;
 
 }  // namespace plmcore

@@ -24,11 +24,15 @@ class PluggedDevice final : public Device {
   void copy_within(void* d, const void* s, size_t n) override { ok(plugin_.copy_within(d, s, n), "copy"); }
   void fill_zero(void* d, size_t n) override { ok(plugin_.fill_zero(d, n), "fill"); }
   void synchronize() override { ok(plugin_.synchronize(), "synchronize"); }
-  bool has_kernel(int id) const override { return plugin_.kernels[id] != nullptr; }
+  bool has_kernel(int id) const override { return plugin_.kernels[id].run != nullptr; }
   CachingAllocator& allocator() override { return allocator_; }
+  Workspace workspace(int id, const KernelArgs& args) const override {
+    const auto need = plugin_.kernels[id].workspace;
+    return need ? need(args) : Workspace();
+  }
   void run(int id, const char* op, const KernelArgs& args) override {
     check<DeviceError>(has_kernel(id), op, ": not on this device yet (", name(), "); move its inputs with .to(\"cpu\")");
-    ok(plugin_.kernels[id](args), op);
+    ok(plugin_.kernels[id].run(args), op);
   }
 
  private:

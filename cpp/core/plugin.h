@@ -8,9 +8,7 @@
 
 namespace plmcore {
 
-inline constexpr int kPluginVersion = 1;  // raised with every change of this file or of kernel_args.h
-
-using PluginKernel = const char* (*)(const KernelArgs& args);
+inline constexpr int kPluginVersion = 2;  // raised with every change of this file or of kernel_args.h
 
 // Functions return nullptr on success, otherwise a sentence that stays valid until the next call on this thread.
 struct PluginDevice {
@@ -26,7 +24,7 @@ struct PluginDevice {
   const char* (*copy_within)(void* dst, const void* src, size_t bytes);
   const char* (*fill_zero)(void* dst, size_t bytes);
   const char* (*synchronize)();
-  PluginKernel const* kernels;                            // by place in ops.def; nullptr where there is none yet
+  const PluginKernelDef* kernels;                         // by place in ops.def; without `run` where there is none yet
 };
 
 // The one exported name: const PluginDevice* plmcore_plugin().

@@ -19,7 +19,9 @@ struct AdadeltaRule {
 };
 }  // namespace
 
-PLM_KERNEL(adadelta_step) {
+static Workspace workspace(const KernelArgs& args) { return zero_row(args, 5); }
+
+PLM_KERNEL(adadelta_step, workspace) {
   const double lr = args.f("lr"), decay = args.f("weight_decay"), rho = args.f("rho"), eps = args.f("eps");
   for_float("adadelta_step", args.in[0].dtype, [&](auto type) {
     using T = typename decltype(type)::type;

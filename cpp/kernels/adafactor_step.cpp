@@ -114,7 +114,13 @@ void step_matrix(const KernelArgs& args, const Options& o, A scale) {
 }
 }  // namespace
 
-PLM_KERNEL(adafactor_step) {
+static Workspace workspace(const KernelArgs& args) {
+  const View& param = args.in[0];
+  if (param.rank < 2) return {};
+  return {.shared = static_cast<size_t>((row_chunks(param.rows()) + 1) * param.last()) * (param.dtype == DType::float64 ? 8 : 4)};
+}
+
+PLM_KERNEL(adafactor_step, workspace) {
   if (args.in[0].numel == 0) return;
   const Options o{
       args.f("lr"),    args.f("eps"),       args.f("weight_decay"), 1 - std::pow(static_cast<double>(args.i("step")), -args.f("power")),

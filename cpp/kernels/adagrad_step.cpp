@@ -17,7 +17,9 @@ struct AdagradRule {
 };
 }  // namespace
 
-PLM_KERNEL(adagrad_step) {
+static Workspace workspace(const KernelArgs& args) { return zero_row(args, 4); }
+
+PLM_KERNEL(adagrad_step, workspace) {
   const double lr = args.f("lr"), decay = args.f("weight_decay"), eps = args.f("eps");
   for_float("adagrad_step", args.in[0].dtype, [&](auto type) {
     using T = typename decltype(type)::type;

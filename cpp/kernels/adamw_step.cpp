@@ -2,6 +2,8 @@
 
 namespace plmcore::PLM_ISA {
 
-PLM_KERNEL(adamw_step) { run_adam<Decay::of_param>("adamw_step", args, true); }
+static Workspace workspace(const KernelArgs& args) { return zero_row(args, 5); }
+
+PLM_KERNEL(adamw_step, workspace) { run_adam<Decay::of_param>("adamw_step", args, true); }
 
 }  // namespace plmcore::PLM_ISA

@@ -232,7 +232,21 @@ class Forward {
 
 }  // namespace
 
-PLM_KERNEL(attention) {
+static Workspace workspace(const KernelArgs& args) {
+  const View& q = args.in[kQ];
+  const bool ragged = args.has(kOffsets), weights = args.i("weights") != 0;
+  const int64_t H = q.size[q.rank - 2], D = q.size[q.rank - 1], B = ragged ? args.in[kOffsets].numel - 1 : q.size[0],
+                T = args.out[0].size[ragged ? 0 : 1];
+  const int64_t S = args.has(kK) && !ragged ? args.in[kK].size[1] : T;
+  const auto bytes = [&](int64_t elements) { return static_cast<size_t>(elements) * (q.dtype == DType::float64 ? 8 : 4); };
+  if (decodes(T, ragged, weights, args.f("dropout"))) {
+    const DecodeSpace space(B, T, S, H, D);
+    return {.shared = bytes(space.parts + space.stats), .per_worker = bytes(space.scores + space.q)};
+  }
+  return {.per_worker = bytes(ForwardSpace(B * H, T, S, D, ragged, weights).total())};
+}
+
+PLM_KERNEL(attention, workspace) {
   const AttentionLayout at(args);
   for_float("attention", args.in[0].dtype, [&](auto type) {
     using T = typename decltype(type)::type;

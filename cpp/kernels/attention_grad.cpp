@@ -282,7 +282,21 @@ class Backward {
 
 }  // namespace
 
-PLM_KERNEL(attention_grad) {
+static Workspace workspace(const KernelArgs& args) {
+  const View &q = args.in[kQ], &bias = args.in[kBias];
+  const bool ragged = args.has(kOffsets), bias_grad = args.i("bias_grad") != 0;
+  const int64_t H = q.size[q.rank - 2], D = q.size[q.rank - 1], B = ragged ? args.in[kOffsets].numel - 1 : q.size[0],
+                T = q.size[ragged ? 0 : 1];
+  const int64_t S = args.has(kK) && !ragged ? args.in[kK].size[1] : T;
+  const int64_t units = (bias_grad && bias.size[0] == 1 ? 1 : B) * (bias_grad && bias.size[1] == 1 ? 1 : H), groups = key_groups(units, S);
+  const BackwardSpace space(T, D);
+  int64_t shared = groups > 1 ? groups * (ragged ? H * T : B * H * T) * space.width : 0;
+  if (bias_grad && size_of(q.dtype) < 4) shared += bias.numel;  // its sum, before it is rounded
+  const size_t element = q.dtype == DType::float64 ? 8 : 4;
+  return {.shared = static_cast<size_t>(shared) * element, .per_worker = static_cast<size_t>(space.total()) * element};
+}
+
+PLM_KERNEL(attention_grad, workspace) {
   const AttentionLayout at(args);
   for_float("attention_grad", args.in[0].dtype, [&](auto type) { Backward<typename decltype(type)::type>(args, at).run(); });
 }

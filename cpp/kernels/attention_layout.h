@@ -2,12 +2,14 @@
 // layouts.
 #pragma once
 
+#include "core/attention_inputs.h"
+#include "kernels/attention_plan.h"
 #include "kernels/kernel.h"
-#include "ops/attention_plan.h"
 #include "plmcore/error.h"
 
 namespace plmcore::PLM_ISA {
 
+using namespace attention_inputs;
 using namespace attention_plan;
 
 PLM_INLINE int64_t index_at(const View& v, int64_t i) { return v.dtype == DType::int64 ? v.as<int64_t>()[i] : v.as<int32_t>()[i]; }

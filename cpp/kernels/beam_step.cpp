@@ -59,7 +59,12 @@ static void best_of_row(const T* x, int64_t V, A score, Candidate<A>* heap, int6
   }
 }
 
-PLM_KERNEL(beam_step) {
+static Workspace workspace(const KernelArgs& args) {
+  const int64_t rows = args.in[0].size[0], V = args.in[0].size[1], n = args.out[0].size[1];
+  return {.shared = static_cast<size_t>(rows * (n < V ? n : V)) * 16 + static_cast<size_t>(rows) * 8};
+}
+
+PLM_KERNEL(beam_step, workspace) {
   const int64_t B = args.in[1].size[0], K = args.in[1].size[1], V = args.in[0].size[1], n = args.out[0].size[1], m = n < V ? n : V;
   check<ValueError>(n <= K * V, "beam_step: n must be at most the ", K * V, " candidates (K * V), got ", n);
   int64_t *beams = args.out[1].as<int64_t>(), *tokens = args.out[2].as<int64_t>();

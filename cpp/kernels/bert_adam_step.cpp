@@ -2,6 +2,8 @@
 
 namespace plmcore::PLM_ISA {
 
-PLM_KERNEL(bert_adam_step) { run_adam<Decay::of_param>("bert_adam_step", args, false); }
+static Workspace workspace(const KernelArgs& args) { return zero_row(args, 5); }
+
+PLM_KERNEL(bert_adam_step, workspace) { run_adam<Decay::of_param>("bert_adam_step", args, false); }
 
 }  // namespace plmcore::PLM_ISA

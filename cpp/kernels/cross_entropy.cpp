@@ -50,7 +50,11 @@ static void reduce(const KernelArgs& args, const A* row, int64_t rows, int64_t c
   *loss = static_cast<A>(args.i("reduction") == kMean ? total / static_cast<double>(count) : total);
 }
 
-PLM_KERNEL(cross_entropy) {
+static Workspace workspace(const KernelArgs& args) {
+  return {.shared = static_cast<size_t>(args.in[0].rows()) * (args.in[0].dtype == DType::float64 ? 8 : 4)};
+}
+
+PLM_KERNEL(cross_entropy, workspace) {
   const int64_t V = args.in[0].last(), rows = args.in[0].rows(), ignore = args.i("ignore_index");
   const Weights w(args, V);
   for_float("cross_entropy", args.in[0].dtype, [&](auto type) {

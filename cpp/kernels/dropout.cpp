@@ -87,12 +87,16 @@ PLM_INLINE void drop(const KernelArgs& args, S source) {
   });
 }
 
-PLM_KERNEL(dropout) {
+static Workspace workspace(const KernelArgs& args) {
+  return {.shared = args.i("locked") ? static_cast<size_t>(args.in[0].size[0] * args.in[0].size[2]) * sizeof(float) : 0};
+}
+
+PLM_KERNEL(dropout, workspace) {
   uint8_t* bits = args.out[1].as<uint8_t>();
   drop(args, [&](int64_t n, auto f) __attribute__((always_inline)) { draw(args.in[1], args.f("p"), bits, n, f); });
 }
 
-PLM_KERNEL(dropout_grad) {
+PLM_KERNEL(dropout_grad, workspace) {
   const uint8_t* bits = args.in[1].as<uint8_t>();
   drop(args, [&](int64_t n, auto f) __attribute__((always_inline)) { redraw(bits, n, f); });
 }

@@ -94,7 +94,12 @@ PLM_INLINE void sum_run(const Sorted& s, int64_t k, int64_t end, const T* dy, in
     for (int64_t c = c0; c < c1; ++c) to[c] = from_float<T>(sum[c]);
 }
 
-PLM_KERNEL(embedding_grad) {
+static Workspace workspace(const KernelArgs& args) {
+  return {.shared = static_cast<size_t>(args.in[1].numel + 1) * 16 + 8192,
+          .per_worker = static_cast<size_t>(args.in[0].last()) * sizeof(float)};
+}
+
+PLM_KERNEL(embedding_grad, workspace) {
   const int64_t V = args.out[0].size[0], C = args.out[0].size[1];
   if (V * C == 0) return;
   const Sorted s = sort_positions(args, V);
@@ -129,7 +134,7 @@ PLM_KERNEL(embedding_grad) {
   });
 }
 
-PLM_KERNEL(embedding_grad_rows) {
+PLM_KERNEL(embedding_grad_rows, workspace) {
   const int64_t U = args.out[0].size[0], C = args.out[1].size[1];
   const Sorted s = sort_positions(args, args.dim("rows"));
   int64_t* rows = args.out[0].as<int64_t>();

@@ -30,7 +30,7 @@ PLM_KERNEL(gather) {
   });
 }
 
-PLM_KERNEL(gather_grad) {
+PLM_KERNEL(gather_grad, float_sums) {
   const View &dy = args.in[0], &index = args.in[1], &dx = args.out[0];
   const int axis = static_cast<int>(args.i("axis"));
   const int64_t n = dx.size[axis], m = dy.size[axis], inner = dy.inner(axis);

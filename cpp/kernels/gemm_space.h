@@ -1,4 +1,4 @@
-// Blocking of matrix products, and the workspace of a worker that follows from it; the op definitions need the latter.
+// Blocking of matrix products, and the workspace of a worker that follows from it.
 #pragma once
 
 #include <cstddef>

@@ -20,7 +20,7 @@ PLM_KERNEL(index_select) {
   });
 }
 
-PLM_KERNEL(index_select_grad) {
+PLM_KERNEL(index_select_grad, float_sums) {
   const View &dy = args.in[0], &index = args.in[1], &dx = args.out[0];
   const int axis = static_cast<int>(args.i("axis"));
   const int64_t outer = dx.outer(axis), n = dx.size[axis], m = index.numel, inner = dx.inner(axis);

@@ -6,6 +6,12 @@
 
 namespace plmcore::PLM_ISA {
 
+// The workspace of kernels that add up rows of output 0: a float copy of it for the half types.
+static inline Workspace float_sums(const KernelArgs& args) {
+  const View& y = args.out[0];
+  return {.shared = size_of(y.dtype) == 2 ? static_cast<size_t>(y.numel) * sizeof(float) : 0};
+}
+
 // IndexError for the first of `index` outside [0, n): its value, and its position in the index tensor.
 template <class I>
 void check_indices(const char* op, const View& index, int64_t n) {

@@ -1,4 +1,4 @@
-// Blocking of products with int8 weights, and the workspace that follows from it; the op definition needs the latter. Activations are whole
+// Blocking of products with int8 weights, and the workspace that follows from it. Activations are whole
 // numbers of 8 bits or 13. They lie as int16; or, where the processor multiplies bytes (core/isa.h), as int8, and those of 13 bits in two
 // parts, 128 times the first and the second, each a row of its own.
 #pragma once

@@ -5,7 +5,12 @@
 #include "kernels/simd.h"
 #include "plmcore/threads.h"
 
-#define PLM_KERNEL(name) void name##_kernel(const KernelArgs& args)
+// PLM_KERNEL(add) { ... } is the kernel of an op. PLM_KERNEL(sum, workspace) { ... } needs the memory that the function `workspace` says.
+#define PLM_KERNEL(name, ...)                                              \
+  static void name##_run(const KernelArgs& args);                          \
+  extern const KernelDef name##_kernel;                                    \
+  const KernelDef name##_kernel = {name##_run __VA_OPT__(, ) __VA_ARGS__}; \
+  static void name##_run(const KernelArgs& args)
 
 namespace plmcore::PLM_ISA {
 

@@ -24,7 +24,9 @@ PLM_KERNEL(layer_norm) {
   });
 }
 
-PLM_KERNEL(layer_norm_grad) {
+static Workspace workspace(const KernelArgs& args) { return column_sums(args, 2); }
+
+PLM_KERNEL(layer_norm_grad, workspace) {
   for_float("layer_norm_grad", args.in[0].dtype, [&](auto type) { layer_norm_backward<typename decltype(type)::type, false>(args); });
 }
 

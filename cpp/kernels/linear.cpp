@@ -7,7 +7,12 @@
 
 namespace plmcore::PLM_ISA {
 
-PLM_KERNEL(linear) {
+static Workspace workspace(const KernelArgs& args) {
+  const int64_t M = args.in[0].rows(), N = args.in[1].size[0], K = args.in[1].size[1];
+  return {.shared = M > kGemmRows ? gemm_shared(N, K) : gemm_turns(M, K) ? gemm_shared(M, K) : 0, .per_worker = kGemmWorkspace};
+}
+
+PLM_KERNEL(linear, workspace) {
   const View &x = args.in[0], &w = args.in[1], &y = args.out[0];
   const int64_t M = x.rows(), K = x.last(), N = w.size[0], activation = args.i("activation");
   if (M == 0 || N == 0) return;
@@ -27,7 +32,17 @@ PLM_KERNEL(linear) {
   });
 }
 
-PLM_KERNEL(linear_grad) {
+static Workspace workspace_grad(const KernelArgs& args) {
+  const View& dy = args.in[2];
+  const size_t element = dy.dtype == DType::float64 ? 8 : 4;
+  const int64_t M = dy.rows(), N = args.in[1].size[0], K = args.in[1].size[1];
+  const size_t sums = static_cast<size_t>(row_chunks(M) * N) * element;
+  const size_t dz = args.i("activation") ? static_cast<size_t>(dy.numel) * size_of(dy.dtype) : 0;
+  const size_t to_x = gemm_shared(K, N), to_weight = gemm_shared(K, M);
+  return {.shared = (sums + 63) / 64 * 64 + (dz + 63) / 64 * 64 + (to_x > to_weight ? to_x : to_weight), .per_worker = kGemmWorkspace};
+}
+
+PLM_KERNEL(linear_grad, workspace_grad) {
   const View &x = args.in[0], &w = args.in[1], &dy = args.in[2];
   const int64_t M = dy.rows(), N = w.size[0], K = w.size[1], want = args.i("want"), activation = args.i("activation");
   for_float("linear_grad", x.dtype, [&](auto type) {

@@ -18,7 +18,9 @@ PLM_KERNEL(pack_weight) {
   });
 }
 
-PLM_KERNEL(linear_packed) {
+static Workspace workspace(const KernelArgs&) { return {.per_worker = kGemmWorkspace}; }
+
+PLM_KERNEL(linear_packed, workspace) {
   const View &x = args.in[0], &y = args.out[0];
   const int64_t M = x.rows(), K = x.last(), N = y.last(), activation = args.i("activation");
   if (M == 0 || N == 0) return;

@@ -106,7 +106,14 @@ static void int8_linear(const KernelArgs& args, int64_t M, int64_t N, int64_t K,
   int8_gemm<parts>(args, M, N, K, q, ld, w, sums, epilogue);
 }
 
-PLM_KERNEL(linear_quantized) {
+static Workspace workspace(const KernelArgs& args) {
+  const View& weight = args.in[1];
+  const int64_t N = weight.size[0], K = weight.size[1];
+  if (weight.dtype == DType::int8) return {.shared = activation_workspace(args.in[0].rows(), K), .per_worker = kInt8Workspace};
+  return {.shared = gemm_shared(N, K), .per_worker = kGemmWorkspace};
+}
+
+PLM_KERNEL(linear_quantized, workspace) {
   const View &x = args.in[0], &w = args.in[1], &y = args.out[0];
   const int64_t M = x.rows(), K = x.last(), N = w.size[0], activation = args.i("activation");
   if (M == 0 || N == 0) return;

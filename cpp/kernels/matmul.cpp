@@ -3,7 +3,9 @@
 
 namespace plmcore::PLM_ISA {
 
-PLM_KERNEL(matmul) {
+static Workspace workspace(const KernelArgs&) { return {.per_worker = kGemmWorkspace}; }
+
+PLM_KERNEL(matmul, workspace) {
   const View &a = args.in[0], &b = args.in[1], &y = args.out[0];
   const bool ta = args.i("transpose_a") != 0, tb = args.i("transpose_b") != 0;
   const int64_t M = y.size[y.rank - 2], N = y.size[y.rank - 1], K = a.size[a.rank - (ta ? 2 : 1)];

@@ -4,7 +4,11 @@
 
 namespace plmcore::PLM_ISA {
 
-PLM_KERNEL(mean) {
+static Workspace workspace(const KernelArgs& args) {
+  return {.shared = ReducePlan(args.in[0], static_cast<uint32_t>(args.i("axes"))).workspace(args.in[0].dtype)};
+}
+
+PLM_KERNEL(mean, workspace) {
   const View& x = args.in[0];
   const ReducePlan plan(x, static_cast<uint32_t>(args.i("axes")));
   const double n = static_cast<double>(x.numel) / static_cast<double>(args.out[0].numel ? args.out[0].numel : 1);

@@ -3,7 +3,9 @@
 
 namespace plmcore::PLM_ISA {
 
-PLM_KERNEL(merge_rows) {
+static Workspace workspace(const KernelArgs& args) { return {.shared = static_cast<size_t>(args.out[0].numel) * 2 * sizeof(int64_t)}; }
+
+PLM_KERNEL(merge_rows, workspace) {
   const int64_t n = args.in[0].numel, m = args.in[2].numel, W = args.out[0].numel, C = args.out[1].inner(0);
   const int64_t *p = args.in[0].as<int64_t>(), *q = args.in[2].as<int64_t>();
   check_rows("merge_rows", p, n, INT64_MAX);

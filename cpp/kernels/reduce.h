@@ -3,8 +3,8 @@
 // columns in blocks that stay in the first cache, 256 rows at a time. Traffic: one read of x.
 #pragma once
 
-#include "core/reduce_plan.h"
 #include "kernels/kernel.h"
+#include "kernels/reduce_plan.h"
 
 namespace plmcore::PLM_ISA {
 

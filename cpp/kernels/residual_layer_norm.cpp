@@ -28,7 +28,9 @@ PLM_KERNEL(residual_layer_norm) {
   });
 }
 
-PLM_KERNEL(residual_layer_norm_grad) {
+static Workspace workspace(const KernelArgs& args) { return column_sums(args, 2); }
+
+PLM_KERNEL(residual_layer_norm_grad, workspace) {
   for_float("residual_layer_norm_grad", args.in[0].dtype, [&](auto type) {
     using T = typename decltype(type)::type;
     if (args.has(5)) layer_norm_backward<T, true>(args);

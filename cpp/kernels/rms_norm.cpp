@@ -34,7 +34,9 @@ PLM_KERNEL(rms_norm) {
   });
 }
 
-PLM_KERNEL(rms_norm_grad) {
+static Workspace workspace(const KernelArgs& args) { return column_sums(args, 1); }
+
+PLM_KERNEL(rms_norm_grad, workspace) {
   const int64_t C = args.in[0].last(), rows = args.in[0].rows(), chunks = row_chunks(rows);
   for_float("rms_norm_grad", args.in[0].dtype, [&](auto type) {
     using T = typename decltype(type)::type;

@@ -3,7 +3,7 @@
 
 namespace plmcore::PLM_ISA {
 
-PLM_KERNEL(scatter_add) {
+PLM_KERNEL(scatter_add, float_sums) {
   const View &x = args.in[0], &index = args.in[1], &updates = args.in[2];
   const int64_t n = x.size[0], m = index.numel, inner = x.inner(0);
   for_index("scatter_add", index.dtype, [&](auto index_type) {

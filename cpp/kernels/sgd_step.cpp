@@ -28,7 +28,9 @@ struct MomentumRule {
 };
 }  // namespace
 
-PLM_KERNEL(sgd_step) {
+static Workspace workspace(const KernelArgs& args) { return zero_row(args, 4); }
+
+PLM_KERNEL(sgd_step, workspace) {
   const double lr = args.f("lr"), decay = args.f("weight_decay"), momentum = args.f("momentum");
   const bool lazy = args.i("lazy") != 0, nesterov = args.i("nesterov") != 0;
   for_float("sgd_step", args.in[0].dtype, [&](auto type) {

@@ -11,6 +11,12 @@
 
 namespace plmcore::PLM_ISA {
 
+// A row without gradient reads zeros: bytes of one row of param, when input `rows` is given.
+static inline Workspace zero_row(const KernelArgs& args, int rows) {
+  if (!args.has(rows)) return {};
+  return {.shared = static_cast<size_t>(args.in[0].inner(0)) * size_of(args.in[0].dtype)};
+}
+
 // n is a multiple of the vector width. A moment that the rule does not use may be null.
 template <class T, class Rule, class A = typename Lane<T>::Scalar>
 [[gnu::noinline]] static void step_vectors(const Rule& rule_, A scale, int64_t n, T* p, const T* g, A* a, A* b) {

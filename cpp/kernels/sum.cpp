@@ -2,7 +2,11 @@
 
 namespace plmcore::PLM_ISA {
 
-PLM_KERNEL(sum) {
+static Workspace workspace(const KernelArgs& args) {
+  return {.shared = ReducePlan(args.in[0], static_cast<uint32_t>(args.i("axes"))).workspace(args.in[0].dtype)};
+}
+
+PLM_KERNEL(sum, workspace) {
   const View& x = args.in[0];
   const ReducePlan plan(x, static_cast<uint32_t>(args.i("axes")));
   switch (x.dtype) {

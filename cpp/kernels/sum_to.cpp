@@ -2,7 +2,11 @@
 
 namespace plmcore::PLM_ISA {
 
-PLM_KERNEL(sum_to) {
+static Workspace workspace(const KernelArgs& args) {
+  return {.shared = ReducePlan(args.in[0], summed_axes(args.in[0], args.out[0])).workspace(args.in[0].dtype)};
+}
+
+PLM_KERNEL(sum_to, workspace) {
   const View& x = args.in[0];
   const ReducePlan plan(x, summed_axes(x, args.out[0]));
   switch (x.dtype) {

@@ -3,22 +3,18 @@
 
 namespace plmcore::PLM_ISA {
 
-#define PLM_OP(name) PLM_KERNEL(name);
-#define PLM_OP_CPU(name) PLM_OP(name)
+#define PLM_OP(name) extern const KernelDef name##_kernel;
 #define PLM_OP_VIEW(name)
 #include "ops/ops.def"
 #undef PLM_OP
-#undef PLM_OP_CPU
 #undef PLM_OP_VIEW
 
-extern const Kernel kernels[];
-const Kernel kernels[] = {
-#define PLM_OP(name) name##_kernel,
-#define PLM_OP_CPU(name) PLM_OP(name)
+extern const KernelDef* const kernels[];
+const KernelDef* const kernels[] = {
+#define PLM_OP(name) &name##_kernel,
 #define PLM_OP_VIEW(name) nullptr,
 #include "ops/ops.def"
 #undef PLM_OP
-#undef PLM_OP_CPU
 #undef PLM_OP_VIEW
 };
 

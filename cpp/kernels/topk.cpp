@@ -53,7 +53,9 @@ static void best_of_row(const T* x, int64_t n, int64_t k, Entry* heap, T* values
   }
 }
 
-PLM_KERNEL(topk) {
+static Workspace workspace(const KernelArgs& args) { return {.per_worker = static_cast<size_t>(args.out[0].last()) * 16}; }
+
+PLM_KERNEL(topk, workspace) {
   const View& x = args.in[0];
   const int64_t n = x.last(), k = args.out[0].last(), rows = x.rows();
   if (k == 0 || rows == 0) return;

@@ -17,8 +17,6 @@ static Specs infer(const InSpecs& in, const Attrs& attrs) {
   check<ValueError>(attrs.f("eps") > 0, "adadelta_step: eps must be above 0, got ", attrs.f("eps"));
   return infer_step("adadelta_step", in, attrs, 2);
 }
-static Workspace workspace(const View* in, const View*, const Attrs&) { return zero_row(in, 5); }
-
-const OpDef ops::adadelta_step = {"adadelta_step", infer, no_grad, saves(), saves(), {.workspace = workspace, .mutates = saves(0, 2, 3)}};
+const OpDef ops::adadelta_step = {"adadelta_step", infer, no_grad, saves(), saves(), {.mutates = saves(0, 2, 3)}};
 
 }  // namespace plmcore

@@ -45,11 +45,6 @@ static Specs infer(const InSpecs& in, const Attrs& attrs) {
 }
 
 // The sums of the columns for each piece of the rows, and the columns' factors.
-static Workspace workspace(const View* in, const View*, const Attrs&) {
-  if (in[0].rank < 2) return {};
-  return {.shared = static_cast<size_t>((row_chunks(in[0].rows()) + 1) * in[0].last()) * (in[0].dtype == DType::float64 ? 8 : 4)};
-}
-
-const OpDef ops::adafactor_step = {"adafactor_step", infer, no_grad, saves(), saves(), {.workspace = workspace, .mutates = saves(0, 2, 3)}};
+const OpDef ops::adafactor_step = {"adafactor_step", infer, no_grad, saves(), saves(), {.mutates = saves(0, 2, 3)}};
 
 }  // namespace plmcore

@@ -17,8 +17,6 @@ static Specs infer(const InSpecs& in, const Attrs& attrs) {
   require_eps("adagrad_step", attrs);
   return infer_step("adagrad_step", in, attrs, 1);
 }
-static Workspace workspace(const View* in, const View*, const Attrs&) { return zero_row(in, 4); }
-
-const OpDef ops::adagrad_step = {"adagrad_step", infer, no_grad, saves(), saves(), {.workspace = workspace, .mutates = saves(0, 2)}};
+const OpDef ops::adagrad_step = {"adagrad_step", infer, no_grad, saves(), saves(), {.mutates = saves(0, 2)}};
 
 }  // namespace plmcore

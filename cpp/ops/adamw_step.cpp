@@ -13,8 +13,6 @@ static Specs infer(const InSpecs& in, const Attrs& attrs) {
   check_adam("adamw_step", attrs);
   return infer_step("adamw_step", in, attrs, 2);
 }
-static Workspace workspace(const View* in, const View*, const Attrs&) { return zero_row(in, 5); }
-
-const OpDef ops::adamw_step = {"adamw_step", infer, no_grad, saves(), saves(), {.workspace = workspace, .mutates = saves(0, 2, 3)}};
+const OpDef ops::adamw_step = {"adamw_step", infer, no_grad, saves(), saves(), {.mutates = saves(0, 2, 3)}};
 
 }  // namespace plmcore

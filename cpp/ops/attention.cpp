@@ -1,7 +1,7 @@
 // out = softmax(scale q k^T + bias) v over the keys that a query may see.   q [B, T, H, D]; k, v [B, S, H, D]
 // With dropout the weights are multiplied by 0 or 1 / (1 - p) after softmax. Saved for backward: out, and the log-sum of
 // each query's scores to base 2, [B, H, T], float32 (float64 for float64 q). The layouts and masks are in plmcore/ops.h.
-#include "ops/attention_plan.h"
+#include "core/attention_inputs.h"
 #include "ops/shape_rules.h"
 #include "plmcore/ops.h"
 #include "plmcore/random.h"
@@ -10,7 +10,7 @@
 
 namespace plmcore {
 
-using namespace attention_plan;
+using namespace attention_inputs;
 
 // The sizes of a call. Ragged: T = S = the rows of all sequences.
 namespace {
@@ -147,25 +147,9 @@ static Tensors backward(const Grad& g) {
   return dx;
 }
 
-static int64_t real_size(const View* in) { return in[kQ].dtype == DType::float64 ? 8 : 4; }
-
-static Workspace workspace(const View* in, const View* out, const Attrs& attrs) {
-  const View& q = in[kQ];
-  const bool ragged = static_cast<bool>(in[kOffsets]), weights = attrs.flag("weights");
-  const int64_t H = q.size[q.rank - 2], D = q.size[q.rank - 1], B = ragged ? in[kOffsets].numel - 1 : q.size[0],
-                T = out[0].size[ragged ? 0 : 1];
-  const int64_t S = in[kK] && !ragged ? in[kK].size[1] : T;
-  if (decodes(T, ragged, weights, attrs.f("dropout"))) {
-    const DecodeSpace space(B, T, S, H, D);
-    return {.shared = static_cast<size_t>((space.parts + space.stats) * real_size(in)),
-            .per_worker = static_cast<size_t>((space.scores + space.q) * real_size(in))};
-  }
-  return {.per_worker = static_cast<size_t>(ForwardSpace(B * H, T, S, D, ragged, weights).total() * real_size(in))};
-}
-
 const OpDef ops::attention = {"attention",    infer,
                               backward,       saves(kQ, kK, kV, kLengths, kMask, kBias, kOffsets, kPrefix, kStart, kRandom),
-                              saves(0, 1, 2), {.workspace = workspace, .exact_out = saves(1)}};
+                              saves(0, 1, 2), {.exact_out = saves(1)}};
 
 // The inputs of attention, out, lse, dout, weights, dweights -> dq, dk, dv (those that were given), dbias if asked for
 static Specs infer_grad(const InSpecs& in, const Attrs& attrs) {
@@ -187,18 +171,6 @@ static Specs infer_grad(const InSpecs& in, const Attrs& attrs) {
   return out;
 }
 
-static Workspace grad_workspace(const View* in, const View*, const Attrs& attrs) {
-  const View &q = in[kQ], &bias = in[kBias];
-  const bool ragged = static_cast<bool>(in[kOffsets]), bias_grad = attrs.flag("bias_grad");
-  const int64_t H = q.size[q.rank - 2], D = q.size[q.rank - 1], B = ragged ? in[kOffsets].numel - 1 : q.size[0], T = q.size[ragged ? 0 : 1];
-  const int64_t S = in[kK] && !ragged ? in[kK].size[1] : T;
-  const int64_t units = (bias_grad && bias.size[0] == 1 ? 1 : B) * (bias_grad && bias.size[1] == 1 ? 1 : H), groups = key_groups(units, S);
-  const BackwardSpace space(T, D);
-  int64_t shared = groups > 1 ? groups * (ragged ? H * T : B * H * T) * space.width : 0;
-  if (bias_grad && size_of(q.dtype) < 4) shared += bias.numel;  // its sum, before it is rounded
-  return {.shared = static_cast<size_t>(shared * real_size(in)), .per_worker = static_cast<size_t>(space.total() * real_size(in))};
-}
-
-const OpDef ops::attention_grad = {"attention_grad", infer_grad, no_grad, saves(), saves(), {.workspace = grad_workspace}};
+const OpDef ops::attention_grad = {"attention_grad", infer_grad, no_grad, saves(), saves()};
 
 }  // namespace plmcore

@@ -23,11 +23,6 @@ static Specs infer(const InSpecs& in, const Attrs& attrs) {
 }
 
 // The best of each row: 16 bytes for each of min(n, V).
-static Workspace workspace(const View* in, const View* out, const Attrs&) {
-  const int64_t n = out[0].size[1], V = in[0].size[1];
-  return {.shared = static_cast<size_t>(in[0].size[0] * (n < V ? n : V)) * 16 + static_cast<size_t>(in[0].size[0]) * 8};
-}
-
-const OpDef ops::beam_step = {"beam_step", infer, no_grad, saves(), saves(), {.workspace = workspace}};
+const OpDef ops::beam_step = {"beam_step", infer, no_grad, saves(), saves()};
 
 }  // namespace plmcore

@@ -52,10 +52,6 @@ static Specs infer(const InSpecs& in, const Attrs& attrs) {
 }
 
 // The loss of each row, before they are added in order.
-static Workspace workspace(const View* in, const View*, const Attrs&) {
-  return {.shared = static_cast<size_t>(in[0].rows()) * (in[0].dtype == DType::float64 ? 8 : 4)};
-}
-
 static Tensors backward(const Grad& g) {
   AttrList attrs = g.attrs;
   attrs.push_back({"targets", g.want(1)});
@@ -64,9 +60,8 @@ static Tensors backward(const Grad& g) {
   return d;
 }
 
-const OpDef ops::cross_entropy = {"cross_entropy", infer,
-                                  backward,        saves(0, 1),
-                                  saves(1, 2),     {.workspace = workspace, .exact_in = saves(0, 1), .exact_out = saves(1, 2)}};
+const OpDef ops::cross_entropy = {"cross_entropy", infer,       backward,
+                                  saves(0, 1),     saves(1, 2), {.exact_in = saves(0, 1), .exact_out = saves(1, 2)}};
 
 // logits, labels, top, log_sum, dy -> dlogits, and dlabels of soft targets that want one
 static Specs infer_grad(const InSpecs& in, const Attrs& attrs) {

@@ -114,11 +114,11 @@ Tensors execute(const OpDef& op, const Inputs& in, const AttrList& attrs, Specs&
   args.n_in = static_cast<int32_t>(in_views.size());
   args.n_out = static_cast<int32_t>(out_views.size());
   args.n_attrs = static_cast<int32_t>(attrs.size());
-  if (!op.extra.workspace) {
+  const Workspace need = device.workspace(op_id(op), args);
+  if (!need.shared && !need.per_worker) {
     device.run(op_id(op), op.name, args);
     return out;
   }
-  const Workspace need = op.extra.workspace(args.in, args.out, {op.name, attrs});
   const auto aligned = [](size_t n) { return (n + 63) / 64 * 64; };
   const int workers = device.workers();
   args.private_bytes = aligned(need.per_worker);

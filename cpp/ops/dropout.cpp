@@ -40,11 +40,7 @@ static Specs infer(const InSpecs& in, const Attrs& attrs) {
 static Tensors backward(const Grad& g) { return {dispatch(ops::dropout_grad, {g.dy[0], g.out[1]}, g.attrs)[0], {}}; }
 
 // Locked: the mask as floats [B, C].
-static Workspace workspace(const View* in, const View*, const Attrs& attrs) {
-  return {.shared = attrs.flag("locked") ? static_cast<size_t>(in[0].size[0] * in[0].size[2]) * sizeof(float) : 0};
-}
-
-const OpDef ops::dropout = {"dropout", infer, backward, saves(), saves(1), {.workspace = workspace}};
+const OpDef ops::dropout = {"dropout", infer, backward, saves(), saves(1)};
 
 // dy, bits -> dx
 static Specs infer_grad(const InSpecs& in, const Attrs& attrs) {
@@ -52,6 +48,6 @@ static Specs infer_grad(const InSpecs& in, const Attrs& attrs) {
   return {in[0]};
 }
 
-const OpDef ops::dropout_grad = {"dropout_grad", infer_grad, no_grad, saves(), saves(), {.workspace = workspace}};
+const OpDef ops::dropout_grad = {"dropout_grad", infer_grad, no_grad, saves(), saves()};
 
 }  // namespace plmcore

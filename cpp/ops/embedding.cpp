@@ -49,11 +49,7 @@ static Specs infer_grad(const InSpecs& in, const Attrs& attrs) {
 }
 
 // Two buffers and counts to sort the positions by row, and a row of sums per worker for the half types.
-static Workspace workspace(const View* in, const View*, const Attrs&) {
-  return {.shared = static_cast<size_t>(in[1].numel + 1) * 16 + 8192, .per_worker = static_cast<size_t>(in[0].last()) * sizeof(float)};
-}
-
-const OpDef ops::embedding_grad = {"embedding_grad", infer_grad, no_grad, saves(), saves(), {.workspace = workspace}};
+const OpDef ops::embedding_grad = {"embedding_grad", infer_grad, no_grad, saves(), saves()};
 
 // dy [..., C], ids [...] -> rows int64 [U], sorted and unique; values [U, C]
 static Specs infer_rows(const InSpecs& in, const Attrs& attrs) {
@@ -83,7 +79,6 @@ static SmallVector<int64_t, 2> count_rows(const Tensors& in, const Attrs& attrs)
   return {count + std::unique(sorted.begin(), sorted.end()) - sorted.begin()};
 }
 
-const OpDef ops::embedding_grad_rows = {
-    "embedding_grad_rows", infer_rows, no_grad, saves(), saves(), {.workspace = workspace, .measure = count_rows}};
+const OpDef ops::embedding_grad_rows = {"embedding_grad_rows", infer_rows, no_grad, saves(), saves(), {.measure = count_rows}};
 
 }  // namespace plmcore

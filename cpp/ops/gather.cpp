@@ -38,6 +38,6 @@ static Specs infer_grad(const InSpecs& in, const Attrs& attrs) {
   return {{shape, in[0].dtype}};
 }
 
-const OpDef ops::gather_grad = {"gather_grad", infer_grad, no_grad, saves(), saves(), {.workspace = float_sums}};
+const OpDef ops::gather_grad = {"gather_grad", infer_grad, no_grad, saves(), saves()};
 
 }  // namespace plmcore

@@ -45,6 +45,6 @@ static Specs infer_grad(const InSpecs& in, const Attrs& attrs) {
   return {{shape, in[0].dtype}};
 }
 
-const OpDef ops::index_select_grad = {"index_select_grad", infer_grad, no_grad, saves(), saves(), {.workspace = float_sums}};
+const OpDef ops::index_select_grad = {"index_select_grad", infer_grad, no_grad, saves(), saves()};
 
 }  // namespace plmcore

@@ -33,11 +33,6 @@ static Specs infer_grad(const InSpecs& in, const Attrs&) {
 }
 
 // Each chunk of rows leaves its sums for dgamma and dbeta; they are added in order.
-static Workspace workspace(const View* in, const View*, const Attrs&) {
-  const int64_t chunks = row_chunks(in[0].rows());
-  return {.shared = static_cast<size_t>(chunks * 2 * in[0].last()) * (in[0].dtype == DType::float64 ? 8 : 4)};
-}
-
-const OpDef ops::layer_norm_grad = {"layer_norm_grad", infer_grad, no_grad, saves(), saves(), {.workspace = workspace}};
+const OpDef ops::layer_norm_grad = {"layer_norm_grad", infer_grad, no_grad, saves(), saves()};
 
 }  // namespace plmcore

@@ -89,17 +89,12 @@ static Tensors backward(const Grad& g) {
   return dx;
 }
 
-static Workspace workspace(const View* in, const View*, const Attrs&) {
-  const int64_t M = in[0].rows(), N = in[1].size[0], K = in[1].size[1];
-  return {.shared = M > kGemmRows ? gemm_shared(N, K) : gemm_turns(M, K) ? gemm_shared(M, K) : 0, .per_worker = kGemmWorkspace};
-}
-
 static uint64_t reads_out(const Attrs& attrs) {
   const auto activation = static_cast<Activation>(attrs.i("activation"));
   return activation == Activation::none ? saves() : needs_sum(activation) ? saves(1) : saves(0);
 }
 
-const OpDef ops::linear = {"linear", infer, backward, saves(0, 1), saves(0, 1), {.workspace = workspace, .reads_out = reads_out}};
+const OpDef ops::linear = {"linear", infer, backward, saves(0, 1), saves(0, 1), {.reads_out = reads_out}};
 
 // x, weight, dy, sum or y -> those of dx, dweight, dbias that `want` names
 static Specs infer_grad(const InSpecs& in, const Attrs& attrs) {
@@ -120,16 +115,6 @@ static Specs infer_grad(const InSpecs& in, const Attrs& attrs) {
   return out;
 }
 
-static Workspace workspace_grad(const View* in, const View*, const Attrs& attrs) {
-  const View& dy = in[2];
-  const size_t element = dy.dtype == DType::float64 ? 8 : 4;
-  const int64_t M = dy.rows(), N = in[1].size[0], K = in[1].size[1];
-  const size_t sums = static_cast<size_t>(row_chunks(M) * N) * element;
-  const size_t dz = attrs.i("activation") ? static_cast<size_t>(dy.numel) * size_of(dy.dtype) : 0;
-  const size_t packed = std::max(gemm_shared(K, N), gemm_shared(K, M));
-  return {.shared = (sums + 63) / 64 * 64 + (dz + 63) / 64 * 64 + packed, .per_worker = kGemmWorkspace};
-}
-
-const OpDef ops::linear_grad = {"linear_grad", infer_grad, no_grad, saves(), saves(), {.workspace = workspace_grad}};
+const OpDef ops::linear_grad = {"linear_grad", infer_grad, no_grad, saves(), saves()};
 
 }  // namespace plmcore

@@ -1,6 +1,5 @@
 // y = activation(x W^T + bias) with W laid out once for the product's inner loop: for inference.   x [..., K] -> [..., N]
 // The layout of a packed weight is the running processor's own: it stays in memory and is never written to a file.
-#include "kernels/gemm_space.h"
 #include "ops/shape_rules.h"
 #include "plmcore/ops.h"
 
@@ -39,8 +38,6 @@ static Specs infer(const InSpecs& in, const Attrs& attrs) {
   return {{x.shape.with_last(N), x.dtype}};
 }
 
-static Workspace workspace(const View*, const View*, const Attrs&) { return {.per_worker = kGemmWorkspace}; }
-
-const OpDef ops::linear_packed = {"linear_packed", infer, no_grad, saves(), saves(), {.workspace = workspace}};
+const OpDef ops::linear_packed = {"linear_packed", infer, no_grad, saves(), saves()};
 
 }  // namespace plmcore

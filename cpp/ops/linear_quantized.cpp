@@ -4,8 +4,6 @@
 //   weight int8 [N, K], scale float32 [N]: W[n, k] = weight[n, k] scale[n]. A row of x is rounded to whole numbers q with
 //   |q| <= Q = min(2^(bits - 1) - 1, (2^31 - 1) / (128 K)) by q = round(x Q / max |x|), the sum of q weight[n] over k is an exact int32,
 //   and y = sum * (scale[n] max |x| / Q).
-#include "kernels/gemm_space.h"
-#include "kernels/int8_space.h"
 #include "ops/shape_rules.h"
 #include "plmcore/ops.h"
 
@@ -30,12 +28,6 @@ static Specs infer(const InSpecs& in, const Attrs& attrs) {
   return {{x.shape.with_last(w.shape[0]), DType::float32}};
 }
 
-static Workspace workspace(const View* in, const View*, const Attrs&) {
-  const int64_t N = in[1].size[0], K = in[1].size[1];
-  if (in[1].dtype == DType::int8) return {.shared = activation_workspace(in[0].rows(), K), .per_worker = kInt8Workspace};
-  return {.shared = gemm_shared(N, K), .per_worker = kGemmWorkspace};
-}
-
-const OpDef ops::linear_quantized = {"linear_quantized", infer, no_grad, saves(), saves(), {.workspace = workspace}};
+const OpDef ops::linear_quantized = {"linear_quantized", infer, no_grad, saves(), saves()};
 
 }  // namespace plmcore

@@ -1,6 +1,5 @@
 // y = op(a) op(b) over the last two axes; leading axes broadcast.   a [..., M, K], b [..., K, N] -> [..., M, N]
 // A flag says that an operand's last two axes are stored the other way round.
-#include "kernels/gemm_space.h"
 #include "ops/shape_rules.h"
 #include "plmcore/ops.h"
 
@@ -36,8 +35,6 @@ static Tensors backward(const Grad& g) {
   return dx;
 }
 
-static Workspace workspace(const View*, const View*, const Attrs&) { return {.per_worker = kGemmWorkspace}; }
-
-const OpDef ops::matmul = {"matmul", infer, backward, saves(0, 1), saves(), {.workspace = workspace}};
+const OpDef ops::matmul = {"matmul", infer, backward, saves(0, 1), saves()};
 
 }  // namespace plmcore

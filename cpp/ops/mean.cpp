@@ -1,5 +1,4 @@
 // y = the mean of x over some axes; NaN over nothing.
-#include "core/reduce_plan.h"
 #include "ops/shape_rules.h"
 #include "plmcore/ops.h"
 
@@ -21,11 +20,7 @@ static Tensors backward(const Grad& g) {
   return dispatch(ops::mean_grad, {dy}, {{"shape", shape}});
 }
 
-static Workspace workspace(const View* in, const View*, const Attrs& attrs) {
-  return {.shared = ReducePlan(in[0], static_cast<uint32_t>(attrs.i("axes"))).workspace(in[0].dtype)};
-}
-
-const OpDef ops::mean = {"mean", infer, backward, saves(), saves(), {.workspace = workspace}};
+const OpDef ops::mean = {"mean", infer, backward, saves(), saves()};
 
 // dy with axes of size 1 where the mean was taken -> dx of `shape`
 static Specs infer_grad(const InSpecs& in, const Attrs& attrs) {

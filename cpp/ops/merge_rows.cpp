@@ -39,10 +39,6 @@ static SmallVector<int64_t, 2> count_union(const Tensors& in, const Attrs&) {
 }
 
 // Where each row of the sum comes from in a and in b.
-static Workspace workspace(const View*, const View* out, const Attrs&) {
-  return {.shared = static_cast<size_t>(out[0].numel) * 2 * sizeof(int64_t)};
-}
-
-const OpDef ops::merge_rows = {"merge_rows", infer, no_grad, saves(), saves(), {.workspace = workspace, .measure = count_union}};
+const OpDef ops::merge_rows = {"merge_rows", infer, no_grad, saves(), saves(), {.measure = count_union}};
 
 }  // namespace plmcore

@@ -107,11 +107,6 @@ constexpr uint64_t saves(I... index) {
   return ((uint64_t{1} << index) | ...);
 }
 
-struct Workspace {
-  size_t shared = 0;      // bytes for the whole call
-  size_t per_worker = 0;  // bytes for each worker
-};
-
 struct OpDef {
   const char* name;
   InferFn infer;
@@ -120,8 +115,6 @@ struct OpDef {
   uint64_t save_out = 0;    // outputs whose data the backward rule reads
   // Optional parts, set by designated initialisers.
   struct Extra {
-    // Memory that the kernel needs beside its outputs.
-    Workspace (*workspace)(const View* in, const View* out, const Attrs& attrs) = nullptr;
     // Values of the fresh symbols that `infer` returned, in order of appearance; reads the inputs.
     SmallVector<int64_t, 2> (*measure)(const Tensors& in, const Attrs& attrs) = nullptr;
     // A view op: element offset of an output into input 0. It has no kernel.
@@ -143,19 +136,15 @@ Tensors dispatch(const OpDef& op, const Inputs& in, const AttrList& attrs = {}, 
 // Every op of ops.def: its definition, and its number.
 namespace ops {
 #define PLM_OP(name) extern const OpDef name;
-#define PLM_OP_CPU(name) PLM_OP(name)
 #define PLM_OP_VIEW(name) PLM_OP(name)
 #include "ops/ops.def"
 #undef PLM_OP
-#undef PLM_OP_CPU
 #undef PLM_OP_VIEW
 enum Id : int {
 #define PLM_OP(name) id_##name,
-#define PLM_OP_CPU(name) PLM_OP(name)
 #define PLM_OP_VIEW(name) PLM_OP(name)
 #include "ops/ops.def"
 #undef PLM_OP
-#undef PLM_OP_CPU
 #undef PLM_OP_VIEW
   kCount
 };

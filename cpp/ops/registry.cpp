@@ -8,11 +8,9 @@ namespace plmcore {
 namespace {
 const OpDef* const kOps[] = {
 #define PLM_OP(name) &ops::name,
-#define PLM_OP_CPU(name) PLM_OP(name)
 #define PLM_OP_VIEW(name) PLM_OP(name)
 #include "ops/ops.def"
 #undef PLM_OP
-#undef PLM_OP_CPU
 #undef PLM_OP_VIEW
 };
 [[maybe_unused]] const bool kNumbered = [] {

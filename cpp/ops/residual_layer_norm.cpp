@@ -40,11 +40,6 @@ static Specs infer_grad(const InSpecs& in, const Attrs&) {
   return layer_norm_grad_rule("residual_layer_norm_grad", in);
 }
 
-static Workspace workspace(const View* in, const View*, const Attrs&) {
-  const int64_t chunks = row_chunks(in[0].rows());
-  return {.shared = static_cast<size_t>(chunks * 2 * in[0].last()) * (in[0].dtype == DType::float64 ? 8 : 4)};
-}
-
-const OpDef ops::residual_layer_norm_grad = {"residual_layer_norm_grad", infer_grad, no_grad, saves(), saves(), {.workspace = workspace}};
+const OpDef ops::residual_layer_norm_grad = {"residual_layer_norm_grad", infer_grad, no_grad, saves(), saves()};
 
 }  // namespace plmcore

@@ -34,10 +34,6 @@ static Specs infer_grad(const InSpecs& in, const Attrs&) {
   return {x, gamma};
 }
 
-static Workspace workspace(const View* in, const View*, const Attrs&) {
-  return {.shared = static_cast<size_t>(row_chunks(in[0].rows()) * in[0].last()) * (in[0].dtype == DType::float64 ? 8 : 4)};
-}
-
-const OpDef ops::rms_norm_grad = {"rms_norm_grad", infer_grad, no_grad, saves(), saves(), {.workspace = workspace}};
+const OpDef ops::rms_norm_grad = {"rms_norm_grad", infer_grad, no_grad, saves(), saves()};
 
 }  // namespace plmcore

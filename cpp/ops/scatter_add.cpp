@@ -25,6 +25,6 @@ static Specs infer(const InSpecs& in, const Attrs&) {
 
 static Tensors backward(const Grad& g) { return {g.dy[0], {}, g.want(2) ? index_select(g.dy[0], g.in[1], 0) : Tensor()}; }
 
-const OpDef ops::scatter_add = {"scatter_add", infer, backward, saves(1), saves(), {.workspace = float_sums}};
+const OpDef ops::scatter_add = {"scatter_add", infer, backward, saves(1), saves()};
 
 }  // namespace plmcore

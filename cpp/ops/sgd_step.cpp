@@ -24,8 +24,6 @@ static Specs infer(const InSpecs& in, const Attrs& attrs) {
   }
   return infer_step("sgd_step", in, attrs, 1, true);
 }
-static Workspace workspace(const View* in, const View*, const Attrs&) { return zero_row(in, 4); }
-
-const OpDef ops::sgd_step = {"sgd_step", infer, no_grad, saves(), saves(), {.workspace = workspace, .mutates = saves(0, 2)}};
+const OpDef ops::sgd_step = {"sgd_step", infer, no_grad, saves(), saves(), {.mutates = saves(0, 2)}};
 
 }  // namespace plmcore

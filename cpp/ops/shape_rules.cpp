@@ -90,10 +90,6 @@ void require_range(const char* op, Dim start, Dim stop, Dim size) {
   check<IndexError>(ordered && inside, op, ": the range [", start, ", ", stop, ") is not inside an axis of size ", size);
 }
 
-Workspace float_sums(const View*, const View* out, const Attrs&) {
-  return {.shared = size_of(out[0].dtype) == 2 ? static_cast<size_t>(out[0].numel) * sizeof(float) : 0};
-}
-
 Specs arithmetic_rule(const char* op, const InSpecs& in) {
   in.expect(2);
   check<DTypeError>(in[0].dtype == in[1].dtype, op, ": inputs must have one dtype, got ", in[0], " and ", in[1]);

@@ -45,9 +45,6 @@ void require_element(const char* op, const char* name, double value, DType dtype
 // start <= stop <= size, as far as the sizes are known; a traced program checks it again when it runs.
 void require_range(const char* op, Dim start, Dim stop, Dim size);
 
-// Workspace of ops that add up rows of output 0: a float copy of it for the half types.
-Workspace float_sums(const View* in, const View* out, const Attrs& attrs);
-
 // dy in its place along an axis of `size`, 0 elsewhere: the gradient of slice and narrow.
 Tensor slice_grad(const Tensor& dy, int axis, Dim start, Dim stop, int64_t step, Dim size);
 

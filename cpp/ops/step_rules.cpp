@@ -41,11 +41,6 @@ void check_adam(const char* op, const Attrs& attrs, int64_t first) {
   check<ValueError>(attrs.i("step") >= first, op, ": step counts from ", first, ", got ", attrs.i("step"));
 }
 
-Workspace zero_row(const View* in, int rows) {
-  if (!in[rows]) return {};
-  return {.shared = static_cast<size_t>(in[0].inner(0)) * size_of(in[0].dtype)};
-}
-
 Tensor dense_gradient(const Tensor& grad) { return grad.rows().defined() ? to_dense(grad) : grad; }
 
 void require_dense(const char* op, const InSpecs& in, size_t rows) {

@@ -13,9 +13,6 @@ Specs infer_step(const char* op, const InSpecs& in, const Attrs& attrs, size_t m
 // The ranges of Adam's attributes; steps count from 1, `first` may be 0 where that means something.
 void check_adam(const char* op, const Attrs& attrs, int64_t first = 1);
 
-// A row without gradient reads zeros: bytes of one row of param, when there are rows.
-Workspace zero_row(const View* in, int rows);
-
 // A row-sparse gradient as a tensor of param's shape, for the steps that look at whole tensors.
 Tensor dense_gradient(const Tensor& grad);
 void require_dense(const char* op, const InSpecs& in, size_t rows);

@@ -1,5 +1,4 @@
 // y = the sum of x over some axes. Integers and bool add up in int64.
-#include "core/reduce_plan.h"
 #include "ops/shape_rules.h"
 #include "plmcore/ops.h"
 
@@ -20,10 +19,6 @@ static Tensors backward(const Grad& g) {
   return {broadcast_to(reshape(g.dy[0], reduced_shape(shape, g.attrs.i("axes"), true)), shape)};
 }
 
-static Workspace workspace(const View* in, const View*, const Attrs& attrs) {
-  return {.shared = ReducePlan(in[0], static_cast<uint32_t>(attrs.i("axes"))).workspace(in[0].dtype)};
-}
-
-const OpDef ops::sum = {"sum", infer, backward, saves(), saves(), {.workspace = workspace}};
+const OpDef ops::sum = {"sum", infer, backward, saves(), saves()};
 
 }  // namespace plmcore

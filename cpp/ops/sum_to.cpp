@@ -1,5 +1,4 @@
 // Sums x over the axes along which `shape` would be broadcast to x: the gradient of broadcasting.
-#include "core/reduce_plan.h"
 #include "ops/shape_rules.h"
 #include "plmcore/ops.h"
 
@@ -17,10 +16,6 @@ static Specs infer(const InSpecs& in, const Attrs& attrs) {
 
 static Tensors backward(const Grad& g) { return {broadcast_to(g.dy[0], g.in[0].shape())}; }
 
-static Workspace workspace(const View* in, const View* out, const Attrs&) {
-  return {.shared = ReducePlan(in[0], summed_axes(in[0], out[0])).workspace(in[0].dtype)};
-}
-
-const OpDef ops::sum_to = {"sum_to", infer, backward, saves(), saves(), {.workspace = workspace}};
+const OpDef ops::sum_to = {"sum_to", infer, backward, saves(), saves()};
 
 }  // namespace plmcore

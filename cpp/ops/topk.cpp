@@ -24,8 +24,6 @@ static Tensors backward(const Grad& g) {
 }
 
 // A heap of k values (double holds any of them) and positions for each worker.
-static Workspace workspace(const View*, const View* out, const Attrs&) { return {.per_worker = static_cast<size_t>(out[0].last()) * 16}; }
-
-const OpDef ops::topk = {"topk", infer, backward, saves(), saves(1), {.workspace = workspace}};
+const OpDef ops::topk = {"topk", infer, backward, saves(), saves(1)};
 
 }  // namespace plmcore

@@ -12,6 +12,10 @@ inline constexpr int kColumns = 32, kRowLanes = 8;  // of a block: (32, 8) threa
 inline dim3 column_grid(int64_t C, int64_t chunks) {
   return dim3(static_cast<unsigned>((C + kColumns - 1) / kColumns), static_cast<unsigned>(chunks));
 }
+// Part [chunks][sums][C] over the rows of x.
+inline Workspace column_sums_workspace(const View& x, int64_t sums) {
+  return {.shared = static_cast<size_t>(row_chunks(x.rows()) * sums * x.last()) * (x.dtype == DType::float64 ? 8 : 4)};
+}
 inline dim3 column_block() { return dim3(kColumns, kRowLanes); }
 
 // core/kernel_args.h has this one, but for the host.

@@ -5,7 +5,13 @@
 #include "device/element.cuh"
 #include "runtime/runtime.h"
 
-#define PLM_KERNEL(name) const char* name##_kernel(const KernelArgs& args)
+// PLM_KERNEL(softmax) { ... } is the launcher of an op: nullptr, or what went wrong. PLM_KERNEL(layer_norm_grad, workspace) { ... } needs
+// the memory that the function `workspace` says.
+#define PLM_KERNEL(name, ...)                                                    \
+  static const char* name##_run(const KernelArgs& args);                         \
+  extern const PluginKernelDef name##_kernel;                                    \
+  const PluginKernelDef name##_kernel = {name##_run __VA_OPT__(, ) __VA_ARGS__}; \
+  static const char* name##_run(const KernelArgs& args)
 
 namespace plmcore::cuda {
 

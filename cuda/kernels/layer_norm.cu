@@ -188,7 +188,9 @@ PLM_KERNEL(layer_norm) {
   });
 }
 
-PLM_KERNEL(layer_norm_grad) {
+static Workspace workspace(const KernelArgs& args) { return column_sums_workspace(args.in[0], 2); }
+
+PLM_KERNEL(layer_norm_grad, workspace) {
   const int64_t C = args.in[0].last(), rows = args.in[0].rows(), chunks = row_chunks(rows);
   const cudaStream_t stream = stream_of(args);
   if (C == 0) return nullptr;

@@ -93,8 +93,16 @@ PLM_KERNEL(linear) {
   });
 }
 
-// x, weight, dy, sum or y -> those of dx, dweight, dbias that `want` names. Workspace: part [chunks][N], then dz.
-PLM_KERNEL(linear_grad) {
+// part [chunks][N], then dz where there is an activation.
+static Workspace workspace_grad(const KernelArgs& args) {
+  const View& dy = args.in[2];
+  const size_t part = column_sums_workspace(dy, 1).shared,
+               dz = args.i("activation") ? static_cast<size_t>(dy.numel) * size_of(dy.dtype) : 0;
+  return {.shared = (part + 63) / 64 * 64 + dz};
+}
+
+// x, weight, dy, sum or y -> those of dx, dweight, dbias that `want` names.
+PLM_KERNEL(linear_grad, workspace_grad) {
   const View &x = args.in[0], &w = args.in[1], &dy = args.in[2];
   const int64_t M = dy.rows(), N = w.size[0], K = w.size[1], want = args.i("want"), chunks = row_chunks(M);
   const auto activation = static_cast<Activation>(args.i("activation"));

@@ -1,5 +1,6 @@
 // The C entry of the plug-in: device memory, copies, and the table of kernels. plmcore opens this library on the first use
 // of device "cuda" (cpp/core/plugin.h).
+#include <array>
 #include <string>
 
 #include "core/plugin.h"
@@ -11,14 +12,9 @@
 
 namespace plmcore::cuda {
 
-// A kernel per op that ops.def promises for every device; a forgotten one is a link error (-Wl,-z,defs).
-#define PLM_OP(name) const char* name##_kernel(const KernelArgs& args);
-#define PLM_OP_CPU(name)
-#define PLM_OP_VIEW(name)
-#include "ops/ops.def"
-#undef PLM_OP
-#undef PLM_OP_CPU
-#undef PLM_OP_VIEW
+#define PLM_CUDA_KERNEL(name) extern const PluginKernelDef name##_kernel;
+#include "kernels/kernels.def"
+#undef PLM_CUDA_KERNEL
 
 namespace {
 
@@ -30,23 +26,34 @@ const char* say(std::string text) {
   return t_text.c_str();
 }
 
-template <PluginKernel kernel>
+template <const PluginKernelDef& kernel>
 const char* run(const KernelArgs& args) {
 #ifdef PLM_CUDA_EMU
   const emu::OpFence fence(stream_of(args), args);
 #endif
-  return kernel(args);
+  return kernel.run(args);
+}
+template <const PluginKernelDef& kernel>
+Workspace workspace(const KernelArgs& args) {
+  return kernel.workspace ? kernel.workspace(args) : Workspace();
 }
 
-constexpr PluginKernel kKernels[] = {
-#define PLM_OP(name) run<name##_kernel>,
-#define PLM_OP_CPU(name) nullptr,
-#define PLM_OP_VIEW(name) nullptr,
+// The places of the ops, and the kernels of those that have one here.
+enum Op {
+#define PLM_OP(name) op_##name,
+#define PLM_OP_VIEW(name) PLM_OP(name)
 #include "ops/ops.def"
 #undef PLM_OP
-#undef PLM_OP_CPU
 #undef PLM_OP_VIEW
+  kOps
 };
+constexpr std::array<PluginKernelDef, kOps> kKernels = [] {
+  std::array<PluginKernelDef, kOps> table = {};
+#define PLM_CUDA_KERNEL(name) table[op_##name] = {run<name##_kernel>, workspace<name##_kernel>};
+#include "kernels/kernels.def"
+#undef PLM_CUDA_KERNEL
+  return table;
+}();
 
 const char* open() {
   int count = 0;
@@ -92,7 +99,7 @@ const char* fill_zero(void* to, size_t bytes) { return problem(cudaMemsetAsync(t
 
 constexpr PluginDevice kDevice = {
     .version = kPluginVersion,
-    .ops = static_cast<int>(sizeof kKernels / sizeof *kKernels),
+    .ops = kOps,
     .device = "cuda",
     .open = open,
     .allocate = allocate,
@@ -103,7 +110,7 @@ constexpr PluginDevice kDevice = {
     .copy_within = copy_within,
     .fill_zero = fill_zero,
     .synchronize = synchronize,
-    .kernels = kKernels,
+    .kernels = kKernels.data(),
 };
 
 }  // namespace

@@ -247,3 +247,15 @@ def test_two_threads_at_once():
     for t in threads:
         t.join()
     assert not wrong
+
+
+# ---- workspaces ----
+
+
+def test_a_kernel_gets_the_memory_it_asks_for():
+    """linear asks cuBLASLt for nothing beside its output; the CPU's kernel would have room for a packed weight."""
+    x, w = on_cuda(256, 768), on_cuda(768, 768)
+    before = plm.memory_stats("cuda")["in_use"]
+    plm.reset_peak_memory("cuda")
+    y = ops.linear(x, w)
+    assert plm.memory_stats("cuda")["peak"] - before == y.numpy().nbytes

@@ -7,8 +7,8 @@ import re
 import optest
 import pytest
 
-OPS = pathlib.Path(__file__).parents[2] / "cpp" / "ops" / "ops.def"
-ON_CUDA = set(re.findall(r"^PLM_OP\((\w+)\)", OPS.read_text(), re.MULTILINE))  # what ops.def promises for every device
+KERNELS = pathlib.Path(__file__).parents[2] / "cuda" / "kernels" / "kernels.def"
+ON_CUDA = set(re.findall(r"^PLM_CUDA_KERNEL\((\w+)\)", KERNELS.read_text(), re.MULTILINE))
 
 
 def checks():

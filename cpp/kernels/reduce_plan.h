@@ -1,6 +1,6 @@
 // How a sum over some axes of a contiguous array is walked. Axes of size 1 are dropped and neighbours of one kind merged;
-// what is left is an innermost run, either summed or kept, and two lists of outer axes. Shared by the ops, which size the
-// workspace, and the kernels. Every number in it depends on the sizes alone.
+// what is left is an innermost run, either summed or kept, and two lists of outer axes. Every number in it depends on the
+// sizes alone.
 #pragma once
 
 #include "core/kernel_args.h"

@@ -1,31 +1,10 @@
-// The inputs of attention, and how it is cut into blocks, from sizes alone: the op sizes its workspace with this and the
-// kernels walk it, so that results have the same bits for any number of threads.
+// How attention is cut into blocks, from sizes alone, so that results have the same bits for any number of threads.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
 namespace plmcore::attention_plan {
-
-// Of attention and, with what its backward rule adds, of attention_grad.
-enum Input {
-  kQ,
-  kK,
-  kV,
-  kLengths,
-  kMask,
-  kBias,
-  kOffsets,
-  kPrefix,
-  kStart,
-  kRandom,
-  kInputs,
-  kOut = kInputs,
-  kLse,
-  kDout,
-  kWeights,
-  kDweights
-};
 
 constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 constexpr int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
