@@ -130,6 +130,26 @@ class LanguageModel:
         trace: Literal[True],
         **options: Any,
     ) -> Generated: ...
+    @overload  # what comes back is known when it runs
+    def generate(
+        self,
+        inputs: str | Sequence[str] | IdsLike,
+        attention_mask: Any = None,
+        decoder_input_ids: Any = None,
+        *,
+        output_scores: bool,
+        **options: Any,
+    ) -> Any: ...
+    @overload
+    def generate(
+        self,
+        inputs: str | Sequence[str] | IdsLike,
+        attention_mask: Any = None,
+        decoder_input_ids: Any = None,
+        *,
+        trace: bool,
+        **options: Any,
+    ) -> Any: ...
     @overload  # a text, or several where so many are asked for
     def generate(
         self,

@@ -138,6 +138,9 @@ def decoder(folder: pathlib.Path) -> None:
     assert_type(lm.generate("the cat", max_new_tokens=3), str)
     assert_type(lm.generate(["the cat", "the dog"], max_new_tokens=3), list[str])
     assert_type(lm.generate("the cat", max_new_tokens=3, output_scores=True), Generated)
+    for detailed in (False, True):
+        found = lm.generate("the cat", max_new_tokens=3, trace=detailed)
+        assert len(found.sequences if isinstance(found, Generated) else found) > 0
     assert lm.generate(np.array([[1, 2, 3]]), max_new_tokens=3).dtype == np.int64
     for piece in lm.stream("the cat", max_new_tokens=3):
         assert_type(piece, str)
