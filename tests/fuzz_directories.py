@@ -85,7 +85,7 @@ def damaged_file(path: pathlib.Path, rng: random.Random) -> None:
             return
     if kind < 0.9 and data:
         for _ in range(rng.choice([1, 2, 8])):
-            at = rng.randrange(len(data))
+            at = rng.randrange(len(data) + 1)
             data[at : at + rng.randrange(3)] = rng.randbytes(rng.randrange(3))
         path.write_bytes(data)
     elif kind < 0.95:

@@ -1,5 +1,6 @@
 import json
 
+import plmcore as plm
 import pytest
 from plmcore import models
 from plmcore.models.bert import BertConfig
@@ -76,3 +77,10 @@ def test_which_head():
         models.head_of(BertConfig(architectures=("BertForFun",)))
     with pytest.raises(ValueError, match="bert has no head 'seq2seq-lm'; one of base, "):
         models.build(BertConfig(), "seq2seq-lm")
+
+
+def test_labels_are_an_object():
+    for key in ("id2label", "label2id"):
+        with pytest.raises(plm.ArgumentError, match=f"{key} must be an object, got 5"):
+            plm.models.config_from_dict({"model_type": "bert", key: 5})
+        assert plm.models.config_from_dict({"model_type": "bert", key: None}).to_dict()

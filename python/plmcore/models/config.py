@@ -55,6 +55,9 @@ class Config:
                 self.refuse(f.name, f"must be at most {most}")
             if "norm_eps" in f.name:
                 self.at_least(0, f.name)
+        for key in ("id2label", "label2id"):
+            if not isinstance(self.extra.get(key, {}), (Mapping, types.NoneType)):
+                raise ArgumentError(f"{type(self).__name__}: {key} must be an object, got {self.extra[key]!r:.60}")
         self.at_least(1, "num_labels")
         if getattr(self, "pad_token_id", None) is not None:
             self.at_least(0, "pad_token_id")
