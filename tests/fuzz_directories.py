@@ -25,11 +25,12 @@ from plmcore import safetensors
 from plmcore.cli import main
 from plmcore.tokenizers.guard import TokenizerError
 from plmcore.train import NonFiniteError, run_settings
+from plmcore.train.nonfinite import DivergedError
 
 GOLDEN = pathlib.Path(__file__).parent / "golden" / "models"
 TYPED = (
     plm.ArgumentError, plm.ShapeError, plm.IndexRangeError, plm.DTypeError, plm.DeviceError, plm.GraphError, plm.TraceError,
-    plm.FormatError, plm.OutOfMemoryError, OSError, ImportError, NonFiniteError, TokenizerError,
+    plm.FormatError, plm.OutOfMemoryError, OSError, ImportError, DivergedError, NonFiniteError, TokenizerError,
 )  # fmt: skip
 TEXT = "the cat sat on the mat and the dog ran far away.\n\nshe sat there. he ran home to see the cat.\n\n" * 12
 ODD = [
