@@ -24,7 +24,11 @@ def test_the_command_is_installed():
     assert installed.PATH.is_file(), f"the installed package has no command {installed.PATH}"
     for words in ([installed.PATH], [sys.executable, "-m", "plmcore"]):
         r = subprocess.run(
-            [*words, "--version"], capture_output=True, text=True, timeout=300, env={"PATH": "/nonexistent"}
+            [*words, "--version"],
+            capture_output=True,
+            text=True,
+            timeout=300,
+            env=os.environ | {"PATH": "/nonexistent"},
         )
         assert r.returncode == 0 and r.stdout == command("--version").stdout
 

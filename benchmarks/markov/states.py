@@ -27,7 +27,8 @@ class States:
         for role, token in ROLES.items():
             setattr(self, f"{role}_token_id", self.ids[token])
         left = family == "xlnet"
-        self.padding_side, self.family = "left" if left else "right", types.SimpleNamespace(pad_type=3 if left else 0)
+        self.padding_side = "left" if left else "right"
+        self.family = types.SimpleNamespace(pad_type=3 if left else 0, padding_side=self.padding_side)
         self._fixed, self._types = FORMATS[family]
         self.word_starts = np.ones(self.vocab_size, bool)
         self.fingerprint = f"{family}, {states} states, {sentinels} sentinels"

@@ -118,7 +118,6 @@ def score(
     each record, or one file for each split."""
     given: settings.Settings = {"data": {"columns": list(columns or []), "errors": errors}, "task": {"lm_weight": 0.0}}
     chosen = task_settings.of_use(task, lm.config, given, changes)
-    metrics.check_installed(chosen["task"]["metrics"])
     if task_settings.kind_of(task) == "lm":
         raise ArgumentError("evaluate: text is scored by the task perplexity")
     data = FileData(chosen, path, lm.config, split, scored=predictions is None)
@@ -126,6 +125,7 @@ def score(
     if not isinstance(lm.model, Features) and lm.head != needed:
         raise ArgumentError(f"evaluate: this model has the head {lm.head}, and {task} needs {needed}: plmcore finetune")
     needed_tokenizer(lm, "evaluate")
+    metrics.check_installed(chosen["task"]["metrics"])
     if data.kind == "qa" and not any(change.startswith("task.unanswerable") for change in changes):
         there = any(r["impossible"] for rs in data.records.values() for r in rs)
         chosen["task"]["unanswerable"] |= there
