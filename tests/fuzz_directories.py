@@ -6,6 +6,7 @@ another kind, a call that takes longer than --limit seconds, or a process that d
 
 import argparse
 import contextlib
+import copy
 import io
 import json
 import pathlib
@@ -52,6 +53,11 @@ def damaged(value, rng: random.Random):
     return value
 
 
+def odd(rng):
+    """One of ODD; a copy, as later changes may go into it."""
+    return copy.deepcopy(rng.choice(ODD))
+
+
 def changed(value, rng):
     if not isinstance(value, (dict, list)) or not value or rng.random() < 0.15:
         kind = rng.random()
@@ -59,18 +65,18 @@ def changed(value, rng):
             return rng.choice([value + 1, value - 1, -value, value * 1000, float(value)])
         if isinstance(value, str) and kind < 0.3:
             return rng.choice([value[::-1], value * 3, value[:-1], value.upper()])
-        return rng.choice(ODD)
+        return odd(rng)
     key = rng.choice(list(value)) if isinstance(value, dict) else rng.randrange(len(value))
     action = rng.random()
     if action < 0.1:
         del value[key]
     elif action < 0.15:
         if isinstance(value, dict):
-            value[rng.choice(["x", "type", "layers", *value])] = rng.choice(ODD)
+            value[rng.choice(["x", "type", "layers", *value])] = odd(rng)
         else:
-            value.insert(key, rng.choice([*ODD, value[key]]))
+            value.insert(key, copy.deepcopy(rng.choice([*ODD, value[key]])))
     elif action < 0.18 and isinstance(value, list):
-        value *= rng.choice([2, 50])
+        value[:] = [copy.deepcopy(v) for _ in range(rng.choice([2, 50])) for v in value]
     else:
         value[key] = changed(value[key], rng)
     return value

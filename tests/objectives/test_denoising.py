@@ -206,7 +206,9 @@ def test_settings_are_checked():
         ({"mask": 1.1}, "mask must be from 0 up to 1, got 1.1"),
         ({"span": "line"}, "span must be 'poisson', 'word' or 'token', got 'line'"),
         ({"replace": 2}, "replace must be 1, 0 or -1, got 2"),
-        ({"mean": 0}, "mean must be above 0, got 0"),
+        ({"mean": 0}, "mean must be from 0.1 to 100, got 0"),
+        ({"mean": 1e-6}, "mean must be from 0.1 to 100, got 1e-06"),
+        ({"mean": 1e4}, "mean must be from 0.1 to 100, got 10000.0"),
     ):
         with pytest.raises(ValueError, match=message):
             made(**{"noise": "bart"} | settings)

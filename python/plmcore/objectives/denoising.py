@@ -83,8 +83,10 @@ class Denoising(TextObjective):
             raise ArgumentError(f"span must be 'poisson', 'word' or 'token', got {settings['span']!r}")
         if settings["replace"] not in (-1, 0, 1):
             raise ArgumentError(f"replace must be 1, 0 or -1, got {settings['replace']}")
-        if not mean > 0:
-            raise ArgumentError(f"mean must be above 0, got {mean}")
+        if (
+            not 0.1 <= mean <= 100
+        ):  # lengths are at most 127; of a tiny mean nearly all are 0, and a row would have millions of them
+            raise ArgumentError(f"mean must be from 0.1 to 100, got {mean}")
         self.settings, self.mean, self.random = settings, mean, check_share("random", random, zero=True)
         self.full_stop, self.vocab_size = full_stop, tokenizer.vocab_size
         self.mask = need(tokenizer, "mask", "Denoising") if settings["mask"] or settings["insert"] else 0
