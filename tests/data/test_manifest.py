@@ -136,6 +136,9 @@ def test_hostile_values(corpus):
     good = json.loads((corpus / manifest.FILE).read_bytes())
     for key, value in [
         ("vocab_size", "many"),
+        ("tokenizer", 7),
+        ("tokenizer", {"fingerprint": 7}),
+        ("source", []),
         ("vocab_size", -1),
         ("vocab_size", None),
         ("files", []),

@@ -88,6 +88,11 @@ def read(folder: pathlib.Path) -> dict[str, Any]:
         blocks = {name: len(content["files"][name]["crc32"]) for name in sizes}
     except (KeyError, TypeError, ValueError, AttributeError) as e:
         raise FormatError(f"'{path}' cannot be read: it is incomplete or damaged ({type(e).__name__}: {e})") from None
+    for key in ("tokenizer", "source"):
+        if not isinstance(content[key], dict):
+            raise FormatError(f"'{path}' is damaged: {key!r} must be an object, got {content[key]!r}")
+    if not isinstance(content["tokenizer"].get("fingerprint", ""), str):
+        raise FormatError(f"'{path}' is damaged: the tokenizer's fingerprint must be a text")
     if differing:
         raise FormatError(f"'{path}' is damaged: {differing[0]!r} does not agree with the rest of it")
     if sizes[DOCUMENTS] != sizes[DOCUMENT_SENTENCES]:
