@@ -1,5 +1,7 @@
-"""The types of the installed package as mypy and pyright read them: a user's script passes both in their strict modes, and both report each of its
-mistakes. Run from anywhere; needs mypy and pyright in the environment."""
+"""The types of the installed package as mypy and pyright read them: a user's script passes both in their
+strict modes, and both report each of its mistakes. Run from anywhere; needs mypy and pyright in the
+environment.
+"""
 
 import json
 import pathlib
@@ -46,7 +48,9 @@ def pyright(folder: pathlib.Path, script: str) -> dict[int, str]:
 
 def main() -> None:
     problems: list[str] = []
-    with tempfile.TemporaryDirectory() as name:  # away from the checkout: what is imported is what is installed
+    with (
+        tempfile.TemporaryDirectory() as name
+    ):  # away from the checkout: what is imported is what is installed
         folder = pathlib.Path(name)
         (folder / "pyrightconfig.json").write_text(json.dumps(PYRIGHT))
         for script in ("user_script.py", "misuse.py"):
@@ -56,7 +60,9 @@ def main() -> None:
             for check in (mypy, pyright):
                 found = check(folder, script)
                 print(f"{check.__name__}: {script}: {len(found)} lines with errors, {len(wrong)} wanted")
-                problems += [f"{check.__name__}: {script}:{i}: {found[i]}" for i in sorted(found.keys() - wrong)]
+                problems += [
+                    f"{check.__name__}: {script}:{i}: {found[i]}" for i in sorted(found.keys() - wrong)
+                ]
                 problems += [
                     f"{check.__name__}: {script}:{i}: not reported: {lines[i - 1]}"
                     for i in sorted(wrong - found.keys())

@@ -1,4 +1,6 @@
-"""Fails when `import plmcore` takes more than 1.5 times `import numpy`: medians of alternating fresh processes."""
+"""Fails when `import plmcore` takes more than 1.5 times `import numpy`: medians of alternating fresh
+processes.
+"""
 
 import statistics
 import subprocess
@@ -9,7 +11,9 @@ LIMIT, ROUNDS = 1.5, 15
 
 def seconds(module: str) -> float:
     code = f"import time; t = time.perf_counter(); import {module}; print(time.perf_counter() - t)"
-    return float(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout)
+    return float(
+        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    )
 
 
 for module in ("numpy", "plmcore"):  # writes the byte code, fills the page cache
@@ -26,7 +30,8 @@ heavy = subprocess.run(
     check=True,
 ).stdout.split()
 print(
-    f"import plmcore {plmcore * 1e3:.0f} ms, import numpy {numpy * 1e3:.0f} ms, ratio {plmcore / numpy:.2f} (at most {LIMIT})"
+    f"import plmcore {plmcore * 1e3:.0f} ms, import numpy {numpy * 1e3:.0f} ms, ratio "
+    f"{plmcore / numpy:.2f} (at most {LIMIT})"
 )
 if plmcore > LIMIT * numpy or "torch" in heavy:
     sys.exit(f"too slow, or too much is imported: {' '.join(heavy)}")

@@ -1,6 +1,7 @@
 """The API reference from docstrings and signatures: python .ci/make_api.py FOLDER writes one page per module.
 
-Signatures are taken from the source text (of the extension: from its stubs), so that every Python version writes the same pages.
+Signatures are taken from the source text (of the extension: from its stubs), so that every Python version
+writes the same pages.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ MODULES = {  # module -> its page's first line
     "tokenizers": "Tokenizers of all families behind one class.",
     "data": "Corpora, batches, readers and published tasks.",
     "objectives": "Pre-training objectives: from a corpus to batches.",
+    "criteria": "What a training step computes: terms, and the state that goes to the next.",
     "train": "The training loop, run directories and checkpoints.",
     "tasks": "Fine-tuning, probing and adapters.",
     "evaluate": "Perplexity, zero-shot choices, metrics and contamination. The module itself can be called.",
@@ -35,10 +37,21 @@ MODULES = {  # module -> its page's first line
     "cuda": "The CUDA plug-in.",
 }
 GUIDES = {
-    "plmcore": ("training", "fine-tuning", "generation"), "ops": ("adding-an-op",), "nn": ("adding-a-model",), "models": ("adding-a-model",), "tokenizers": ("tokenizers",),
-    "data": ("data",), "objectives": ("objectives",), "train": ("training", "resuming"), "tasks": ("fine-tuning",), "evaluate": ("evaluation",), "compress": ("compression",),
-    "cuda": ("cuda",), "optim": ("training",),
-}  # fmt: skip
+    "plmcore": ("training", "fine-tuning", "generation"),
+    "ops": ("adding-an-op",),
+    "nn": ("adding-a-model",),
+    "models": ("adding-a-model",),
+    "tokenizers": ("tokenizers",),
+    "data": ("data",),
+    "objectives": ("objectives",),
+    "criteria": ("objectives",),
+    "train": ("training", "resuming"),
+    "tasks": ("fine-tuning",),
+    "evaluate": ("evaluation",),
+    "compress": ("compression",),
+    "cuda": ("cuda",),
+    "optim": ("training",),
+}
 
 
 @functools.cache
@@ -60,7 +73,9 @@ def source_of(name: str, value: object) -> ast.AST | None:
     for stub in ("__init__", "ops", "safetensors", "text"):
         owner = getattr(value, "__module__", None) or ""
         own = getattr(value, "__name__", name)
-        if owner.startswith("plmcore._core") and (node := node_in(parsed(PACKAGE / "_core" / f"{stub}.pyi"), own)):
+        if owner.startswith("plmcore._core") and (
+            node := node_in(parsed(PACKAGE / "_core" / f"{stub}.pyi"), own)
+        ):
             return node
     value = inspect.unwrap(value) if callable(value) else value
     module = sys.modules.get(getattr(value, "__module__", ""), None)
@@ -76,7 +91,9 @@ def signature(name: str, node: ast.FunctionDef, method: bool = False) -> str:
     static = any(isinstance(d, ast.Name) and d.id == "staticmethod" for d in node.decorator_list)
     if method and not static and positional:
         (args.posonlyargs or args.args).pop(0)
-    returns = f" -> {ast.unparse(node.returns)}" if node.returns is not None and node.name != "__init__" else ""
+    returns = (
+        f" -> {ast.unparse(node.returns)}" if node.returns is not None and node.name != "__init__" else ""
+    )
     line = f"{name}({ast.unparse(args)}){returns}"
     if len(line) <= 110:
         return line
@@ -101,7 +118,11 @@ def arguments(args: ast.arguments) -> Iterator[str]:
 
 def shown(a: ast.arg, default: ast.expr | None) -> str:
     return ast.unparse(a) + (
-        "" if default is None else f" = {ast.unparse(default)}" if a.annotation else f"={ast.unparse(default)}"
+        ""
+        if default is None
+        else f" = {ast.unparse(default)}"
+        if a.annotation
+        else f"={ast.unparse(default)}"
     )
 
 
@@ -137,7 +158,9 @@ def prose(text: str) -> str:
             out.append("```text" if indented else "```")
             code = indented
         out.append(
-            line.replace("<", "&lt;").replace("*", "\\*").replace("|", "\\|") if not code and "`" not in line else line
+            line.replace("<", "&lt;").replace("*", "\\*").replace("|", "\\|")
+            if not code and "`" not in line
+            else line
         )
     return "\n".join(out + (["```"] if code else [])) + "\n"
 
@@ -145,7 +168,9 @@ def prose(text: str) -> str:
 def inherits(value: object, method: str) -> bool:
     """Whether a base class of the package describes a method."""
     bases = inspect.getmro(value)[1:] if inspect.isclass(value) else ()
-    return any(getattr(vars(b).get(method), "__doc__", None) for b in bases if b.__module__.startswith("plmcore"))
+    return any(
+        getattr(vars(b).get(method), "__doc__", None) for b in bases if b.__module__.startswith("plmcore")
+    )
 
 
 def entry(name: str, path: str, value: object, level: int, missing: list[str]) -> Iterator[str]:
@@ -154,7 +179,11 @@ def entry(name: str, path: str, value: object, level: int, missing: list[str]) -
         yield f"{'#' * level} {name}\n"
         yield prose(doc(parsed(pathlib.Path(value.__file__))))
         for other, inner in sorted(vars(value).items()):
-            if not other.startswith("_") and getattr(inner, "__module__", None) == value.__name__ and callable(inner):
+            if (
+                not other.startswith("_")
+                and getattr(inner, "__module__", None) == value.__name__
+                and callable(inner)
+            ):
                 yield from entry(other, f"{path}.{other}", inner, level + 1, missing)
         return
     node = source_of(name, value)
@@ -167,7 +196,9 @@ def entry(name: str, path: str, value: object, level: int, missing: list[str]) -
     elif isinstance(node, ast.ClassDef):
         made = [n for n in node.body if isinstance(n, ast.FunctionDef) and n.name == "__init__"]
         bases = [ast.unparse(b) for b in node.bases]
-        fields = [n for n in node.body if isinstance(n, ast.AnnAssign) and not ast.unparse(n.target).startswith("_")]
+        fields = [
+            n for n in node.body if isinstance(n, ast.AnnAssign) and not ast.unparse(n.target).startswith("_")
+        ]
         dataclass = any("dataclass" in ast.unparse(d) for d in node.decorator_list)
         if made:
             yield fenced(signature(path, made[0], method=True))
@@ -197,7 +228,9 @@ def entry(name: str, path: str, value: object, level: int, missing: list[str]) -
 
 def names_of(module: types.ModuleType) -> list[str]:
     if module.__name__ == "plmcore.ops" or module is plmcore.ops:
-        functions = (n.name for n in parsed(PACKAGE / "_core" / "ops.pyi").body if isinstance(n, ast.FunctionDef))
+        functions = (
+            n.name for n in parsed(PACKAGE / "_core" / "ops.pyi").body if isinstance(n, ast.FunctionDef)
+        )
         return list(dict.fromkeys(functions))
     if hasattr(module, "__all__"):
         return list(module.__all__)
@@ -209,7 +242,9 @@ def names_of(module: types.ModuleType) -> list[str]:
     return [n for n in own if callable(getattr(module, n))]
 
 
-def page(title: str, first: str, names: list[str], module: types.ModuleType, prefix: str, missing: list[str]) -> str:
+def page(
+    title: str, first: str, names: list[str], module: types.ModuleType, prefix: str, missing: list[str]
+) -> str:
     key = title.removeprefix("plmcore.")
     lines = [f"# {title}\n", f"{first}\n"]
     if key in GUIDES:
@@ -223,7 +258,7 @@ def page(title: str, first: str, names: list[str], module: types.ModuleType, pre
 
 
 def families(models: types.ModuleType) -> Iterator[str]:
-    """A table of the families: `plm.models.bert.Bert(plm.models.bert.BertConfig(...))` builds from scratch."""
+    """A table of the families; `models.bert.Bert(models.bert.BertConfig(...))` builds from scratch."""
     rows = ["| model_type | module | config | heads |", "| --- | --- | --- | --- |"]
     for kind, name in models.FAMILIES.items():
         family = importlib.import_module(f"plmcore.models.{name}")
@@ -237,7 +272,9 @@ def main(folder: pathlib.Path) -> int:
     missing: list[str] = []
     folder.mkdir(parents=True, exist_ok=True)
     skipped = {*MODULES, "__version__", "Tensor"}
-    top = sorted((n for n in plmcore.__all__ if n not in skipped), key=lambda n: (not n[0].isupper(), n.lower()))
+    top = sorted(
+        (n for n in plmcore.__all__ if n not in skipped), key=lambda n: (not n[0].isupper(), n.lower())
+    )
     pages = {
         "plmcore": page("plmcore", "The top level: `import plmcore as plm`.", top, plmcore, "plm", missing),
         "tensor": page(
@@ -267,10 +304,8 @@ def main(folder: pathlib.Path) -> int:
         "| page | content |",
         "| --- | --- |",
     ]
-    index += [
-        f"| [{name if name in ('plmcore',) else 'plm.Tensor' if name == 'tensor' else 'plm.' + name}]({name}.md) | {first} |"
-        for name, first in rows
-    ]
+    shown = {"plmcore": "plmcore", "tensor": "plm.Tensor"}
+    index += [f"| [{shown.get(name, 'plm.' + name)}]({name}.md) | {first} |" for name, first in rows]
     pages["README"] = "\n".join(index) + "\n"
     for name, text in pages.items():
         (folder / f"{name}.md").write_text(text.rstrip() + "\n", encoding="utf-8")

@@ -1,4 +1,6 @@
-"""Type stubs of plmcore._core from the installed package, by nanobind's generator: python .ci/make_stubs.py FOLDER."""
+"""Type stubs of plmcore._core from the installed package, by nanobind's generator: python .ci/make_stubs.py
+FOLDER.
+"""
 
 import pathlib
 import re
@@ -26,7 +28,9 @@ IMPORTS = {
 
 
 def finished(text: str, module: str, parts: list[str]) -> str:
-    """Short names for the classes of the extension, the types of stub_types.py, and an import for every name that is used."""
+    """Short names for the classes of the extension, the types of stub_types.py, and an import for every name
+    that is used.
+    """
     text = re.sub(r"^(from|import) .*?(\([^)]*\))?\n", "", text, flags=re.M).replace("plmcore._core.", "")
     text = retyped(text, module)
     doc = re.match(r'\s*""".*?"""\n', text, re.S)
@@ -36,13 +40,16 @@ def finished(text: str, module: str, parts: list[str]) -> str:
     code = re.sub(r'""".*?"""', "", body, flags=re.S)
     lines = [line for name, line in IMPORTS.items() if re.search(rf"\b{name}\b", code)]
     if module:
-        lines += [f"from plmcore._core import {name}" for name in STUB_ONLY if re.search(rf"\b{name}\b", code)]
+        lines += [
+            f"from plmcore._core import {name}" for name in STUB_ONLY if re.search(rf"\b{name}\b", code)
+        ]
     return head + "\n".join(lines) + "\n" + body
 
 
 folder = pathlib.Path(sys.argv[1])
 with tempfile.TemporaryDirectory() as raw:
-    # In a process of its own, away from the checkout, so that the installed package is what is described. -P: names that end in _ too.
+    # In a process of its own, away from the checkout, so that the installed package is what is described. -P:
+    # names that end in _ too.
     subprocess.run(
         [sys.executable, "-m", "nanobind.stubgen", "-q", "-P", "-r", "-m", "plmcore._core", "-O", raw],
         check=True,
@@ -55,7 +62,8 @@ with tempfile.TemporaryDirectory() as raw:
         (folder / stub.name).write_text(finished(stub.read_text(), module, parts))
 subprocess.run(["ruff", "check", "-q", "--fix", "--select", "I", *folder.iterdir()], check=True)
 subprocess.run(["ruff", "format", "-q", "--config", "pyproject.toml", *folder.iterdir()], check=True)
-# Other classes compare to a bool with any object; a list says that it multiplies and compares with what a Tensor can be.
+# Other classes compare to a bool with any object; a list says that it multiplies and compares with what a
+# Tensor can be.
 COMMENTS = {r"(?:eq|ne)__\(": "override", r"(?:rmul|lt|le|gt|ge)__\(self, other: Operand": "misc"}
 for stub in folder.iterdir():
     text = stub.read_text()

@@ -1,10 +1,14 @@
-"""What the signatures of the extension cannot say: precise types for its stubs, by name. Arguments, their order and their defaults stay those of
-the bindings; an entry that no longer fits them is an error."""
+"""What the signatures of the extension cannot say: precise types for its stubs, by name.
+
+Arguments, their order and their defaults stay those of the bindings; an entry that no longer fits them is an
+error.
+"""
 
 import ast
 import copy
 
-# Written into _core/__init__.pyi, for checkers only. TensorLike: what becomes a Tensor where one is expected; Operand: the other side of an operator.
+# Written into _core/__init__.pyi, for checkers only. TensorLike: what becomes a Tensor where one is expected;
+# Operand: the other side of an operator.
 PRELUDE = """
 __version__: str
 Index: TypeAlias = SupportsIndex | slice | EllipsisType | Tensor | NDArray[Any] | list[Any] | None
@@ -57,7 +61,10 @@ TYPES: dict[str, dict[str, str]] = {
     "grad": {"return": "tuple[Tensor | None, ...]"},
     "recompute": {"body": "Callable[[tuple[Tensor, ...]], Sequence[Tensor]]"},
     "Program.__init__": {"args": "Any", "kwargs": "Any"},
-    "Program.__call__": {"kwargs": "TensorLike | float", "return": "Any"},  # the program says how many outputs it has
+    "Program.__call__": {
+        "kwargs": "TensorLike | float",
+        "return": "Any",
+    },  # the program says how many outputs it has
     "Program.inputs": {"return": SPECS},
     "Program.outputs": {"return": SPECS},
     "Tracer.input": {"dtype": "DTypeLike"},
@@ -91,19 +98,28 @@ def retyped(text: str, module: str) -> str:
     """The stub of a module, "" or "ops", with these types."""
     tree = ast.parse(text)
     used: set[str] = set()
-    for scope, prefix in [(tree, f"{module}." if module else ""), *((c, f"{c.name}.") for c in _classes(tree))]:
+    for scope, prefix in [
+        (tree, f"{module}." if module else ""),
+        *((c, f"{c.name}.") for c in _classes(tree)),
+    ]:
         body: list[ast.stmt] = []
         for item in scope.body:
             if isinstance(item, ast.FunctionDef):
                 name = prefix + item.name
                 if name in LEFT_OUT:
                     continue
-                _retype(item, TYPES.get(name, {}), name, used, ops=module == "ops" and not name.endswith(IN_PLACE))
+                _retype(
+                    item, TYPES.get(name, {}), name, used, ops=module == "ops" and not name.endswith(IN_PLACE)
+                )
                 body += _by_weights(item) if name == "ops.attention" else [item]
             else:
                 body.append(item)
         scope.body = body
-    here = {name for name in TYPES if name.startswith("ops.") == (module == "ops")} if module in ("", "ops") else set()
+    here = (
+        {name for name in TYPES if name.startswith("ops.") == (module == "ops")}
+        if module in ("", "ops")
+        else set()
+    )
     if missing := sorted(here - used):
         raise SystemExit(f"stub_types.py: the bindings have no {', '.join(missing)} with these arguments")
     return ast.unparse(tree) + "\n"

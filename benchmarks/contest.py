@@ -1,7 +1,9 @@
-"""Contests between libraries, each in a process of its own: a framework's spinning threads must not slow the next one.
+"""Contests between libraries, each in a process of its own: a framework's spinning threads must not slow the
+next one.
 
-The benchmark starts a `Contestant` per library; its script ends in `serve`, which answers commands. Outputs are compared with
-`difference` before anything is timed; `alternate` takes the times in rounds, so that a slow minute of the machine hits all alike.
+The benchmark starts a `Contestant` per library; its script ends in `serve`, which answers commands. Outputs
+are compared with `difference` before anything is timed; `alternate` takes the times in rounds, so that a slow
+minute of the machine hits all alike.
 """
 
 from __future__ import annotations
@@ -72,7 +74,10 @@ def field(script: Path, libraries: Sequence[str], threads: int) -> Iterator[dict
 
 
 def serve(handlers: dict[str, Callable]) -> None:
-    """Answers pickled commands (name, *arguments) until standard input ends. What a library prints goes to standard error."""
+    """Answers pickled commands (name, *arguments) until standard input ends.
+
+    What a library prints goes to standard error.
+    """
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     sys.stdout = sys.stderr
@@ -121,8 +126,10 @@ def alternate(
     timed: Callable[[str], Any],
     limit: float = float("inf"),
 ) -> dict[str, list]:
-    """timed(name) of every name in each round, with a pause after each: spinning threads go to sleep in it. Where rounds are
-    long, no new one begins after `limit` seconds, but there are two at least."""
+    """timed(name) of every name in each round, with a pause after each: spinning threads go to sleep in it.
+
+    Where rounds are long, no new one begins after `limit` seconds, but there are two at least.
+    """
     times: dict[str, list] = {name: [] for name in names}
     start = time.perf_counter()
     for k in range(rounds):
@@ -141,7 +148,9 @@ def sample(a: np.ndarray) -> np.ndarray:
 
 
 def difference(a: list, b: list) -> float:
-    """Largest difference of two lists of arrays, relative to the larger of 1 and the array's largest value; inf where one is not finite."""
+    """Largest difference of two lists of arrays, relative to the larger of 1 and the array's largest value;
+    inf where one is not finite.
+    """
     largest = 0.0
     for x, y in zip(a, b, strict=True):
         if x.shape != y.shape or not (np.isfinite(x).all() and np.isfinite(y).all()):
@@ -151,7 +160,9 @@ def difference(a: list, b: list) -> float:
     return largest
 
 
-def compare(case: str, a: list, b: list, tolerance: float, names: tuple[str, str] = ("plmcore", "torch")) -> float:
+def compare(
+    case: str, a: list, b: list, tolerance: float, names: tuple[str, str] = ("plmcore", "torch")
+) -> float:
     """The difference of two contestants' outputs, which must not pass the tolerance."""
     error = difference(a, b)
     if not error <= tolerance:

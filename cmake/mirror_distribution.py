@@ -1,7 +1,10 @@
-"""Usage: mirror_distribution.py DISTRIBUTION FILE TO. Copies what a Python distribution has beside FILE, and below, to the folder TO.
+"""Usage: mirror_distribution.py DISTRIBUTION FILE TO.
 
-Of "x.h" that is the folder that holds it, of "y/x.h" the one that holds y. Files that are there already with the same contents stay as
-they are: pip builds in a new environment each time, and with its dates everything that includes a header of it would be compiled again.
+Copies what a Python distribution has beside FILE, and below, to the folder TO.
+
+Of "x.h" that is the folder that holds it, of "y/x.h" the one that holds y. Files that are there already with
+the same contents stay as they are: pip builds in a new environment each time, and with its dates everything
+that includes a header of it would be compiled again.
 """
 
 import importlib.metadata

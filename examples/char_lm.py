@@ -1,6 +1,7 @@
 """A character language model from scratch: python examples/char_lm.py FILE
 
-Reads a text file (without one, the manual inside Python), trains a small Transformer to guess the next character and lets it write.
+Reads a text file (without one, the manual inside Python), trains a small Transformer to guess the next
+character and lets it write.
 Shapes: B batch, T length, C width, V characters.
 """
 

@@ -22,7 +22,9 @@ def philox(seed, block):
 
 
 def keep_mask(rows, S, p, seed):
-    """1 / (1 - p) where a weight of [rows, S] is kept: half a word each, every row from a new group of 128 on."""
+    """1 / (1 - p) where a weight of [rows, S] is kept: half a word each, every row from a new group of 128
+    on.
+    """
     i = np.arange(rows)[:, None] * (-(-S // 128) * 128) + np.arange(S)
     words = philox(seed, i // 128 * 16 + i % 16)
     half = np.take_along_axis(words, (i // 16 % 4)[..., None], -1)[..., 0] >> (i // 64 % 2 * 16).astype(
@@ -74,7 +76,7 @@ def attention(
         k, v = np.moveaxis(k, -3, 0)
     scale = q.shape[-1] ** -0.5 if scale is None else scale
     if offsets is not None:
-        out, N, H = np.zeros(q.shape), q.shape[0], q.shape[1]
+        out, N, H = np.zeros_like(q), q.shape[0], q.shape[1]
         keep = keep_mask(H * N, N, dropout, seed).reshape(H, N, N) if dropout else np.ones((H, N, N))
         for b, (i, e) in enumerate(zip(offsets[:-1], offsets[1:])):
             n = e - i
@@ -87,18 +89,21 @@ def attention(
         return out
     (B, T, H, _), S = q.shape, k.shape[1]
     keep = keep_mask(B * H * T, S, dropout, seed).reshape(B, H, T, S) if dropout else 1.0
-    out, w = dense(q, k, v, visible(B, T, S, lengths, causal, band, stride, prefix, start), mask, bias, scale, keep)
+    out, w = dense(
+        q, k, v, visible(B, T, S, lengths, causal, band, stride, prefix, start), mask, bias, scale, keep
+    )
     return (out, w) if weights else out
 
 
 def dense(q, k, v, see, mask, bias, scale, keep):
-    s = np.einsum("bthd,bshd->bhts", q, k) * scale
+    log2e = 1 / np.log(k.dtype.type(2))  # scores are in base 2 and keys are scaled once, as in the kernel
+    s = np.einsum("bthd,bshd->bhts", q, k * (scale * log2e))
     if bias is not None:
-        s = s + bias
+        s = s + bias * log2e
     see = np.broadcast_to(see if mask is None else see & mask, s.shape)
     s = np.where(see, s, -np.inf)
-    top = s.max(-1, keepdims=True, initial=-np.inf)
-    e = np.exp(s - np.where(np.isfinite(top), top, 0))
+    top = np.asarray(s).max(-1, keepdims=True, initial=-np.inf)
+    e = np.exp2(s - np.where(np.isfinite(top), top, 0))
     total = e.sum(-1, keepdims=True)
     w = e / np.where(total == 0, 1, total) * keep
     return np.einsum("bhts,bshd->bthd", w, v), w

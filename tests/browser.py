@@ -11,10 +11,19 @@ import pytest
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 OPTIONS = [
-    "--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update", "--disable-sync",
-    "--no-first-run", "--disable-extensions", "--disable-default-apps", "--host-resolver-rules=MAP * ~NOTFOUND",
-    "--enable-logging=stderr", "--virtual-time-budget=5000",
-]  # fmt: skip
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+    "--disable-extensions",
+    "--disable-default-apps",
+    "--host-resolver-rules=MAP * ~NOTFOUND",
+    "--enable-logging=stderr",
+    "--virtual-time-budget=5000",
+]
 
 
 @dataclass
@@ -54,7 +63,9 @@ def open_page(path, profile) -> Opened:
     if browser is None:
         pytest.skip("no Chromium is installed")
     command = [browser, *OPTIONS, f"--user-data-dir={profile}", "--dump-dom", path.resolve().as_uri()]
-    env = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}  # a sanitizer's, which is for us
+    env = {
+        name: value for name, value in os.environ.items() if name != "LD_PRELOAD"
+    }  # a sanitizer's, which is for us
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, env=env)
     assert done.returncode == 0 and done.stdout, done.stderr[-2000:]
     return Opened(done.stdout, re.findall(r":CONSOLE[:(]\d+\)?\] (.*)", done.stderr))

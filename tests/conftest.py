@@ -4,7 +4,9 @@ import os
 import pathlib
 import sys
 
-if "PYTEST_XDIST_WORKER" in os.environ:  # a process per core: threads bring nothing at the sizes of most tests
+if (
+    "PYTEST_XDIST_WORKER" in os.environ
+):  # a process per core: threads bring nothing at the sizes of most tests
     for name in ("OMP_NUM_THREADS", "PLMCORE_NUM_THREADS"):
         os.environ.setdefault(name, "1")
 

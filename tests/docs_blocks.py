@@ -2,10 +2,12 @@
 
 python tests/docs_blocks.py --bin ENV/bin [PAGE...]
 
-`ENV/bin` holds `python` and the command `plmcore`; the gate passes an environment that has the wheel and nothing else. The blocks of a page run in their order
-in one folder, which holds what a reader has: models, texts and tables of docs_files.py. A shell block goes to a new bash, a Python block to a new interpreter.
-A block is run unless it says why not, in a comment on the line before it: <!-- not run: REASON -->. The blocks after <!-- command: NAME --> are steps of the
-gate. Only the standard library is used here: the environment of the blocks is another one.
+`ENV/bin` holds `python` and the command `plmcore`; the gate passes an environment that has the wheel and
+nothing else. The blocks of a page run in their order in one folder, which holds what a reader has: models,
+texts and tables of docs_files.py. A shell block goes to a new bash, a Python block to a new interpreter. A
+block is run unless it says why not, in a comment on the line before it: <!-- not run: REASON -->. The blocks
+after <!-- command: NAME --> are steps of the gate. Only the standard library is used here: the environment of
+the blocks is another one.
 """
 
 from __future__ import annotations
@@ -26,9 +28,18 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 FILES = ROOT / "tests" / "docs_files.py"
 SHELL, PYTHON = ("sh", "bash"), ("python",)
 OTHER = ("text", "cpp", "cmake", "toml", "json", "mermaid")
-TOOLS = ("bash", "cat", "head", "ls", "rm", "mkdir")  # what blocks use beside plmcore; no compiler is among them
+TOOLS = (
+    "bash",
+    "cat",
+    "head",
+    "ls",
+    "rm",
+    "mkdir",
+)  # what blocks use beside plmcore; no compiler is among them
 LIMIT = 300  # seconds of a block
-FENCE = re.compile(r"^(?P<indent> *)```(?P<language>[^\n]*)\n(?P<text>.*?)^ *```[ ]*$", re.MULTILINE | re.DOTALL)
+FENCE = re.compile(
+    r"^(?P<indent> *)```(?P<language>[^\n]*)\n(?P<text>.*?)^ *```[ ]*$", re.MULTILINE | re.DOTALL
+)
 COMMENT = re.compile(r"<!-- (not run|command): (.+?) -->\s*\Z")
 
 
@@ -67,7 +78,9 @@ def found(page: str, text: str) -> Iterator[Block]:
     for match in FENCE.finditer(text):
         line = text.count("\n", 0, match.start()) + 1
         comment = COMMENT.search(text, 0, match.start())
-        excuse = comment and {"not run": comment[2], "command": f"a step of the gate: {comment[2]}"}[comment[1]]
+        excuse = (
+            comment and {"not run": comment[2], "command": f"a step of the gate: {comment[2]}"}[comment[1]]
+        )
         yield Block(page, line, match["language"].strip(), match["text"], excuse)
 
 
@@ -95,7 +108,9 @@ class Reader:
             kept += tuple(n for n in os.environ if n.startswith("PIP_") or n.lower().endswith("_proxy"))
             kept += ("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE")
         self.env = {n: os.environ[n] for n in kept if n in os.environ}
-        home = os.environ.get("HOME", "/") if self.installs else str(self.home)  # pip's settings may lie there
+        home = (
+            os.environ.get("HOME", "/") if self.installs else str(self.home)
+        )  # pip's settings may lie there
         self.env |= {"PATH": f"{self.bin}:{tools}", "HOME": home, "LC_ALL": "C.UTF-8"}
 
     def prepare(self) -> None:
@@ -137,14 +152,20 @@ class Reader:
         except subprocess.TimeoutExpired:
             raise Failed(f"{name} took more than {LIMIT} s\n{shown}") from None
         if r.returncode != 0 or "Traceback" in r.stderr:
-            raise Failed(f"{name} ended with {r.returncode}\n{shown}---- output\n{r.stdout[-3000:]}{r.stderr[-3000:]}")
+            raise Failed(
+                f"{name} ended with {r.returncode}\n{shown}---- output\n{r.stdout[-3000:]}{r.stderr[-3000:]}"
+            )
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--bin", type=pathlib.Path, required=True, help="the folder of python and plmcore")
     parser.add_argument("--install", action="store_true", help="also run blocks with pip install")
-    parser.add_argument("pages", nargs="*", metavar="PAGE", help="README.md, docs/data.md, ... (default: all)")
+    parser.add_argument(
+        "pages", nargs="*", metavar="PAGE", help="README.md, docs/data.md, ... (default: all)"
+    )
     args = parser.parse_args()
     failures = 0
     with tempfile.TemporaryDirectory(prefix="docs-") as home:
@@ -158,7 +179,9 @@ def main() -> int:
                 print(e)
             else:
                 if done:
-                    print(f"{page}: {len(done)} blocks, {sum(seconds for _, seconds in done):.1f} s", flush=True)
+                    print(
+                        f"{page}: {len(done)} blocks, {sum(seconds for _, seconds in done):.1f} s", flush=True
+                    )
     for block in (b for page in args.pages or pages() for b in blocks(page) if b.excuse):
         print(f"not run: {block}: {block.excuse}")
     return failures > 0

@@ -1,6 +1,8 @@
-"""What the readers of the docs have: python tests/docs_files.py FOLDER writes small models, texts and tables with the names that the pages use.
+"""What the readers of the docs have: python tests/docs_files.py FOLDER writes small models, texts and tables
+with the names that the pages use.
 
-The models have random weights. Their tokenizers are trained on the manual inside Python. Nothing is downloaded.
+The models have random weights. Their tokenizers are trained on the manual inside Python. Nothing is
+downloaded.
 """
 
 from __future__ import annotations
@@ -16,16 +18,39 @@ from plmcore.cli.demo import manual
 
 SMALL = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 64}
 MODELS = {  # directory -> config, head, tokenizer
-    "gpt2": ({"model_type": "gpt2", "n_embd": 32, "n_layer": 2, "n_head": 2, "n_positions": 128}, "causal-lm", "byte-bpe"),
-    "bert-base-uncased": ({"model_type": "bert", "max_position_embeddings": 128, **SMALL}, "masked-lm", "wordpiece"),
-    "all-MiniLM-L6-v2": ({"model_type": "bert", "max_position_embeddings": 128, **SMALL}, "base", "wordpiece"),
+    "gpt2": (
+        {"model_type": "gpt2", "n_embd": 32, "n_layer": 2, "n_head": 2, "n_positions": 128},
+        "causal-lm",
+        "byte-bpe",
+    ),
+    "bert-base-uncased": (
+        {"model_type": "bert", "max_position_embeddings": 128, **SMALL},
+        "masked-lm",
+        "wordpiece",
+    ),
+    "all-MiniLM-L6-v2": (
+        {"model_type": "bert", "max_position_embeddings": 128, **SMALL},
+        "base",
+        "wordpiece",
+    ),
     "t5-small": (
-        {"model_type": "t5", "d_model": 32, "d_kv": 16, "d_ff": 64, "num_layers": 2, "num_heads": 2, "decoder_start_token_id": 0},
+        {
+            "model_type": "t5",
+            "d_model": 32,
+            "d_kv": 16,
+            "d_ff": 64,
+            "num_layers": 2,
+            "num_heads": 2,
+            "decoder_start_token_id": 0,
+        },
         "seq2seq-lm",
         "unigram",
     ),
-}  # fmt: skip
-FILMS = ("a lovely film", "a fine story", "what a joy", "warm and clever"), ("a waste of time", "dull and long", "what a mess", "a poor script")  # fmt: skip
+}
+FILMS = (
+    ("a lovely film", "a fine story", "what a joy", "warm and clever"),
+    ("a waste of time", "dull and long", "what a mess", "a poor script"),
+)
 
 
 def reviews(rows: int) -> list[tuple[str, str]]:
@@ -68,7 +93,8 @@ def texts() -> dict[str, str]:
         "choices.jsonl": lines([{"context": "The cat sat on the", "choices": [" mat", " moon"], "label": 0}]),
         "last-words.txt": "The cat sat on the mat\n",
         "glue/SST-2/train.tsv": "sentence\tlabel\nhide new secretions from the parental units \t0\n",
-        "SWAG/val.csv": "sent1,sent2,ending0,ending1,ending2,ending3,label\nA man sits down.,He,eats.,flies.,melts.,rains.,0\n",
+        "SWAG/val.csv": "sent1,sent2,ending0,ending1,ending2,ending3,label\nA man sits "
+        "down.,He,eats.,flies.,melts.,rains.,0\n",
         "mail/train.tsv": "ham\tHello\nspam\tBuy\n",
     }
 

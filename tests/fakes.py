@@ -28,7 +28,9 @@ FORMATS = {  # before, between, after one or two texts: (token, type); types of 
 
 
 class Numbers:
-    """Ids: the special tokens first, then `sentinels` sentinels, then plain tokens; every third plain one continues a word."""
+    """Ids: the special tokens first, then `sentinels` sentinels, then plain tokens; every third plain one
+    continues a word.
+    """
 
     def __init__(self, family="bert", plain=1000, sentinels=0):
         names = (*SPECIALS, *(f"<extra_id_{i}>" for i in range(sentinels)))
@@ -90,4 +92,7 @@ def text_of(ids, tokenizer):
 
 def assert_share(hits, total, expected):
     """Within three standard deviations of a binomial."""
-    assert abs(hits - total * expected) <= 3 * np.sqrt(total * expected * (1 - expected)), (hits / total, expected)
+    assert abs(hits - total * expected) <= 3 * np.sqrt(total * expected * (1 - expected)), (
+        hits / total,
+        expected,
+    )

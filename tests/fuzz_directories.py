@@ -1,7 +1,9 @@
-"""Damages model directories, tokenizers, indexes, run directories and settings at random: python tests/fuzz_directories.py --seconds 600 --seed 1.
+"""Damages model directories, tokenizers, indexes, run directories and settings at random: python
+tests/fuzz_directories.py --seconds 600 --seed 1.
 
-What users call must work or end in an error of plmcore's own, or of the system. Anything else is reported with the seed of its case: an error of
-another kind, a call that takes longer than --limit seconds, or a process that dies. Cases run in a child process with limited memory.
+What users call must work or end in an error of plmcore's own, or of the system. Anything else is reported
+with the seed of its case: an error of another kind, a call that takes longer than --limit seconds, or a
+process that dies. Cases run in a child process with limited memory.
 """
 
 import argparse
@@ -30,14 +32,64 @@ from plmcore.train.nonfinite import DivergedError
 
 GOLDEN = pathlib.Path(__file__).parent / "golden" / "models"
 TYPED = (
-    plm.ArgumentError, plm.ShapeError, plm.IndexRangeError, plm.DTypeError, plm.DeviceError, plm.GraphError, plm.TraceError,
-    plm.FormatError, plm.OutOfMemoryError, OSError, ImportError, DivergedError, NonFiniteError, TokenizerError,
-)  # fmt: skip
-TEXT = "the cat sat on the mat and the dog ran far away.\n\nshe sat there. he ran home to see the cat.\n\n" * 12
+    plm.ArgumentError,
+    plm.ShapeError,
+    plm.IndexRangeError,
+    plm.DTypeError,
+    plm.DeviceError,
+    plm.GraphError,
+    plm.TraceError,
+    plm.FormatError,
+    plm.OutOfMemoryError,
+    OSError,
+    ImportError,
+    DivergedError,
+    NonFiniteError,
+    TokenizerError,
+)
+TEXT = (
+    "the cat sat on the mat and the dog ran far away.\n\nshe sat there. he ran home to see the cat.\n\n" * 12
+)
 ODD = [
-    None, True, False, 0, 1, -1, 2, 3, 7, 100, 10_000, 2**31 - 1, 2**31, 2**63, 10**40, 0.5, -0.0, 1e300, 1e-300, float("inf"), float("nan"), "", "a", "é猫\ud800",
-    "none", "float16", "../x", "/dev/null", "\0", [], [1], ["a"], [[]], {}, {"a": 1}, {"type": "Lowercase"}, {"String": "a"}, "a" * 5000,
-]  # fmt: skip
+    None,
+    True,
+    False,
+    0,
+    1,
+    -1,
+    2,
+    3,
+    7,
+    100,
+    10_000,
+    2**31 - 1,
+    2**31,
+    2**63,
+    10**40,
+    0.5,
+    -0.0,
+    1e300,
+    1e-300,
+    float("inf"),
+    float("nan"),
+    "",
+    "a",
+    "é猫\ud800",
+    "none",
+    "float16",
+    "../x",
+    "/dev/null",
+    "\0",
+    [],
+    [1],
+    ["a"],
+    [[]],
+    {},
+    {"a": 1},
+    {"type": "Lowercase"},
+    {"String": "a"},
+    "a" * 5000,
+]
 MEMORY = 10 << 30
 
 
@@ -99,7 +151,9 @@ def damaged_file(path: pathlib.Path, rng: random.Random) -> None:
         path.write_bytes(data[: rng.randrange(len(data) + 1)])
     else:
         path.unlink()
-        rng.choice([lambda: None, path.mkdir, lambda: path.symlink_to(path.name), lambda: path.write_bytes(b"")])()
+        rng.choice(
+            [lambda: None, path.mkdir, lambda: path.symlink_to(path.name), lambda: path.write_bytes(b"")]
+        )()
 
 
 # ---- the subjects: a function of a folder to prepare, and one of a case ----
@@ -119,7 +173,13 @@ class Config(Subject):
         folder = self.fresh(rng.choice(sorted(p for p in GOLDEN.iterdir() if p.is_dir())))
         damaged_file(folder / "config.json", rng)
         if rng.random() < 0.2:
-            (folder / "generation_config.json").write_text(json.dumps(damaged({"num_beams": 2, "max_new_tokens": 3, "eos_token_id": [1], "do_sample": False}, rng)))  # fmt: skip
+            (folder / "generation_config.json").write_text(
+                json.dumps(
+                    damaged(
+                        {"num_beams": 2, "max_new_tokens": 3, "eos_token_id": [1], "do_sample": False}, rng
+                    )
+                )
+            )
         with contextlib.suppress(*TYPED):
             plm.from_config(folder, rng.choice(["base", "causal-lm", "sequence-classification"]))
         main(["info", str(folder)])
@@ -172,8 +232,20 @@ class Run(Subject):
     def __init__(self, folder):
         super().__init__(folder)
         (folder / "text.txt").write_text(TEXT)
-        self.options = dict(quiet=True, changes=["model.n_layer=1", "model.n_embd=8", "model.n_head=2", "data.length=16", "data.batch=2", "train.evaluate_every=2"])  # fmt: skip
-        plm.pretrain("gpt2", text=[folder / "text.txt"], steps=2, save_every=1, out=folder / "run", **self.options)
+        self.options = dict(
+            quiet=True,
+            changes=[
+                "model.n_layer=1",
+                "model.n_embd=8",
+                "model.n_head=2",
+                "data.length=16",
+                "data.batch=2",
+                "train.evaluate_every=2",
+            ],
+        )
+        plm.pretrain(
+            "gpt2", text=[folder / "text.txt"], steps=2, save_every=1, out=folder / "run", **self.options
+        )
 
     def __call__(self, rng):
         folder = self.fresh(self.folder / "run")
@@ -195,8 +267,40 @@ class Settings(Subject):
         "bart": ["model.encoder_layers=1", "model.decoder_layers=1"],
         "xlnet": ["model.n_layer=1"],
     }
-    VALUES = ["none", "0", "1", "-1", "2", "1.5", "1e300", "-1e300", "1e-300", "inf", "nan", "true", "false", "text", "", "[]", "[1]", "[0.5, 0.5, 0]", '["a"]', "{a = 1}", "2147483648", "9223372036854775807", "1" * 400, "'é'", "[[", "1979-05-27"]  # fmt: skip
-    ENDLESS = ("train.steps", "train.epochs", "data.accumulate", "data.ramp")  # many steps are what was asked for
+    VALUES = [
+        "none",
+        "0",
+        "1",
+        "-1",
+        "2",
+        "1.5",
+        "1e300",
+        "-1e300",
+        "1e-300",
+        "inf",
+        "nan",
+        "true",
+        "false",
+        "text",
+        "",
+        "[]",
+        "[1]",
+        "[0.5, 0.5, 0]",
+        '["a"]',
+        "{a = 1}",
+        "2147483648",
+        "9223372036854775807",
+        "1" * 400,
+        "'é'",
+        "[[",
+        "1979-05-27",
+    ]
+    ENDLESS = (
+        "train.steps",
+        "train.epochs",
+        "data.accumulate",
+        "data.ramp",
+    )  # many steps are what was asked for
 
     def __init__(self, folder):
         super().__init__(folder)
@@ -218,21 +322,35 @@ class Settings(Subject):
         for name in rng.sample(names, rng.choice([1, 1, 2, 3])):
             values = [v for v in self.VALUES if name not in self.ENDLESS or len(v) < 8]
             chosen[name] = rng.choice(values)
-        return [f"{k}={v}" for k, v in chosen.items()] + [u for u in usual if u.partition("=")[0] not in chosen]
+        return [f"{k}={v}" for k, v in chosen.items()] + [
+            u for u in usual if u.partition("=")[0] not in chosen
+        ]
 
     def pretrain(self, rng):
         family = rng.choice(list(self.FAMILIES))
         names = [f"{s}.{k}" for s, t in run_settings.defaults_of(family, "tiny").items() for k in t]
         small = [*self.FAMILIES[family], "data.length=16", "data.batch=2", "train.steps=1"]
-        plm.pretrain(family, text=[self.folder / "text.txt"], out=self.case, quiet=True, changes=self.assignments(names, rng, small))  # fmt: skip
+        plm.pretrain(
+            family,
+            text=[self.folder / "text.txt"],
+            out=self.case,
+            quiet=True,
+            changes=self.assignments(names, rng, small),
+        )
 
     def finetune(self, rng):
         from plmcore.tasks import task_settings
 
         model, table = self.folder / "bert", self.folder / "table.tsv"
-        names = [f"{s}.{k}" for s, t in task_settings.defaults("classification", str(model)).items() for k in t]
-        changes = self.assignments([n for n in names if n not in ("run.model", "run.task")], rng, ["train.steps=1"])
-        plm.finetune(model, task="classification", train=table, dev=table, out=self.case, quiet=True, changes=changes)
+        names = [
+            f"{s}.{k}" for s, t in task_settings.defaults("classification", str(model)).items() for k in t
+        ]
+        changes = self.assignments(
+            [n for n in names if n not in ("run.model", "run.task")], rng, ["train.steps=1"]
+        )
+        plm.finetune(
+            model, task="classification", train=table, dev=table, out=self.case, quiet=True, changes=changes
+        )
 
 
 SUBJECTS = {"config": Config, "tokenizer": Tokenizer, "index": Index, "run": Run, "settings": Settings}
@@ -279,12 +397,31 @@ def child(name: str, seed: int, first: int, count: int, seconds: float, limit: i
                 print(json.dumps({"case": number, "problem": problem}), flush=True)
 
 
-def fuzz(name: str, seed: int, count: int, seconds: float, limit: int, first: int = 0) -> tuple[int, list[str]]:
-    """Cases that ran, and what went wrong. A child that dies is started again behind the case that ended it."""
+def fuzz(
+    name: str, seed: int, count: int, seconds: float, limit: int, first: int = 0
+) -> tuple[int, list[str]]:
+    """Cases that ran, and what went wrong. A child that dies is started again after its last case."""
     problems, done, end = [], first, time.monotonic() + seconds
     while done < first + count and (left := end - time.monotonic()) > 0:
-        command = [sys.executable, __file__, "--child", name, "--seed", seed, "--first", done, "--count", first + count - done, "--seconds", left, "--limit", limit]  # fmt: skip
-        process = subprocess.Popen(list(map(str, command)), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        command = [
+            sys.executable,
+            __file__,
+            "--child",
+            name,
+            "--seed",
+            seed,
+            "--first",
+            done,
+            "--count",
+            first + count - done,
+            "--seconds",
+            left,
+            "--limit",
+            limit,
+        ]
+        process = subprocess.Popen(
+            list(map(str, command)), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
         out, err = process.communicate()
         at = done
         for line in out.splitlines():

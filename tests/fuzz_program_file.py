@@ -1,11 +1,13 @@
-"""Damages program files, loads and runs them: whatever a file says, that ends in a result or in a typed error.
+"""Damages program files, loads and runs them: whatever a file says, that ends in a result or in a typed
+error.
 
     python tests/fuzz_program_file.py --count 20000 --seed 1          the golden file and traced programs
-    python tests/fuzz_program_file.py --count 20000 --seed 1 --ops    programs of one instruction, for every op
+    python tests/fuzz_program_file.py --count 20000 --seed 1 --ops    one instruction, for every op
 
-The subjects come from the declarations in tests/ops, traced forward and with gradients. A damage changes what the header
-means (inputs, specs, attributes, op names, other instructions), its JSON, the bytes of the file, or the data. The cases run
-in a child process, which is started again after a crash; --only N repeats case N in this process. Worth running under
+The subjects come from the declarations in tests/ops, traced forward and with gradients. A damage changes what
+the header means (inputs, specs, attributes, op names, other instructions), its JSON, the bytes of the file,
+or the data. The cases run in a child process, which is started again after a crash; --only N repeats case N
+in this process. Worth running under
 sanitizers: .ci/nightly.
 """
 
@@ -198,7 +200,11 @@ class Damage:
             spec = like.program["values"][like.program["instructions"][0]["out"][len(step["out"])] - 1]
             values.append(copy.deepcopy(spec))
             step["out"].append(len(values))
-        if step is program["instructions"][-1] and len(step["out"]) > count and len(values) == step["out"][-1]:
+        if (
+            step is program["instructions"][-1]
+            and len(step["out"]) > count
+            and len(values) == step["out"][-1]
+        ):
             while len(step["out"]) > count:
                 gone = step["out"].pop()
                 del values[gone - 1]
@@ -257,7 +263,9 @@ class Damage:
 
     def semantic(self, s: Subject) -> None:
         kinds = [self.inputs, self.spec, self.attribute, self.op, self.follow, self.state, self.node]
-        for damage in self.rng.choices(kinds, weights=[3, 4, 5, 2, 1, 0.5, 0.5], k=self.rng.choice([0, 1, 1, 1, 2, 3])):
+        for damage in self.rng.choices(
+            kinds, weights=[3, 4, 5, 2, 1, 0.5, 0.5], k=self.rng.choice([0, 1, 1, 1, 2, 3])
+        ):
             try:
                 damage(s)
             except (TypeError, KeyError, AttributeError, IndexError, ValueError):  # junk came before it
@@ -289,7 +297,9 @@ def sized_input(array: np.ndarray | None, dtype: str, shape: list[int], rng: ran
     """The subject's own array where it fits, now and then with other values in it; otherwise a new one."""
     kind = numpy_dtype(dtype)
     if array is None or array.dtype != kind or list(array.shape) != shape:
-        if math.prod(shape) > LARGEST or math.prod(n or 1 for n in shape) >= 2**59:  # NumPy's limit for empty arrays
+        if (
+            math.prod(shape) > LARGEST or math.prod(n or 1 for n in shape) >= 2**59
+        ):  # NumPy's limit for empty arrays
             shape = [min(n, 2) for n in shape]
         numbers = np.random.default_rng(rng.randrange(2**32))
         array = (
@@ -317,7 +327,9 @@ def sized_input(array: np.ndarray | None, dtype: str, shape: list[int], rng: ran
 
 
 def outcome_of(subject: Subject, path: pathlib.Path, rng: random.Random) -> str:
-    """Loads and runs the file: "ran", "refused: ..." or, for an error that is not of the library, "failed: ..."."""
+    """Loads and runs the file: "ran", "refused: ..." or, for an error that is not of the library, "failed:
+    ...".
+    """
     sizes = {name: rng.choice([0, 1, 2, 3, 4, 5, 8, 17]) for name in "BTNMUWPS"}
     try:
         model = _core.Model.load(str(path))
@@ -399,7 +411,9 @@ def supervise(folder: pathlib.Path, args: argparse.Namespace) -> tuple[int, list
                 break
             err.seek(0)
             report = err.read().strip().splitlines()
-            told = [x for x in report if "ERROR" in x or "runtime error" in x or "SUMMARY" in x or " #" in x[:8]][:12]
+            told = [
+                x for x in report if "ERROR" in x or "runtime error" in x or "SUMMARY" in x or " #" in x[:8]
+            ][:12]
             failures.append(
                 "\n    ".join([f"case {case} ended the process: {child.returncode}", *(told or report[-12:])])
             )
@@ -410,7 +424,9 @@ def supervise(folder: pathlib.Path, args: argparse.Namespace) -> tuple[int, list
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--count", type=int, default=1000, help="damaged files to run")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--ops", action="store_true", help="programs of one instruction, for every op")
@@ -430,7 +446,9 @@ def main() -> int:
         subjects = traced(folder, args.ops) + ([] if args.ops else golden())
         for s in subjects if args.ops else []:  # what is refused as it is tests nothing
             (folder / "case.plm").write_bytes(packed(s.header, s.data))
-            _core.Model.load(str(folder / "case.plm")).program("main").run([Tensor(a) for a in s.arrays.values()])
+            _core.Model.load(str(folder / "case.plm")).program("main").run(
+                [Tensor(a) for a in s.arrays.values()]
+            )
         if args.only is not None:
             _core.set_memory_cap(CAP)
             print(run_case(subjects, args.seed, args.only, pathlib.Path("case.plm")))

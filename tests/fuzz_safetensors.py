@@ -1,7 +1,7 @@
 """Damages safetensors files at random: python tests/fuzz_safetensors.py --count 100000 --seed 1.
 
-A file must be read, and then every value with it, or refused with a FormatError. Anything else ends the run with the file's bytes;
-run it under sanitizers to see reads outside the mapping.
+A file must be read, and then every value with it, or refused with a FormatError. Anything else ends the run
+with the file's bytes; run it under sanitizers to see reads outside the mapping.
 """
 
 import argparse
@@ -38,7 +38,7 @@ SEEDS = [GOOD] + [data for data, _ in HOSTILE.values() if 8 < len(data) < 2000]
 
 
 def header_at_random(rng: random.Random) -> bytes:
-    """Right in form, with sizes and offsets that may not fit: deeper into the reader than flipped bytes come."""
+    """Right in form, with sizes and offsets that may not fit: deeper into the reader than flipped bits."""
     tensors, at = {}, 0
     for k in range(rng.randrange(5)):
         dtype, shape = rng.choice(DTYPES), [rng.randrange(4) for _ in range(rng.randrange(4))]
@@ -59,7 +59,9 @@ def header_at_random(rng: random.Random) -> bytes:
 
 
 def damaged(rng: random.Random, data: bytes) -> bytes:
-    """One to four changes; most files keep a true length of the header, so that more than the length is looked at."""
+    """One to four changes; most files keep a true length of the header, so that more than the length is
+    looked at.
+    """
     length = int.from_bytes(data[:8], "little")
     header, values = bytearray(data[8 : 8 + length]), data[8 + length :]
     for _ in range(rng.choice([1, 1, 1, 2, 4])):
@@ -82,7 +84,9 @@ def damaged(rng: random.Random, data: bytes) -> bytes:
             case _:
                 header[at:at] = header[at // 2 : at]
     length = (
-        len(header) if rng.random() < 0.9 else rng.choice([n for n in (*NUMBERS, len(header) + 1) if 0 <= n < 2**64])
+        len(header)
+        if rng.random() < 0.9
+        else rng.choice([n for n in (*NUMBERS, len(header) + 1) if 0 <= n < 2**64])
     )
     out = struct.pack("<Q", length) + header + values
     return out[: rng.randrange(len(out) + 1)] if rng.random() < 0.05 else out
@@ -105,7 +109,9 @@ def run(count: int, seed: int) -> tuple[int, int]:
         path = pathlib.Path(folder) / "f.safetensors"
         for i in range(count):
             data = header_at_random(rng) if rng.random() < 0.3 else damaged(rng, rng.choice(SEEDS))
-            path.unlink(missing_ok=True)  # cutting the old one short makes some file systems write to the disk
+            path.unlink(
+                missing_ok=True
+            )  # cutting the old one short makes some file systems write to the disk
             path.write_bytes(data)
             try:
                 use(safetensors.read(path)[0])
@@ -119,7 +125,9 @@ def run(count: int, seed: int) -> tuple[int, int]:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--count", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args()

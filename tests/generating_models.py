@@ -7,7 +7,9 @@ from plmcore.models import bart, gpt2, gpt3, t5, xlnet
 V, EOS, PAD = 30, 2, 1
 MODELS = {
     "gpt2": lambda: gpt2.GPT2Config(vocab_size=V, n_positions=24, n_embd=12, n_layer=2, n_head=3),
-    "gpt3": lambda: gpt3.GPT3Config(vocab_size=V, n_positions=24, n_embd=12, n_layer=2, n_head=3, attention_band=4),
+    "gpt3": lambda: gpt3.GPT3Config(
+        vocab_size=V, n_positions=24, n_embd=12, n_layer=2, n_head=3, attention_band=4
+    ),
     "bart": lambda: bart.BartConfig(
         vocab_size=V,
         d_model=12,
@@ -22,7 +24,10 @@ MODELS = {
     "t5": lambda: t5.T5Config(vocab_size=V, d_model=12, d_kv=4, d_ff=16, num_layers=2, num_heads=3),
     "xlnet": lambda: xlnet.XLNetConfig(vocab_size=V, d_model=12, n_layer=2, n_head=3, d_inner=16),
 }
-TOKENS = "<pad> <s> </s> once upon a time the cat sat on mat dog ran far away home and then it was dark so long ago in an old".split()
+TOKENS = (
+    "<pad> <s> </s> once upon a time the cat sat on mat dog ran far away home and then it was dark so long "
+    "ago in an old"
+).split()
 
 
 def model(family, peaked=True):

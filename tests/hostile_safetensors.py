@@ -1,4 +1,7 @@
-"""Safetensors files that break one rule each, with what the error must say. Also the seeds of tests/fuzz_safetensors.py."""
+"""Safetensors files that break one rule each, with what the error must say.
+
+Also the seeds of tests/fuzz_safetensors.py.
+"""
 
 import json
 import struct
@@ -18,7 +21,12 @@ def entry(dtype="F32", shape=(2,), offsets=(0, 8)) -> dict:
 
 
 GOOD = pack(
-    {"__metadata__": {"k": "v"}, "a": entry(), "b": entry("I8", (2, 2), (8, 12)), "c": entry("BOOL", (0, 3), (12, 12))},
+    {
+        "__metadata__": {"k": "v"},
+        "a": entry(),
+        "b": entry("I8", (2, 2), (8, 12)),
+        "c": entry("BOOL", (0, 3), (12, 12)),
+    },
     bytes(12),
 )
 EIGHT = bytes(8)
@@ -74,7 +82,10 @@ HOSTILE: dict[str, tuple[bytes, str]] = {
     "tensor is true": (pack({"a": True}), "must be an object, got a truth value"),
     "dtype is a number": (pack(one(dtype=4), EIGHT), "'dtype' must be a text, got a number"),
     "dtype is a list": (pack(one(dtype=["F32"]), EIGHT), "'dtype' must be a text, got a list"),
-    "shape is a number": (pack(one(shape=2), EIGHT), "'shape' must be a list of integers from 0, got a number"),
+    "shape is a number": (
+        pack(one(shape=2), EIGHT),
+        "'shape' must be a list of integers from 0, got a number",
+    ),
     "shape is a text": (pack(one(shape="2"), EIGHT), "'shape' must be a list"),
     "shape is null": (pack(one(shape=None), EIGHT), "'shape' must be a list"),
     "size is a text": (pack(one(shape=["2"]), EIGHT), "'shape' must be a list of integers"),
@@ -89,7 +100,10 @@ HOSTILE: dict[str, tuple[bytes, str]] = {
     "offset is a fraction": (pack(one(data_offsets=[0, 8.5]), EIGHT), "not an integer"),
     "metadata is a list": (pack({"__metadata__": []}), "__metadata__ must be an object, got a list"),
     "metadata is a text": (pack({"__metadata__": "x"}), "__metadata__ must be an object"),
-    "metadata with a number": (pack({"__metadata__": {"k": 1}}), "__metadata__: 'k' must be a text, got a number"),
+    "metadata with a number": (
+        pack({"__metadata__": {"k": 1}}),
+        "__metadata__: 'k' must be a text, got a number",
+    ),
     "metadata with null": (pack({"__metadata__": {"k": None}}), "'k' must be a text, got null"),
     # members
     "no dtype": (pack({"a": {"shape": [2], "data_offsets": [0, 8]}}, EIGHT), "has no 'dtype'"),
@@ -98,7 +112,10 @@ HOSTILE: dict[str, tuple[bytes, str]] = {
     "unknown member": (pack(one(strides=[1]), EIGHT), "'strides' is no part of the format"),
     "dtype twice": (pack('{"a":{"dtype":"F32","dtype":"F32"}}'), "'dtype' is there twice"),
     "shape twice": (pack('{"a":{"shape":[2],"shape":[3]}}'), "'shape' is there twice"),
-    "offsets twice": (pack('{"a":{"data_offsets":[0,8],"data_offsets":[0,8]}}'), "'data_offsets' is there twice"),
+    "offsets twice": (
+        pack('{"a":{"data_offsets":[0,8],"data_offsets":[0,8]}}'),
+        "'data_offsets' is there twice",
+    ),
     "tensor twice": (pack(ONE + "," + ONE[1:] + "}", EIGHT), "the tensor 'a' is there twice"),
     "tensor twice, spelt otherwise": (pack(ONE + ',"\\u0061":{}}', EIGHT), "the tensor 'a' is there twice"),
     "metadata twice": (pack('{"__metadata__":{},"__metadata__":{}}'), "__metadata__ is there twice"),
@@ -116,23 +133,41 @@ HOSTILE: dict[str, tuple[bytes, str]] = {
     "product wraps to the right size": (pack(one(shape=[2**33, 2**33]), EIGHT), "too large"),
     "product wraps to zero": (pack(one(shape=[2**32, 2**32], data_offsets=[0, 0])), "too large"),
     "huge beside a zero": (pack(one(shape=[2**40, 0, 2**40], data_offsets=[0, 0])), "too large"),
-    "size beyond 2^46": (pack(one(shape=[2**46 + 1], data_offsets=[0, 2**48 + 4])), "the size 70368744177665 is too large"),
+    "size beyond 2^46": (
+        pack(one(shape=[2**46 + 1], data_offsets=[0, 2**48 + 4])),
+        "the size 70368744177665 is too large",
+    ),
     "size beyond int64": (pack(one(shape=[2**63]), EIGHT), "is too large"),
     "size beyond uint64": (pack(one(shape=[2**64 + 2]), EIGHT), "too large"),
     "nine axes": (pack(one(shape=[1] * 8 + [2]), EIGHT), "more than 8 axes"),
     # layout
     "ends before it begins": (pack(one(data_offsets=[8, 0]), EIGHT), "ends at 0, before it begins at 8"),
-    "ends outside": (pack(one(shape=[4], data_offsets=[0, 16]), EIGHT), "ends at byte 16 of the values, which have 8"),
+    "ends outside": (
+        pack(one(shape=[4], data_offsets=[0, 16]), EIGHT),
+        "ends at byte 16 of the values, which have 8",
+    ),
     "begins outside": (pack(one(data_offsets=[2**40, 2**40 + 8]), EIGHT), "of the values, which have 8"),
-    "offsets near 2^64": (pack(one(data_offsets=[2**64 - 9, 2**64 - 1]), EIGHT), "of the values, which have 8"),
+    "offsets near 2^64": (
+        pack(one(data_offsets=[2**64 - 9, 2**64 - 1]), EIGHT),
+        "of the values, which have 8",
+    ),
     "terabytes": (pack(one(shape=[2**40], data_offsets=[0, 2**42]), EIGHT), "of the values, which have 8"),
     "cut off by one byte": (pack(one(), bytes(7)), "ends at byte 8 of the values, which have 7"),
     "one byte more": (pack(one(), bytes(9)), "nothing tells of the last 1 bytes"),
     "values of no tensor": (pack("{}", EIGHT), "nothing tells of the last 8 bytes"),
     "starts late": (pack(one(data_offsets=[4, 12]), bytes(12)), "the bytes from 0 to 4"),
-    "hole": (pack({"a": entry(), "b": entry(offsets=(12, 20))}, bytes(20)), "the bytes from 8 to 12 of the values, before the tensor 'b'"),
-    "overlap": (pack({"a": entry(), "b": entry(offsets=(4, 12))}, bytes(12)), "'b' begins at 4, inside 'a', which ends at 8"),
+    "hole": (
+        pack({"a": entry(), "b": entry(offsets=(12, 20))}, bytes(20)),
+        "the bytes from 8 to 12 of the values, before the tensor 'b'",
+    ),
+    "overlap": (
+        pack({"a": entry(), "b": entry(offsets=(4, 12))}, bytes(12)),
+        "'b' begins at 4, inside 'a', which ends at 8",
+    ),
     "same place": (pack({"a": entry(), "b": entry()}, EIGHT), "'b' begins at 0, inside 'a'"),
-    "empty tensor inside another": (pack({"a": entry(), "b": entry("I8", (0,), (4, 4))}, EIGHT), "'b' begins at 4, inside 'a'"),
+    "empty tensor inside another": (
+        pack({"a": entry(), "b": entry("I8", (0,), (4, 4))}, EIGHT),
+        "'b' begins at 4, inside 'a'",
+    ),
     "long name in an error": (pack({"n" * 5000: 1}), "n..."),
-}  # fmt: skip
+}

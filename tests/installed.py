@@ -1,4 +1,6 @@
-"""The command `plmcore` as users call it: the one that `pip install` put beside the interpreter or, from a checkout, `python -m plmcore`."""
+"""The command `plmcore` as users call it: the one that `pip install` put beside the interpreter or, from a
+checkout, `python -m plmcore`.
+"""
 
 import importlib.metadata
 import pathlib

@@ -1,4 +1,6 @@
-"""Runs that do not end by themselves: stopped after a step, or in processes of their own killed, at random and inside a save, and started again."""
+"""Runs that do not end by themselves: stopped after a step, or in processes of their own killed, at random
+and inside a save, and started again.
+"""
 
 import os
 import pathlib
@@ -26,7 +28,9 @@ def stop_at(step):
 
 def start(script: pathlib.Path, *args):
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(script.parent), *sys.path])}
-    return subprocess.Popen([sys.executable, script, *map(str, args)], env=environment, stderr=subprocess.PIPE)
+    return subprocess.Popen(
+        [sys.executable, script, *map(str, args)], env=environment, stderr=subprocess.PIPE
+    )
 
 
 def until(condition, process, seconds=120.0):
@@ -51,7 +55,8 @@ def kill(process):
 
 
 def kill_often(begin, folder: pathlib.Path, kills: int, seed=0) -> int:
-    """Begins the run so many times and kills it, every other time inside a save; how many left an unfinished one behind.
+    """Begins the run so many times and kills it, every other time inside a save; how many left an unfinished
+    one behind.
 
     The run must touch folder/alive after each step.
     """
@@ -59,7 +64,9 @@ def kill_often(begin, folder: pathlib.Path, kills: int, seed=0) -> int:
     for i in range(kills):
         process = begin()
         if i % 2:
-            assert until(lambda: unfinished(folder), process), "the run ended before it was killed often enough"
+            assert until(lambda: unfinished(folder), process), (
+                "the run ended before it was killed often enough"
+            )
             time.sleep(rng.uniform(0, 0.004))
         else:
             alive = folder / "alive"

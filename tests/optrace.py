@@ -1,4 +1,6 @@
-"""The trace checks of an op's declaration (optest.py): a program traced with symbolic sizes equals eager, bit for bit."""
+"""The trace checks of an op's declaration (optest.py): a program traced with symbolic sizes equals eager, bit
+for bit.
+"""
 
 from __future__ import annotations
 
@@ -22,10 +24,14 @@ class Traced:
         several = [
             g
             for g in groups.values()
-            if len({str({n: a.shape for n, a in self.case(k).arrays.items()} | self.case(k).attrs) for k in g}) > 1
+            if len(
+                {str({n: a.shape for n, a in self.case(k).arrays.items()} | self.case(k).attrs) for k in g}
+            )
+            > 1
         ]
         assert several or not self.dims, (
-            f"{self.name}: `dims` {self.dims} must fit at least two cases of different sizes that agree in everything else"
+            f"{self.name}: `dims` {self.dims} must fit at least two cases of different sizes that "
+            f"agree in everything else"
         )
         for group in groups.values():
             if with_grad and not self.grad_names(self.case(group[0])):
@@ -35,15 +41,20 @@ class Traced:
                 case = self.case(k)
                 inputs = {name: Tensor(a) for name, a in case.rounded(dtype).items()}
                 if with_grad:
-                    expected = [g for name, g in self.gradients(case, inputs, None).items() if name in reached]
+                    expected = [
+                        g for name, g in self.gradients(case, inputs, None).items() if name in reached
+                    ]
                 else:
                     expected = [y.numpy() for y in self.run(case, inputs)]
                 _core.manual_seed(SEED)
                 actual = [y.numpy() for y in program.run(list(inputs.values()))]
                 for i, (a, b) in enumerate(zip(actual, expected, strict=True)):
-                    assert a.shape == b.shape, f"{self.name} case {k}: traced output {i} is {a.shape}, eager {b.shape}"
+                    assert a.shape == b.shape, (
+                        f"{self.name} case {k}: traced output {i} is {a.shape}, eager {b.shape}"
+                    )
                     assert a.tobytes() == b.tobytes(), (
-                        f"{self.name} case {k}: traced output {i} differs from eager by {np.abs(a.astype(float) - b).max()}"
+                        f"{self.name} case {k}: traced output {i} differs from eager by "
+                        f"{np.abs(a.astype(float) - b).max()}"
                     )
 
     def pattern(self, name: str) -> list[str] | None:
@@ -92,7 +103,9 @@ class Traced:
             inputs = {}
             for name, a in case.rounded(dtype).items():
                 words = self.pattern(name)
-                inputs[name] = tracer.input(name, list(a.shape) if words is None else sizes(words), a.dtype.name)
+                inputs[name] = tracer.input(
+                    name, list(a.shape) if words is None else sizes(words), a.dtype.name
+                )
             attrs = dict(case.attrs)
             for name, value in case.attrs.items():
                 words = self.pattern(name)

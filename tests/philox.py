@@ -1,6 +1,7 @@
 """Philox 4x32-10 in NumPy, and which of its words a random op takes for an element."""
 
 import numpy as np
+from naive import on_grid
 
 
 def philox(seed: int, block) -> np.ndarray:
@@ -10,7 +11,12 @@ def philox(seed: int, block) -> np.ndarray:
     k0, k1 = seed & 0xFFFFFFFF, seed >> 32 & 0xFFFFFFFF
     for _ in range(10):
         p0, p1 = np.uint64(0xD2511F53) * c0, np.uint64(0xCD9E8D57) * c2
-        c0, c1, c2, c3 = (p1 >> half) ^ c1 ^ np.uint64(k0), p1 & low, (p0 >> half) ^ c3 ^ np.uint64(k1), p0 & low
+        c0, c1, c2, c3 = (
+            (p1 >> half) ^ c1 ^ np.uint64(k0),
+            p1 & low,
+            (p0 >> half) ^ c3 ^ np.uint64(k1),
+            p0 & low,
+        )
         k0, k1 = (k0 + 0x9E3779B9) & 0xFFFFFFFF, (k1 + 0xBB67AE85) & 0xFFFFFFFF
     return np.stack([c0, c1, c2, c3], -1).astype(np.uint32)
 
@@ -23,12 +29,13 @@ def words(seed: int, offset: int, n: int) -> np.ndarray:
 def halves(seed: int, offset: int, n: int) -> np.ndarray:
     i = np.arange(n)
     return (
-        philox(seed, offset + i // 128 * 16 + i % 16)[i, i // 16 % 4] >> (i // 64 % 2 * 16).astype(np.uint32) & 0xFFFF
+        philox(seed, offset + i // 128 * 16 + i % 16)[i, i // 16 % 4] >> (i // 64 % 2 * 16).astype(np.uint32)
+        & 0xFFFF
     )
 
 
 def uniform(seed: int, offset: int, n: int) -> np.ndarray:
-    return (words(seed, offset, n) >> 8) * 2.0**-24
+    return on_grid((words(seed, offset, n) >> 8) * 2.0**-24)
 
 
 def normal(seed: int, offset: int, n: int) -> np.ndarray:

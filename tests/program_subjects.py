@@ -1,4 +1,4 @@
-"""Programs that fuzz_program_file.py damages: those of the op declarations in tests/ops, and the golden file."""
+"""Programs that fuzz_program_file.py damages: of the op declarations in tests/ops, and the golden file."""
 
 from __future__ import annotations
 
@@ -72,7 +72,9 @@ def traced(folder: pathlib.Path, ops: bool) -> list[Subject]:
             spec.dims = None
         for k in range(len(spec.cases)):
             case, dtype = declared.case(k), spec.dtypes[k % len(spec.dtypes)]
-            if sum(a.size for a in case.arrays.values()) > TRACED or (spec.dims and spec.program_key(case) is None):
+            if sum(a.size for a in case.arrays.values()) > TRACED or (
+                spec.dims and spec.program_key(case) is None
+            ):
                 continue
             for with_grad in (False, True):
                 if with_grad and not spec.grad_names(case):
@@ -97,9 +99,16 @@ def spread(subjects: list[Subject]) -> list[Subject]:
     kinds: dict[str, list[Subject]] = {}
     for s in subjects:
         step = s.program["instructions"][0] if s.program["instructions"] else {"attrs": [], "in": []}
-        key = str([step["attrs"], [bool(v) for v in step["in"]], [[v[0], len(v)] for v in s.program["values"]]])
+        key = str(
+            [step["attrs"], [bool(v) for v in step["in"]], [[v[0], len(v)] for v in s.program["values"]]]
+        )
         kinds.setdefault(key, []).append(s)
-    order = [s for group in zip(*(kinds[k] + [None] * len(subjects) for k in kinds)) for s in group if s is not None]
+    order = [
+        s
+        for group in zip(*(kinds[k] + [None] * len(subjects) for k in kinds))
+        for s in group
+        if s is not None
+    ]
     step = max(1, len(kinds) // PER_OP)
     return order[: len(kinds)][::step][:PER_OP]
 
@@ -130,10 +139,14 @@ def singles(
             "constants": [],
             "random": [],
             "guards": [],
-            "instructions": [step | {"in": [numbers[v] for v in step["in"]], "out": [numbers[v] for v in step["out"]]}],
+            "instructions": [
+                step | {"in": [numbers[v] for v in step["in"]], "out": [numbers[v] for v in step["out"]]}
+            ],
             "outputs": [{"name": f"y{v}", "value": numbers[v]} for v in step["out"]],
         }
-        found.append(Subject({"tensors": [], "programs": [program]}, {f"x{numbers[v]}": values[v] for v in given}))
+        found.append(
+            Subject({"tensors": [], "programs": [program]}, {f"x{numbers[v]}": values[v] for v in given})
+        )
     return found
 
 

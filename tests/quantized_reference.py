@@ -4,7 +4,9 @@ import numpy as np
 
 
 def linear(x, weight, scale=None, bias=None):
-    """x W^T * scale + bias.  int8: rows of x become whole numbers up to Q, so large that a sum stays in 31 bits; the sum is exact."""
+    """x W^T * scale + bias.  int8: rows of x become whole numbers up to Q, so large that a sum stays in 31
+    bits; the sum is exact.
+    """
     x, K = x.astype(np.float32), weight.shape[1]
     if scale is None:
         y = x.astype(np.float64) @ weight.astype(np.float64).T

@@ -38,7 +38,9 @@ def sharp(config, head, tokenizer=None, vocab_size=40):
     plm.seed(7)
     lm = plm.from_config(config, head, vocab_size=tokenizer.vocab_size if tokenizer else vocab_size).eval()
     lm.tokenizer = tokenizer
-    lm.model.load_state_dict({k: v.numpy() * (8 if v.ndim == 2 else 1) for k, v in lm.model.state_dict().items()})
+    lm.model.load_state_dict(
+        {k: v.numpy() * (8 if v.ndim == 2 else 1) for k, v in lm.model.state_dict().items()}
+    )
     return lm
 
 

@@ -44,7 +44,9 @@ def resident() -> int:
 
 
 def soak(count: int, report=None) -> tuple[int, int]:
-    """(growth of resident memory, growth of the tensors in use) in bytes, from the first fifth of `count` generations to the last."""
+    """(growth of resident memory, growth of the tensors in use) in bytes, from the first fifth of `count`
+    generations to the last.
+    """
     rng = np.random.default_rng(3)
     models = [model(family) for family in FAMILIES]
     turns = itertools.cycle(itertools.product(models, RULES))
@@ -55,7 +57,12 @@ def soak(count: int, report=None) -> tuple[int, int]:
         lm, rules = next(turns)
         prompts = [list(rng.integers(3, V, rng.integers(1, 9))) for _ in range(rng.integers(1, 5))]
         lm.generate(
-            prompts, max_new_tokens=int(rng.integers(1, 9)), eos_token_id=EOS, pad_token_id=PAD, seed=i, **rules
+            prompts,
+            max_new_tokens=int(rng.integers(1, 9)),
+            eos_token_id=EOS,
+            pad_token_id=PAD,
+            seed=i,
+            **rules,
         )
         if i % 5 == 0:
             wrong, error = WRONG[i // 5 % len(WRONG)]
@@ -79,10 +86,14 @@ def settled() -> tuple[int, int]:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--count", type=int, default=10000)
     parser.add_argument("--most", type=float, default=4.0, help="MB that resident memory may grow by")
     args = parser.parse_args()
     grown, tensors = soak(args.count, lambda i: print(f"{i:6d}  {resident() / 1e6:.1f} MB", flush=True))
-    print(f"{args.count} generations: resident memory grew by {grown / 1e6:.2f} MB, tensors by {tensors} bytes")
+    print(
+        f"{args.count} generations: resident memory grew by {grown / 1e6:.2f} MB, tensors by {tensors} bytes"
+    )
     sys.exit(grown > args.most * 1e6 or tensors != 0)

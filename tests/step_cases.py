@@ -1,4 +1,6 @@
-"""What the tests of the optimiser steps share: a step as a function of its inputs, as the op harness wants it."""
+"""What the tests of the optimiser steps share: a step as a function of its inputs, as the op harness wants
+it.
+"""
 
 import numpy as np
 from plmcore import Tensor, ops
@@ -35,7 +37,9 @@ def dense(param, grad, rows):
 
 
 def assert_sparse_step_is_dense_step(step, shape, rows, n_moments, /, **options):
-    """The row-sparse step gives the bits of the dense one; the lazy one gives them in its rows and touches no other."""
+    """The row-sparse step gives the bits of the dense one; the lazy one gives them in its rows and touches no
+    other.
+    """
     rng = np.random.default_rng(0)
     n = len(rows)
     param = rng.standard_normal(shape).astype(np.float32)

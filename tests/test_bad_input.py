@@ -41,14 +41,22 @@ def works():
             plm.ShapeError,
             r"gamma and beta must be \[3\]",
         ),
-        (lambda x: ops.layer_norm(x.astype("int64"), plm.zeros(3), plm.zeros(3), 1e-5), plm.DTypeError, "float"),
+        (
+            lambda x: ops.layer_norm(x.astype("int64"), plm.zeros(3), plm.zeros(3), 1e-5),
+            plm.DTypeError,
+            "float",
+        ),
         (lambda x: x.reshape(4), plm.ShapeError, r"reshape: float32\[2, 3\] cannot become \[4\]"),
         (lambda x: x.reshape([1] * 9), plm.ShapeError, "at most 8 axes"),
         (lambda x: ops.concat([x.reshape([1] * 6 + [6, 1]), x]), plm.ShapeError, "concat"),
         (lambda x: x.transpose(0, 5), plm.IndexRangeError, "axis 5 is out of range"),
         (lambda x: plm.Tensor([1.0], device="cuda"), plm.DeviceError, "cuda"),
         (lambda x: plm.Tensor([1.0], device="abacus"), plm.DeviceError, "abacus"),
-        (lambda x: x.astype("float99"), plm.DTypeError, "dtype must be one of float64, .*, bool, got 'float99'"),
+        (
+            lambda x: x.astype("float99"),
+            plm.DTypeError,
+            "dtype must be one of float64, .*, bool, got 'float99'",
+        ),
         (lambda x: ops.cast(x, np.complex64), plm.DTypeError, "dtype must be one of .* got 'complex64'"),
         (lambda x: plm.zeros(3, dtype="half"), plm.DTypeError, "dtype must be one of .* got 'half'"),
         (lambda x: x.astype(3.5), plm.DTypeError, "dtype must be one of .* got '3.5'"),
@@ -58,7 +66,11 @@ def works():
         (lambda x: ops.full([-1], 0.0), plm.ShapeError, "negative"),
         (lambda x: ops.uniform((2, -3)), plm.ShapeError, "negative"),
         (lambda x: ops.full([1] * 9, 0.0), plm.ShapeError, "at most 8 axes"),
-        (lambda x: ops.full([2**64], 0.0), plm.ShapeError, "a size must fit 64 bits, got 18446744073709551616"),
+        (
+            lambda x: ops.full([2**64], 0.0),
+            plm.ShapeError,
+            "a size must fit 64 bits, got 18446744073709551616",
+        ),
         (lambda x: ops.full("three", 0.0), plm.KindError, "full: shape must be"),
         (lambda x: x.backward(), plm.GraphError, "requires_grad"),
     ],
@@ -71,8 +83,10 @@ def test_typed_errors(call, error, message):
 
 def test_error_types_are_those_a_caller_expects():
     for typed, builtin in [
-        (plm.ShapeError, ValueError), (plm.ArgumentError, ValueError), (plm.IndexRangeError, IndexError), (plm.DTypeError, TypeError), (plm.DeviceError, RuntimeError),
-        (plm.GraphError, RuntimeError), (plm.TraceError, RuntimeError), (plm.FormatError, ValueError), (plm.OutOfMemoryError, MemoryError),
+        (plm.ShapeError, ValueError), (plm.ArgumentError, ValueError), (plm.IndexRangeError, IndexError),
+        (plm.DTypeError, TypeError), (plm.DeviceError, RuntimeError),
+        (plm.GraphError, RuntimeError), (plm.TraceError, RuntimeError), (plm.FormatError, ValueError),
+        (plm.OutOfMemoryError, MemoryError),
     ]:  # fmt: skip
         assert issubclass(typed, builtin)
 
@@ -218,7 +232,11 @@ def test_thread_counts():
 
 def run(code, expect=0, **env):
     done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, timeout=120, env=os.environ | env
+        [sys.executable, "-c", textwrap.dedent(code)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env=os.environ | env,
     )
     assert done.returncode == expect, done.stderr
     return done
@@ -229,7 +247,8 @@ def test_environment_variable_for_threads():
     assert run(code, PLMCORE_NUM_THREADS="3").stdout.strip() == "3"
     for bad in ("zero", "0", "-2", "3.5", ""):
         assert (
-            "PLMCORE_NUM_THREADS must be a number from 1 to 256" in run(code, expect=1, PLMCORE_NUM_THREADS=bad).stderr
+            "PLMCORE_NUM_THREADS must be a number from 1 to 256"
+            in run(code, expect=1, PLMCORE_NUM_THREADS=bad).stderr
         )
 
 
@@ -237,7 +256,9 @@ def test_environment_variable_for_threads():
 
 
 def interrupt(code, delay=0.3):
-    """Runs code in a process, sends SIGINT a little after it said `ready`; how long it took to end by KeyboardInterrupt."""
+    """Runs code in a process, sends SIGINT a little after it said `ready`; how long it took to end by
+    KeyboardInterrupt.
+    """
     # A background job inherits an ignored SIGINT, and then Python installs no handler of its own.
     handler = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
     with subprocess.Popen(
@@ -375,7 +396,8 @@ FORK = """
     import numpy as np
     import plmcore as plm
     plm.set_num_threads(4)
-    x = plm.Tensor(np.random.default_rng(0).standard_normal((300, 300)).astype(np.float32), requires_grad=True)
+    values = np.random.default_rng(0).standard_normal((300, 300)).astype(np.float32)
+    x = plm.Tensor(values, requires_grad=True)
 
     def compute():
         x.zero_grad()
@@ -450,7 +472,7 @@ def test_multiprocessing_fork():
 
 
 def test_converting_a_size_runs_no_python():
-    """What runs Python code lets a pending Ctrl-C in, which a failed conversion would report as a TypeError."""
+    """Python code lets a pending Ctrl-C in, which a failed conversion would report as a TypeError."""
 
     class Size(int):
         def __str__(self):

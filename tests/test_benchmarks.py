@@ -11,13 +11,21 @@ import pytest
 
 BENCHMARKS = pathlib.Path(__file__).resolve().parents[1] / "benchmarks"
 sys.path.insert(0, str(BENCHMARKS))
-contest, cases, table = (importlib.import_module(name) for name in ("contest", "models.cases", "models.table"))
+contest, cases, table = (
+    importlib.import_module(name) for name in ("contest", "models.cases", "models.table")
+)
 ops_cases, ops_table = (importlib.import_module(f"ops.{name}") for name in ("cases", "table"))
 train_table, train_cases = (importlib.import_module(f"train.{name}") for name in ("table", "cases"))
-corpus_table, objectives_table = (importlib.import_module(f"{name}.table") for name in ("corpus", "objectives"))
-others = {name: sys.modules.pop(name) for name in list(sys.modules) if name.split(".")[0] == "generate"}  # of the tests
+corpus_table, objectives_table = (
+    importlib.import_module(f"{name}.table") for name in ("corpus", "objectives")
+)
+others = {
+    name: sys.modules.pop(name) for name in list(sys.modules) if name.split(".")[0] == "generate"
+}  # of the tests
 generate_table, generate_cases = (importlib.import_module(f"generate.{name}") for name in ("table", "cases"))
-generate_main, generate_write = (importlib.import_module(f"generate.{name}") for name in ("__main__", "write"))
+generate_main, generate_write = (
+    importlib.import_module(f"generate.{name}") for name in ("__main__", "write")
+)
 for name in [name for name in sys.modules if name.split(".")[0] == "generate"]:
     del sys.modules[name]
 sys.modules |= others
@@ -27,7 +35,14 @@ sys.path[:] = [p for p in sys.path if p != str(BENCHMARKS)]
 def forward(targets=((cases.FASTEST, 1.25),), **times):
     """A result: seconds per round by library; plmcore took 2 s, then 4 s."""
     pairs = {peer: {"ours": [2.0, 4.0], "theirs": theirs} for peer, theirs in times.items()}
-    return {"case": "some case", "kind": "forward", "threads": 2, "targets": targets, "error": 1e-7, "pairs": pairs}
+    return {
+        "case": "some case",
+        "kind": "forward",
+        "threads": 2,
+        "targets": targets,
+        "error": 1e-7,
+        "pairs": pairs,
+    }
 
 
 def train(ours, theirs, limit=0.8):
@@ -44,7 +59,8 @@ def test_ratio_is_against_the_fastest_peer_round_by_round():
 
 
 @pytest.mark.parametrize(
-    "theirs, mark", [([2.6, 5.2], "met"), ([2.4, 4.8], "missed"), ([1.9, 3.8], "missed"), ([1.7, 3.4], "behind")]
+    "theirs, mark",
+    [([2.6, 5.2], "met"), ([2.4, 4.8], "missed"), ([1.9, 3.8], "missed"), ([1.7, 3.4], "behind")],
 )
 def test_mark_says_met_missed_or_behind(theirs, mark):
     result = forward(ctranslate2=theirs)
@@ -94,7 +110,10 @@ def test_markdown_between_markers(tmp_path):
     readme.write_text("no markers")
     with pytest.raises(SystemExit, match="needs the lines"):
         contest.write_between(readme, table.BEGIN, table.END, text)
-    assert table.BEGIN in (BENCHMARKS / "README.md").read_text() and table.END in (BENCHMARKS / "README.md").read_text()
+    assert (
+        table.BEGIN in (BENCHMARKS / "README.md").read_text()
+        and table.END in (BENCHMARKS / "README.md").read_text()
+    )
 
 
 def run(results, machine="m", layers=0, remarks=()):
@@ -155,7 +174,10 @@ def test_long_rounds_are_two_and_short_ones_all_that_were_asked_for(monkeypatch)
         return name
 
     for limit, rounds in ((30.0, 4), (1.0, 2), (float("inf"), 7)):
-        assert contest.alternate(["a", "b"], 7, 0.0, timed, limit) == {"a": ["a"] * rounds, "b": ["b"] * rounds}
+        assert contest.alternate(["a", "b"], 7, 0.0, timed, limit) == {
+            "a": ["a"] * rounds,
+            "b": ["b"] * rounds,
+        }
     assert contest.alternate(["a"], 1, 0.0, timed, 1.0) == {"a": ["a"]}  # fewer were asked for
 
 
@@ -176,7 +198,8 @@ def test_contestants_answer_fail_and_end(tmp_path):
         f"import os, sys; sys.path.insert(0, {str(BENCHMARKS)!r}); import contest\n"
         "def double(x): print('noise'); os.system('echo noise'); return 2 * x\n"
         "def threads(): return sys.argv[2], os.environ['OMP_NUM_THREADS']\n"
-        "contest.serve({'double': double, 'threads': threads, 'fail': lambda: 1 / 0, 'end': lambda: os._exit(3)})\n"
+        "contest.serve({'double': double, 'threads': threads, 'fail': lambda: 1 / 0, 'end': lambda: "
+        "os._exit(3)})\n"
     )
     with contest.field(script, ["one"], 2) as sides:
         assert sides["one"].ask("double", 21) == 42
@@ -216,7 +239,12 @@ GPT2 = "GPT-2 124M, batch 1, prompt 32 + 128"
 
 def generation(threads=2, case=GPT2, **seconds):
     """A result: seconds for 128 tokens by library; 1e9 bytes/s are 2.009 steps of GPT-2."""
-    result = {"case": case, "threads": threads, "times": {name: [s] for name, s in seconds.items()}, "same": {}}
+    result = {
+        "case": case,
+        "threads": threads,
+        "times": {name: [s] for name, s in seconds.items()},
+        "same": {},
+    }
     return result | {"memory": dict.fromkeys(seconds, 500e6), "bandwidth": 40e9, "errors": {}}
 
 
@@ -224,14 +252,23 @@ def test_generation_is_held_to_the_fastest_peer_on_as_many_threads_and_at_its_be
     two = generation(plmcore=2.0, transformers=8.0, ctranslate2=4.0)
     one = generation(1, plmcore=4.0, transformers=9.0, ctranslate2=3.2)
     columns = dict(zip(generate_table.HEAD, generate_table.cells(two, [two, one])))
-    assert columns["plmcore, tokens/s"] == "64.0" and columns["ctranslate2"] == "32.0" and columns["llama.cpp"] == ""
+    assert (
+        columns["plmcore, tokens/s"] == "64.0"
+        and columns["ctranslate2"] == "32.0"
+        and columns["llama.cpp"] == ""
+    )
     assert columns["ratio, same threads"] == "2.00 met" and columns["each at its best"] == "1.60 met"
     columns = dict(zip(generate_table.HEAD, generate_table.cells(one, [two, one])))
     assert columns["ratio, same threads"] == "0.80 missed" and columns["each at its best"] == "1.60 met"
-    assert columns["read bandwidth"] == "40% of 40.0 GB/s missed" and columns["peak memory, MB"].endswith(" met")
+    assert columns["read bandwidth"] == "40% of 40.0 GB/s missed" and columns["peak memory, MB"].endswith(
+        " met"
+    )
     lonely = generation(plmcore=2.0)
     alone = dict(zip(generate_table.HEAD, generate_table.cells(lonely, [lonely])))
-    assert alone["ratio, same threads"] == alone["each at its best"] == "" and "m" not in alone["peak memory, MB"]
+    assert (
+        alone["ratio, same threads"] == alone["each at its best"] == ""
+        and "m" not in alone["peak memory, MB"]
+    )
 
 
 def test_memory_and_errors_of_int8_are_marked():
@@ -298,9 +335,21 @@ def test_names_of_llama_cpp():
 
 def op(**changes):
     return {
-        "case": "an op", "threads": 2, "plmcore_ms": 1.0, "torch_ms": 1.5, "ratio": 1.5, "low": 1.25, "high": 2.0, "target": 1.3,
-        "share": 0.0, "error": 3e-7, "gflops": 150.0, "gbps": 0.0, "limit_gflops": 200.0, "limit_gbps": 30.0,
-    } | changes  # fmt: skip
+        "case": "an op",
+        "threads": 2,
+        "plmcore_ms": 1.0,
+        "torch_ms": 1.5,
+        "ratio": 1.5,
+        "low": 1.25,
+        "high": 2.0,
+        "target": 1.3,
+        "share": 0.0,
+        "error": 3e-7,
+        "gflops": 150.0,
+        "gbps": 0.0,
+        "limit_gflops": 200.0,
+        "limit_gbps": 30.0,
+    } | changes
 
 
 def test_ops_meet_their_targets_or_are_marked():
@@ -327,12 +376,17 @@ def test_the_table_of_ops_has_a_place_and_wants_every_case(tmp_path):
     ops_table.publish(page, whole)
     rows = [text for text in page.read_text().splitlines() if text.startswith("|")]
     assert len(rows) == len(every) + 4 and len({row.count("|") for row in rows}) == 1
-    assert "a machine; 5 rounds of 0.05 s." in page.read_text() and "2 threads: FMA loop 200" in page.read_text()
+    assert (
+        "a machine; 5 rounds of 0.05 s." in page.read_text() and "2 threads: FMA loop 200" in page.read_text()
+    )
     assert ops_table.BEGIN in (BENCHMARKS / "README.md").read_text()
     path = tmp_path / "run.json"
     path.write_text(json.dumps(whole))
     done = subprocess.run(
-        [sys.executable, str(BENCHMARKS / "ops"), "--from", str(path)], capture_output=True, text=True, check=True
+        [sys.executable, str(BENCHMARKS / "ops"), "--from", str(path)],
+        capture_output=True,
+        text=True,
+        check=True,
     )
     assert done.stdout.strip() == ops_table.markdown(whole)
 
@@ -391,9 +445,9 @@ def test_text_of_the_pretraining_benchmark_is_the_same_each_time(tmp_path, monke
     monkeypatch.setattr(train_cases, "LINES", 5)
     for name in ("a", "b"):
         train_cases.write_text(tmp_path / name)
-    assert (tmp_path / "a").read_text() == (tmp_path / "b").read_text() and (tmp_path / "a").read_text().count(
-        "\n"
-    ) == 10
+    assert (tmp_path / "a").read_text() == (tmp_path / "b").read_text() and (
+        tmp_path / "a"
+    ).read_text().count("\n") == 10
     assert all(train_cases.small(case).batch == 1 for case in train_cases.CASES.values())
 
 
@@ -406,11 +460,23 @@ def writing_corpus(**changes):
 
 
 def test_corpora_reach_their_targets_or_are_marked():
-    good, bad = writing_corpus(), writing_corpus(family="bert", times={"plmcore": [2.0, 2.0], "library": [1.8, 1.8]})
+    good, bad = (
+        writing_corpus(),
+        writing_corpus(family="bert", times={"plmcore": [2.0, 2.0], "library": [1.8, 1.8]}),
+    )
     kept = {"megabytes": 1000, "opened": 1.0, "rate": 50.0, "resident": 150.0, "before": 60.0}
     assert corpus_table.cells(good) == [
-        "t5 (sentencepiece), sentences", "10", "2", "3.33", "3.28", "1.00", "0.95–1.05", "0.95", "3.9 / 3.8", "99",
-    ]  # fmt: skip
+        "t5 (sentencepiece), sentences",
+        "10",
+        "2",
+        "3.33",
+        "3.28",
+        "1.00",
+        "0.95–1.05",
+        "0.95",
+        "3.9 / 3.8",
+        "99",
+    ]
     assert corpus_table.cells(bad)[5:8] == ["0.90", "0.90–0.90", "0.95*"]
     runs = [{"machine": "a", "results": [good, bad]}, {"machine": "a", "results": [], "batches": kept}]
     assert [corpus_table.missed(run) for run in runs] == [
@@ -420,7 +486,11 @@ def test_corpora_reach_their_targets_or_are_marked():
         "random batches: 201 MB resident, 200 allowed"
     ]
     text = corpus_table.markdown(runs)
-    assert text.startswith("a. plmcore goes") and r"0.95\* |" in text and "150 MB resident at most (target" in text
+    assert (
+        text.startswith("a. plmcore goes")
+        and r"0.95\* |" in text
+        and "150 MB resident at most (target" in text
+    )
     assert corpus_table.BEGIN in (BENCHMARKS / "README.md").read_text()
 
 

@@ -34,7 +34,8 @@ FAILING = {
     "a function within a function within": "a() { false; true; }; b() { a; true; }; work() { b; true; }",
     "one round of a loop": "work() { local i; for i in 1 2 3; do [[ $i != 1 ]]; done; }",
     "a size beyond its limit": "work() { local size=16; ((size <= 15)); echo went on; }",
-    "a command in a substitution": "inner() { false; echo text; }; work() { local x; x=$(inner); echo went on; }",
+    "a command in a substitution": "inner() { false; echo text; }; work() { local x; "
+    "x=$(inner); echo went on; }",
     "a variable that is not set": "work() { echo $nothing; echo went on; }",
     "exit": "work() { exit 7; }",
     "no such command": "work() { plmcore-has-no-such-command; echo went on; }",
@@ -92,7 +93,9 @@ def test_a_choice_that_fits_no_step_fails(tmp_path):
     assert r.returncode == 1 and "TSan" in r.stderr and "passed" not in r.stdout
 
 
-@pytest.mark.parametrize("script", ["step one true || true", "if step one true; then true; fi", "! step one true"])
+@pytest.mark.parametrize(
+    "script", ["step one true || true", "if step one true; then true; fi", "! step one true"]
+)
 def test_a_step_whose_status_is_tested_is_refused(tmp_path, script):
     r = run(tmp_path, script)
     assert r.returncode == 1 and "step 'one'" in r.stderr
@@ -108,7 +111,9 @@ def test_a_block_that_the_readme_has_not_fails(tmp_path):
 LOST = re.compile(r"<\s<\(|\b(local|export|declare|readonly)\s[^#\n]*=[\"']?\$\((?!\()")
 
 
-@pytest.mark.parametrize("script", [p.name for p in sorted(STEPS.parent.iterdir()) if p.suffix in ("", ".sh")])
+@pytest.mark.parametrize(
+    "script", [p.name for p in sorted(STEPS.parent.iterdir()) if p.suffix in ("", ".sh")]
+)
 def test_no_script_throws_a_status_away(script):
     text = (STEPS.parent / script).read_text()
     assert not [line for line in text.splitlines() if LOST.search(line)]

@@ -1,5 +1,4 @@
 import importlib
-import io
 import os
 import pathlib
 import re
@@ -11,11 +10,12 @@ import plmcore as plm
 import pytest
 from plmcore import _core, cli
 from plmcore.cli import demo
-from plmcore.cli.progress import Progress
 
 
 def command(*args):
-    return subprocess.run([*installed.COMMAND, *args], capture_output=True, text=True, timeout=300, env=os.environ)
+    return subprocess.run(
+        [*installed.COMMAND, *args], capture_output=True, text=True, timeout=300, env=os.environ
+    )
 
 
 @pytest.mark.skipif(not installed.is_installed(), reason="plmcore runs from a checkout and is not installed")
@@ -92,22 +92,6 @@ def test_the_manual_has_no_paragraph_twice():
     assert len(paragraphs) == len(set(paragraphs)) > 500
 
 
-class Terminal(io.StringIO):
-    def isatty(self):
-        return True
-
-
-def test_progress_line():
-    out = Terminal()
-    progress = Progress(3, out=out)
-    progress.update(3, "loss 1.0")
-    progress.clear()
-    assert "step 3/3  loss 1.0" in out.getvalue() and "\n" not in out.getvalue()
-    silent = io.StringIO()
-    Progress(3, out=silent).update(3)
-    assert silent.getvalue() == ""
-
-
 def test_info(tmp_path):
     folder = pathlib.Path(__file__).parent / "golden" / "models" / "bert"
     r = command("info", str(folder))
@@ -126,7 +110,11 @@ def test_info(tmp_path):
     [
         ("PLMCORE_NUM_THREADS", "abc", "PLMCORE_NUM_THREADS must be a number from 1 to 256, got 'abc'"),
         ("PLMCORE_NUM_THREADS", "", "PLMCORE_NUM_THREADS must be a number from 1 to 256, got ''"),
-        ("PLMCORE_ISA", "v9", "PLMCORE_ISA names an instruction set that this processor or build does not have: v9"),
+        (
+            "PLMCORE_ISA",
+            "v9",
+            "PLMCORE_ISA names an instruction set that this processor or build does not have: v9",
+        ),
         ("PLMCORE_VNNI", "yes", "PLMCORE_VNNI must be 0 or 1, got 'yes'"),
     ],
 )
@@ -146,5 +134,7 @@ def test_a_wrong_variable_is_told_before_any_work(tmp_path, variable, value, mes
     env = os.environ | {variable: value}
     done = subprocess.run([sys.executable, *run], capture_output=True, text=True, timeout=300, env=env)
     assert done.returncode == 2 and done.stderr == f"plmcore: {message}\n" and not (tmp_path / "run").exists()
-    imported = subprocess.run([sys.executable, "-c", "import plmcore"], capture_output=True, text=True, env=env)
+    imported = subprocess.run(
+        [sys.executable, "-c", "import plmcore"], capture_output=True, text=True, env=env
+    )
     assert imported.returncode == 0  # who only reads files needs neither

@@ -1,4 +1,6 @@
-"""plmcore convert: files of torch.save, made here by hand, and pickles that want to do more than rebuild tensors."""
+"""plmcore convert: files of torch.save, made here by hand, and pickles that want to do more than rebuild
+tensors.
+"""
 
 import io
 import json
@@ -13,8 +15,9 @@ import ml_dtypes
 import numpy as np
 import plmcore as plm
 import pytest
-from plmcore import safetensors, torch_file, torch_pickle
+from plmcore import safetensors
 from plmcore.cli import convert
+from plmcore.formats import torch_file, torch_pickle
 
 # ---- an assembler for the pickles of torch.save ----
 
@@ -72,10 +75,19 @@ MAGIC = b"\x80\x02" + integer(torch_file.LEGACY_MAGIC) + b"."
 SYSTEM = b"\x80\x02}" + text("little_endian") + b"\x88s."
 
 
-def legacy(data, storages=None, magic=MAGIC, version=b"\x80\x02" + integer(1001) + b".", system=SYSTEM, keys=None):
+def legacy(
+    data, storages=None, magic=MAGIC, version=b"\x80\x02" + integer(1001) + b".", system=SYSTEM, keys=None
+):
     storages = {"0": (6, SIX.tobytes())} if storages is None else storages
     listed = b"\x80\x02](" + b"".join(text(k) for k in (keys or storages)) + b"e."
-    return magic + version + system + data + listed + b"".join(struct.pack("<q", n) + v for n, v in storages.values())
+    return (
+        magic
+        + version
+        + system
+        + data
+        + listed
+        + b"".join(struct.pack("<q", n) + v for n, v in storages.values())
+    )
 
 
 def read(tmp_path, data):
@@ -89,7 +101,9 @@ def refused(tmp_path, data, message):
     with pytest.raises(plm.FormatError) as e:
         read(tmp_path, data)
     assert (
-        message in str(e.value) and "pytorch_model.bin' cannot be read: " in str(e.value) and len(str(e.value)) < 1000
+        message in str(e.value)
+        and "pytorch_model.bin' cannot be read: " in str(e.value)
+        and len(str(e.value)) < 1000
     )
 
 
@@ -99,22 +113,54 @@ def refused(tmp_path, data, message):
 @pytest.mark.parametrize("pack", [archive, legacy])
 def test_views_of_one_storage(tmp_path, pack):
     parameter = name("torch._utils", "_rebuild_parameter") + group(tensor(), b"\x88", ORDERED) + b"R"
-    got = read(tmp_path, pack(state(
-        a=tensor(), t=tensor(size=(3, 2), stride=(1, 3)), tail=tensor(offset=4, size=(2,), stride=(1,)), step=tensor(offset=1, size=(3,), stride=(2,)),
-        repeated=tensor(size=(2, 2), stride=(0, 1)), scalar=tensor(offset=5, size=(), stride=()), none=tensor(offset=6, size=(0, 3), stride=(3, 1)),
-        row=tensor(size=(1, 6), stride=(77, 1)), parameter=parameter,
-    )))  # fmt: skip
+    got = read(
+        tmp_path,
+        pack(
+            state(
+                a=tensor(),
+                t=tensor(size=(3, 2), stride=(1, 3)),
+                tail=tensor(offset=4, size=(2,), stride=(1,)),
+                step=tensor(offset=1, size=(3,), stride=(2,)),
+                repeated=tensor(size=(2, 2), stride=(0, 1)),
+                scalar=tensor(offset=5, size=(), stride=()),
+                none=tensor(offset=6, size=(0, 3), stride=(3, 1)),
+                row=tensor(size=(1, 6), stride=(77, 1)),
+                parameter=parameter,
+            )
+        ),
+    )
     x = SIX.reshape(2, 3)
-    want = {"a": x, "t": x.T, "tail": SIX[4:], "step": SIX[1::2], "repeated": np.array([[0, 1], [0, 1]]), "scalar": np.array(5), "none": np.empty((0, 3)), "row": SIX[None], "parameter": x}  # fmt: skip
+    want = {
+        "a": x,
+        "t": x.T,
+        "tail": SIX[4:],
+        "step": SIX[1::2],
+        "repeated": np.array([[0, 1], [0, 1]]),
+        "scalar": np.array(5),
+        "none": np.empty((0, 3)),
+        "row": SIX[None],
+        "parameter": x,
+    }
     assert got.keys() == want.keys()
     for k in want:
-        assert got[k].dtype == np.float32 and got[k].shape == want[k].shape and np.array_equal(got[k], want[k]), k
+        assert (
+            got[k].dtype == np.float32 and got[k].shape == want[k].shape and np.array_equal(got[k], want[k])
+        ), k
 
 
 @pytest.mark.parametrize(
     "kind, dtype",
-    [("Double", "float64"), ("Float", "float32"), ("Half", "float16"), ("BFloat16", ml_dtypes.bfloat16), ("Long", "int64"), ("Int", "int32"), ("Char", "int8"), ("Byte", "uint8")],
-)  # fmt: skip
+    [
+        ("Double", "float64"),
+        ("Float", "float32"),
+        ("Half", "float16"),
+        ("BFloat16", ml_dtypes.bfloat16),
+        ("Long", "int64"),
+        ("Int", "int32"),
+        ("Char", "int8"),
+        ("Byte", "uint8"),
+    ],
+)
 def test_dtypes(tmp_path, kind, dtype):
     want = np.array([1, 2, 100, 7, 0, 3]).astype(dtype)
     for data in (
@@ -126,7 +172,9 @@ def test_dtypes(tmp_path, kind, dtype):
 
 
 def test_bool_bytes(tmp_path):
-    got = read(tmp_path, archive(state(x=tensor(storage("BoolStorage"))), {"0": bytes([0, 1, 2, 255, 0, 1])}))["x"]
+    got = read(
+        tmp_path, archive(state(x=tensor(storage("BoolStorage"))), {"0": bytes([0, 1, 2, 255, 0, 1])})
+    )["x"]
     assert got.view(np.uint8).ravel().tolist() == [0, 1, 1, 1, 0, 1]
 
 
@@ -146,7 +194,9 @@ def test_versions_of_modules_are_left_out(tmp_path):
 
 def test_python_2(tmp_path):
     pairs = b"]]" + b"U\x01x" + b"a" + tensor() + b"aa"
-    assert list(read(tmp_path, archive(b"\x80\x02" + name("collections", "OrderedDict") + pairs + b"\x85R."))) == ["x"]
+    assert list(
+        read(tmp_path, archive(b"\x80\x02" + name("collections", "OrderedDict") + pairs + b"\x85R."))
+    ) == ["x"]
 
 
 def test_memo_and_newer_protocols(tmp_path):
@@ -166,12 +216,32 @@ def test_storages_are_mapped(tmp_path):
 # ---- what is refused ----
 
 GLOBALS = [
-    ("os", "system"), ("posix", "system"), ("subprocess", "Popen"), ("builtins", "eval"), ("builtins", "exec"), ("builtins", "getattr"),
-    ("builtins", "dict"), ("__builtin__", "eval"), ("nt", "system"), ("sys", "exit"), ("runpy", "_run_code"), ("pickle", "loads"),
-    ("torch", "load"), ("torch.hub", "load"), ("torch._utils", "_rebuild_tensor"), ("torch._utils", "_rebuild_tensor_v3"), ("torch", "ShortStorage"),
-    ("torch.storage", "_load_from_bytes"), ("numpy.core.multiarray", "_reconstruct"), ("collections", "OrderedDict.fromkeys"), ("collections", "defaultdict"),
-    ("plmcore.torch_pickle", "rebuild_tensor"), ("torch._utils", "_rebuild_tensor_v2.__globals__"), ("", ""), ("os\x00", "system"),
-]  # fmt: skip
+    ("os", "system"),
+    ("posix", "system"),
+    ("subprocess", "Popen"),
+    ("builtins", "eval"),
+    ("builtins", "exec"),
+    ("builtins", "getattr"),
+    ("builtins", "dict"),
+    ("__builtin__", "eval"),
+    ("nt", "system"),
+    ("sys", "exit"),
+    ("runpy", "_run_code"),
+    ("pickle", "loads"),
+    ("torch", "load"),
+    ("torch.hub", "load"),
+    ("torch._utils", "_rebuild_tensor"),
+    ("torch._utils", "_rebuild_tensor_v3"),
+    ("torch", "ShortStorage"),
+    ("torch.storage", "_load_from_bytes"),
+    ("numpy.core.multiarray", "_reconstruct"),
+    ("collections", "OrderedDict.fromkeys"),
+    ("collections", "defaultdict"),
+    ("plmcore.formats.torch_pickle", "rebuild_tensor"),
+    ("torch._utils", "_rebuild_tensor_v2.__globals__"),
+    ("", ""),
+    ("os\x00", "system"),
+]
 
 
 @pytest.mark.parametrize("pack", [archive, legacy])
@@ -233,10 +303,19 @@ PICKLES = {
     "too few arguments": (CALL + b".", "with 0 arguments"),
     "too many arguments": (REBUILD + group(*[b"N"] * 20) + b"R.", "with 20 arguments"),
     "tensor of no storage": (REBUILD + group(text("x"), *[b"N"] * 5) + b"R.", "needs a storage, got a str"),
-    "parameter of no tensor": (name("torch._utils", "_rebuild_parameter") + group(ORDERED, b"\x89", ORDERED) + b"R.", "needs a tensor, got a dict"),
-    "OrderedDict of a text": (name("collections", "OrderedDict") + group(text("ab")) + b"R.", "made of pairs"),
+    "parameter of no tensor": (
+        name("torch._utils", "_rebuild_parameter") + group(ORDERED, b"\x89", ORDERED) + b"R.",
+        "needs a tensor, got a dict",
+    ),
+    "OrderedDict of a text": (
+        name("collections", "OrderedDict") + group(text("ab")) + b"R.",
+        "made of pairs",
+    ),
     "build on a function": (REBUILD + b"}b.", "adds to a dict that is not there"),
-    "build on a storage type": (name("torch", "FloatStorage") + group(b"N", b"}" + text("dtype") + text("x") + b"s") + b"b.", "adds to a dict"),
+    "build on a storage type": (
+        name("torch", "FloatStorage") + group(b"N", b"}" + text("dtype") + text("x") + b"s") + b"b.",
+        "adds to a dict",
+    ),
     "items for a list": (b"](" + text("a") + b"Nu.", "adds to a dict"),
     "append to a dict": (b"}Na.", "adds to a list"),
     "odd items": (b"}(" + text("a") + b"u.", "a key has no value"),
@@ -251,15 +330,34 @@ PICKLES = {
     "deep marks": (b"(" * 100_000 + b".", "takes a value that is not there"),
     "list inside itself": (b"]q\x00h\x00a.", "must hold a state dict, got a list"),
     "storage is a text": (text("0") + b"Q.", "not a storage of a known type"),
-    "storage is a module": (group(text("module"), text("x"), text("y")) + b"Q.", "not a storage of a known type"),
-    "storage of a type by name": (group(text("storage"), text("FloatStorage"), text("0"), text("cpu"), integer(6)) + b"Q.", "not a storage of a known type"),
-    "storage with a number as key": (group(text("storage"), name("torch", "FloatStorage"), integer(0), text("cpu"), integer(6)) + b"Q.", "not a storage"),
+    "storage is a module": (
+        group(text("module"), text("x"), text("y")) + b"Q.",
+        "not a storage of a known type",
+    ),
+    "storage of a type by name": (
+        group(text("storage"), text("FloatStorage"), text("0"), text("cpu"), integer(6)) + b"Q.",
+        "not a storage of a known type",
+    ),
+    "storage with a number as key": (
+        group(text("storage"), name("torch", "FloatStorage"), integer(0), text("cpu"), integer(6)) + b"Q.",
+        "not a storage",
+    ),
     "storage with no elements": (storage(count=-6) + b".", "not a storage of a known type"),
     "state is a tensor": (b"\x80\x02" + tensor() + b".", "must hold a state dict, got a TensorRecord"),
     "nested state": (state(model=ORDERED), "nothing else, got a dict as 'model'"),
     "number in the state": (state(x=tensor(), epoch=integer(3)), "nothing else, got a int as 'epoch'"),
-    "number as a name": (b"\x80\x02}" + integer(3) + tensor() + b"s.", "nothing else, got a TensorRecord as '3'"),
-    "size is a text": (state(x=REBUILD + group(storage(), integer(0), group(text("2")), group(integer(1)), b"\x89", ORDERED) + b"R"), "integers from 0"),
+    "number as a name": (
+        b"\x80\x02}" + integer(3) + tensor() + b"s.",
+        "nothing else, got a TensorRecord as '3'",
+    ),
+    "size is a text": (
+        state(
+            x=REBUILD
+            + group(storage(), integer(0), group(text("2")), group(integer(1)), b"\x89", ORDERED)
+            + b"R"
+        ),
+        "integers from 0",
+    ),
     "negative size": (state(x=tensor(size=(-2, 3))), "integers from 0"),
     "negative stride": (state(x=tensor(stride=(-3, 1))), "integers from 0"),
     "negative offset": (state(x=tensor(offset=-1)), "integers from 0"),
@@ -269,14 +367,20 @@ PICKLES = {
     "offset far outside": (state(x=tensor(offset=2**200)), "of a storage of 6"),
     "size far outside": (state(x=tensor(size=(2**200, 3))), "far more than the file"),
     "repeated beyond reason": (state(x=tensor(size=(10**6, 10**6), stride=(0, 0))), "far more than the file"),
-    "many times beyond reason": (state(**{f"x{k}": tensor(size=(10**6,), stride=(0,)) for k in range(20)}), "far more than the file"),
+    "many times beyond reason": (
+        state(**{f"x{k}": tensor(size=(10**6,), stride=(0,)) for k in range(20)}),
+        "far more than the file",
+    ),
     "huge beside a zero": (state(x=tensor(size=(2**40, 0, 2**40), stride=(0, 0, 0))), "too large"),
     "nine axes": (state(x=tensor(size=(1,) * 9, stride=(1,) * 9)), "9 axes"),
     "storage of another count": (state(x=tensor(storage(count=7))), "must have 7 float32, got 24 bytes"),
-    "storage of another type": (state(x=tensor(storage("DoubleStorage"))), "must have 6 float64, got 24 bytes"),
+    "storage of another type": (
+        state(x=tensor(storage("DoubleStorage"))),
+        "must have 6 float64, got 24 bytes",
+    ),
     "storage that is missing": (state(x=tensor(storage(key="1"))), "'archive/data/1' is missing"),
     "storage elsewhere": (state(x=tensor(storage(key="../../etc/passwd"))), "is missing"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("case", PICKLES)
@@ -299,12 +403,21 @@ FILES = {
     "text": (b"hello, world, this is no file of torch", "neither of the two formats"),
     "a lone pickle": (GOOD, "neither of the two formats"),
     "tar": (b"storages".ljust(512, b"\0"), "neither of the two formats"),
-    "no data.pkl": (archive(GOOD).replace(b"data.pkl", b"data.txt"), "must have one data.pkl in a folder, got 0"),
+    "no data.pkl": (
+        archive(GOOD).replace(b"data.pkl", b"data.txt"),
+        "must have one data.pkl in a folder, got 0",
+    ),
     "compressed": (archive(GOOD, compression=zipfile.ZIP_DEFLATED), "compressed or encrypted"),
     "big-endian": (archive(GOOD, byteorder=b"big"), "big-endian"),
     "zip header only": (b"PK\x03\x04" + bytes(60), "the zip archive is damaged"),
-    "legacy of another number": (legacy(GOOD, magic=b"\x80\x02" + integer(torch_file.LEGACY_MAGIC + 1) + b"."), "neither of the two formats"),
-    "legacy of another version": (legacy(GOOD, version=b"\x80\x02" + integer(1002) + b"."), "format must be 1001, got 1002"),
+    "legacy of another number": (
+        legacy(GOOD, magic=b"\x80\x02" + integer(torch_file.LEGACY_MAGIC + 1) + b"."),
+        "neither of the two formats",
+    ),
+    "legacy of another version": (
+        legacy(GOOD, version=b"\x80\x02" + integer(1002) + b"."),
+        "format must be 1001, got 1002",
+    ),
     "legacy version is a list": (legacy(GOOD, version=b"\x80\x02]."), "format must be 1001, got no number"),
     "legacy big-endian": (legacy(GOOD, system=BIG_ENDIAN), "big-endian"),
     "legacy without storages": (legacy(GOOD, {}), "the storage '0' is missing"),
@@ -314,8 +427,11 @@ FILES = {
     "legacy storage without a count": (legacy(GOOD)[:-26], "cut off before the storage '0'"),
     "legacy count too large": (legacy(GOOD, {"0": (2**62, b"")}), "cut off in the storage '0'"),
     "legacy count negative": (legacy(GOOD, {"0": (-(2**62), b"")}), "cut off in the storage '0'"),
-    "legacy count of another size": (legacy(GOOD, {"0": (5, bytes(20))}), "must have 6 float32, got 20 bytes"),
-}  # fmt: skip
+    "legacy count of another size": (
+        legacy(GOOD, {"0": (5, bytes(20))}),
+        "must have 6 float32, got 20 bytes",
+    ),
+}
 
 
 @pytest.mark.parametrize("case", FILES)

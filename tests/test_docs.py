@@ -12,11 +12,16 @@ from docs_blocks import ROOT, Block, Failed, Reader
 
 pytestmark = pytest.mark.skipif(not (ROOT / "docs").exists(), reason="an installed copy has no docs")
 PAGES = docs_blocks.pages() if (ROOT / "docs").exists() else []
-ALL = [*PAGES, *(p for p in ("CONTRIBUTING.md", "CHANGELOG.md", "benchmarks/README.md") if (ROOT / p).exists())]
+ALL = [
+    *PAGES,
+    *(p for p in ("CONTRIBUTING.md", "CHANGELOG.md", "benchmarks/README.md") if (ROOT / p).exists()),
+]
 
 
 def commands(folder: pathlib.Path) -> pathlib.Path:
-    """The folder of `python` and `plmcore`: that of this environment, or one with two shims for a package that runs from a checkout."""
+    """The folder of `python` and `plmcore`: that of this environment, or one with two shims for a package
+    that runs from a checkout.
+    """
     if installed.is_installed():
         return installed.PATH.parent
     folder.mkdir()
@@ -58,7 +63,10 @@ def test_a_wrong_block_is_found(reader, language, text, message):
 
 
 def test_blocks_are_found():
-    text = "<!-- not run: it compiles -->\n```sh\nmake\n```\n\n```python\nx = 1\n```\n<!-- command: demo -->\n```sh\npip install .\n```\n"
+    text = (
+        "<!-- not run: it compiles -->\n```sh\nmake\n```\n\n```python\nx = 1\n```\n<!-- command: demo "
+        "-->\n```sh\npip install .\n```\n"
+    )
     found = list(docs_blocks.found("page", text))
     assert [b.line for b in found] == [2, 6, 10]
     assert [b.excuse for b in found] == ["it compiles", None, "a step of the gate: demo"]
@@ -83,7 +91,10 @@ def test_every_block_says_what_it_is(page):
 
 def test_few_blocks_are_not_run():
     excused = [
-        b for page in PAGES for b in docs_blocks.blocks(page) if b.excuse and b.language in ("sh", "bash", "python")
+        b
+        for page in PAGES
+        for b in docs_blocks.blocks(page)
+        if b.excuse and b.language in ("sh", "bash", "python")
     ]
     assert all(len(b.excuse) > 15 for b in excused), "say why"
     run = [b for page in PAGES for b in docs_blocks.blocks(page) if b.runs]

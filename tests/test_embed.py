@@ -1,4 +1,6 @@
-"""The C++ side of the installed package: a CMake project of its own finds it, loads a traced Transformer block and a whole model, and runs them without Python."""
+"""The C++ side of the installed package: a CMake project of its own finds it, loads a traced Transformer
+block and a whole model, and runs them without Python.
+"""
 
 import os
 import pathlib

@@ -16,7 +16,9 @@ FUZZ = pathlib.Path(__file__).parent / "fuzz_program_file.py"
 
 @pytest.mark.parametrize("options", [["--ops", "--count", "1500"], ["--count", "300"]])
 def test_a_short_run(options):
-    done = subprocess.run([sys.executable, FUZZ, "--seed", "1", *options], capture_output=True, text=True, timeout=600)
+    done = subprocess.run(
+        [sys.executable, FUZZ, "--seed", "1", *options], capture_output=True, text=True, timeout=600
+    )
     assert done.returncode == 0, done.stdout + done.stderr[-2000:]
 
 
@@ -48,7 +50,8 @@ def run(s, folder):
     path.write_bytes(packed(s.header, s.data))
     program = plm.load_program(path)
     inputs = [
-        s.arrays[name] if name in s.arrays else Tensor(np.ones(shape, dtype)) for name, shape, dtype in program.inputs
+        s.arrays[name] if name in s.arrays else Tensor(np.ones(shape, dtype))
+        for name, shape, dtype in program.inputs
     ]
     return program.run(inputs)
 
@@ -72,14 +75,28 @@ FLAGS = [["axes", "int", 2], ["keepdims", "int", 0]]
             plm.IndexRangeError,
             "must be bits of 2 axes, got 4",
         ),
-        (subject("max", [X], [X], [["axis", "int", -1], FLAGS[1]]), plm.IndexRangeError, "axis -1 is out of range"),
-        (subject("cast", [X], [X], [["dtype", "int", 9]]), plm.ArgumentError, "'dtype' must be from 0 to 8, got 9"),
         (
-            subject("linear", [X, X, ["float32", 2]], [X], [["activation", "int", 7], ["keep_sum", "int", 0]]),
+            subject("max", [X], [X], [["axis", "int", -1], FLAGS[1]]),
+            plm.IndexRangeError,
+            "axis -1 is out of range",
+        ),
+        (
+            subject("cast", [X], [X], [["dtype", "int", 9]]),
+            plm.ArgumentError,
+            "'dtype' must be from 0 to 8, got 9",
+        ),
+        (
+            subject(
+                "linear", [X, X, ["float32", 2]], [X], [["activation", "int", 7], ["keep_sum", "int", 0]]
+            ),
             plm.ArgumentError,
             "linear: the attribute 'activation' must be from 0 to 6, got 7",
         ),
-        (subject("topk", [X], [X, X], [["k", "dims", []]]), plm.ArgumentError, r"'k' must be one size, got \[\]"),
+        (
+            subject("topk", [X], [X, X], [["k", "dims", []]]),
+            plm.ArgumentError,
+            r"'k' must be one size, got \[\]",
+        ),
         (
             subject("split_rows", [X], [X, X], [["sizes", "dims", ["1", "2"]], ["axis", "int", 1]]),
             plm.ArgumentError,
@@ -112,7 +129,9 @@ FLAGS = [["axes", "int", 2], ["keepdims", "int", 0]]
             "input 0 is written and must not share memory with input 1",
         ),
         (
-            subject("full", [], [X], [["shape", "dims", ["2"]], ["value", "float", 1e300], ["dtype", "int", 4]]),
+            subject(
+                "full", [], [X], [["shape", "dims", ["2"]], ["value", "float", 1e300], ["dtype", "int", 4]]
+            ),
             plm.ArgumentError,
             "full: value must be a number that int64 can hold, got 1e\\+300",
         ),

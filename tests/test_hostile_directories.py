@@ -1,5 +1,6 @@
-"""Model and run directories that a stranger made: links, pipes and devices in place of files, files that change while they are in use, and sizes that
-would take all memory or time. Through the calls that users make."""
+"""Model and run directories that a stranger made: links, pipes and devices in place of files, files that
+change while they are in use, and sizes that would take all memory or time. Through the calls that users make.
+"""
 
 import json
 import os
@@ -66,7 +67,9 @@ def test_only_regular_files_are_replaced(tmp_path, put, program, folder):
     writers = {
         "out.plm": lambda path: plm.export(program, path),
         "out.safetensors": lambda path: safetensors.write(path, {"x": np.zeros(3, np.float32)}),
-        "quantized.safetensors": lambda path: safetensors.write(path, {"x": np.zeros(3, np.float32)}, aligned=True),
+        "quantized.safetensors": lambda path: safetensors.write(
+            path, {"x": np.zeros(3, np.float32)}, aligned=True
+        ),
         "beams.html": lambda path: plm.load(folder).attention("the cat").html(path),
         "quantized": lambda path: plm.quantize(folder, out=path),
     }
@@ -92,7 +95,8 @@ def test_saving_writes_through_no_link(tmp_path, folder, name):
 
 
 @pytest.mark.parametrize(
-    "name", [".lock", "log.txt", "sessions.txt", "metrics.jsonl", "config.toml", "report.html", "final", "tokenizer"]
+    "name",
+    [".lock", "log.txt", "sessions.txt", "metrics.jsonl", "config.toml", "report.html", "final", "tokenizer"],
 )
 def test_a_run_writes_through_no_link(tmp_path, name, capsys):
     text, out = tmp_path / "text.txt", tmp_path / "run"
@@ -100,7 +104,20 @@ def test_a_run_writes_through_no_link(tmp_path, name, capsys):
     out.mkdir()
     target = link(out / name, tmp_path / "mine")
     # A new run finds the directory in use; one that goes on opens it.
-    command = ["pretrain", "gpt2", "--size", "tiny", "--text", str(text), "--steps", "1", "--out", str(out), "--set", "model.n_layer=1"]  # fmt: skip
+    command = [
+        "pretrain",
+        "gpt2",
+        "--size",
+        "tiny",
+        "--text",
+        str(text),
+        "--steps",
+        "1",
+        "--out",
+        str(out),
+        "--set",
+        "model.n_layer=1",
+    ]
     for resume in ([], ["--resume"]):
         assert main([*command, *resume]) == 1, capsys.readouterr()
         assert target.read_bytes() == b"somebody's own" and (out / name).is_symlink()
@@ -168,7 +185,10 @@ def test_links_inside_a_directory_and_of_a_hub_s_cache_are_copied(tmp_path, fold
         shutil.copy(folder / file, hub / "blobs" / str(i))
         (snapshot / file).symlink_to(f"../../blobs/{i}")
     plm.load(snapshot).save(tmp_path / "saved")
-    assert plm.load(tmp_path / "saved").tokenizer("the cat").input_ids.tolist() == plm.load(folder).tokenizer("the cat").input_ids.tolist()  # fmt: skip
+    assert (
+        plm.load(tmp_path / "saved").tokenizer("the cat").input_ids.tolist()
+        == plm.load(folder).tokenizer("the cat").input_ids.tolist()
+    )
 
 
 # ---- mapped files ----
@@ -180,7 +200,8 @@ lm = plm.load(sys.argv[1], mapped=sys.argv[2] == "True")
 program = plm.load_program(sys.argv[1] + "/x.plm", mapped=sys.argv[2] == "True")
 for name in ("model.safetensors", "x.plm"):
     os.truncate(sys.argv[1] + "/" + name, 10)
-print(lm(input_ids=[[1, 2, 3]]).loss, sum(float(p.sum()) for p in lm.parameters()) != 0, program(x=[1.0]).tolist())
+weights = sum(float(p.sum()) for p in lm.parameters())
+print(lm(input_ids=[[1, 2, 3]]).loss, weights != 0, program(x=[1.0]).tolist())
 """
 
 
@@ -190,7 +211,9 @@ def test_a_file_that_is_cut_short_while_it_is_in_use(folder):
         for name in ("config.json", "model.safetensors"):
             shutil.copy(GOLDEN / "bert" / name, folder)
         plm.export(plm.trace(lambda x: x + weight[-1:], x=plm.spec("float32", "B")), folder / "x.plm")
-        done = subprocess.run([sys.executable, "-c", CUT, folder, str(mapped)], capture_output=True, text=True)
+        done = subprocess.run(
+            [sys.executable, "-c", CUT, folder, str(mapped)], capture_output=True, text=True
+        )
         if not mapped:
             assert done.returncode == 0 and done.stdout == "None True [2.0]\n", done.stderr
         else:
@@ -250,7 +273,18 @@ def test_a_model_that_memory_cannot_hold():
         plm.load(GOLDEN / "bert", num_hidden_layers=10000)
 
 
-@pytest.mark.parametrize("name", ["config.json", "model.safetensors", "tokenizer_config.json", "generation_config.json", "modules.json", "vocab.txt", "features.json"])  # fmt: skip
+@pytest.mark.parametrize(
+    "name",
+    [
+        "config.json",
+        "model.safetensors",
+        "tokenizer_config.json",
+        "generation_config.json",
+        "modules.json",
+        "vocab.txt",
+        "features.json",
+    ],
+)
 @pytest.mark.parametrize("put", ["pipe", "directory", "loop", "sparse", "deep"])
 def test_files_that_are_none(folder, name, put):
     """None waits for a writer, reads without end, or takes a terabyte."""
@@ -293,6 +327,11 @@ def test_an_index_of_a_million_files(folder):
 
 def test_numbers_of_generation_are_bounded():
     lm = plm.load(GOLDEN / "gpt2")
-    for options in (dict(max_new_tokens=10**18), dict(num_beams=10**9), dict(num_return_sequences=10**9, do_sample=True), dict(max_length=10**30)):  # fmt: skip
+    for options in (
+        dict(max_new_tokens=10**18),
+        dict(num_beams=10**9),
+        dict(num_return_sequences=10**9, do_sample=True),
+        dict(max_length=10**30),
+    ):
         with pytest.raises((plm.ArgumentError, plm.OutOfMemoryError, plm.ShapeError)):
             lm.generate([[1, 2]], **options)

@@ -24,7 +24,9 @@ def test_every_name_is_there():
 
 
 def typed(module: str) -> tuple[dict[str, str], bool]:
-    """What the TYPE_CHECKING block of a module defines, with the module that it comes from; whether __getattr__ is hidden from checkers."""
+    """What the TYPE_CHECKING block of a module defines, with the module that it comes from; whether
+    __getattr__ is hidden from checkers.
+    """
     tree = ast.parse(inspect.getsource(__import__(module, fromlist=["_"])))
     found: dict[str, str] = {}
     for block in tree.body:
@@ -43,8 +45,12 @@ def test_names_of_first_use_are_typed(module):
     """For editors and type checkers, each in the module that it is taken from at run time."""
     package = __import__(module, fromlist=["_"])
     source = ast.parse(inspect.getsource(package))
-    literal = next(n.value for n in source.body if isinstance(n, ast.Assign) and ast.unparse(n.targets[0]) == "__all__")
-    assert isinstance(literal, ast.List) and package.__all__ == ast.literal_eval(literal)  # as a checker reads it
+    literal = next(
+        n.value for n in source.body if isinstance(n, ast.Assign) and ast.unparse(n.targets[0]) == "__all__"
+    )
+    assert isinstance(literal, ast.List) and package.__all__ == ast.literal_eval(
+        literal
+    )  # as a checker reads it
     blocks, hidden = typed(module)
     assert hidden
     eager = {a.asname or a.name for n in source.body if isinstance(n, ast.ImportFrom) for a in n.names}
@@ -76,4 +82,6 @@ def test_families_are_typed():
     from plmcore import models
 
     found, hidden = typed("plmcore.models")
-    assert hidden and {n for n, home in found.items() if home == "plmcore.models"} == set(models.FAMILIES.values())
+    assert hidden and {n for n, home in found.items() if home == "plmcore.models"} == set(
+        models.FAMILIES.values()
+    )

@@ -16,7 +16,7 @@ def random_item(rng, size):
 
 
 def random_key(rng, shape):
-    """An index of integers, slices, None and an ellipsis, and now and then one array of integers or a mask."""
+    """An index of integers, slices, None and an ellipsis, and now and then an array of integers or a mask."""
     used = int(rng.integers(0, len(shape) + 1))
     front = int(rng.integers(0, used + 1))
     axes = list(range(front)) + list(range(len(shape) - (used - front), len(shape)))
@@ -24,7 +24,9 @@ def random_key(rng, shape):
     if items and rng.random() < 0.4:
         k = int(rng.integers(0, len(items)))
         size = shape[axes[k]]
-        items = [slice(None) if isinstance(i, int) else i for i in items]  # an integer beside an array is tested below
+        items = [
+            slice(None) if isinstance(i, int) else i for i in items
+        ]  # an integer beside an array is tested below
         if rng.random() < 0.3:
             items[k] = rng.random(size) < 0.5
         elif size:
@@ -43,7 +45,8 @@ def test_random_indices(seed):
     rng = np.random.default_rng(seed)
     for _ in range(25):
         shape = tuple(
-            int(n) for n in rng.choice([0, 1, 2, 3, 5, 7], rng.integers(1, 5), p=[0.05, 0.15, 0.2, 0.2, 0.2, 0.2])
+            int(n)
+            for n in rng.choice([0, 1, 2, 3, 5, 7], rng.integers(1, 5), p=[0.05, 0.15, 0.2, 0.2, 0.2, 0.2])
         )
         a = rng.standard_normal(shape)
         key = random_key(rng, shape)
@@ -69,7 +72,18 @@ def test_random_indices(seed):
 
 def test_what_is_a_view():
     x = plm.zeros(4, 3, 2)
-    for view in (x[1], x[1:3], x[-1, 2], x[0, 1:], x[2, 1, 0], x[...], x[:], x[None], x[None, 1:3], x[1][None, 1:]):
+    for view in (
+        x[1],
+        x[1:3],
+        x[-1, 2],
+        x[0, 1:],
+        x[2, 1, 0],
+        x[...],
+        x[:],
+        x[None],
+        x[None, 1:3],
+        x[1][None, 1:],
+    ):
         assert np.shares_memory(view.numpy(), x.numpy())
     assert not np.shares_memory(x[:, 1].numpy(), x.numpy())
 

@@ -1,4 +1,6 @@
-"""The learning experiments, cut short: that each comes as near as so few steps allow, and never below what is possible; the page and its tables."""
+"""The learning experiments, cut short: that each comes as near as so few steps allow, and never below what is
+possible; the page and its tables.
+"""
 
 import importlib
 import json
@@ -21,7 +23,9 @@ sys.path.remove(str(ROOT / "benchmarks"))
 
 @pytest.mark.parametrize("name", markov_runs.CASES)
 def test_no_objective_goes_below_the_optimum(name):
-    """Few steps of the real experiment: a loss below the best possible one would be a leak, one above guessing a bug."""
+    """Few steps of the real experiment: a loss below the best possible one would be a leak, one above
+    guessing a bug.
+    """
     found = markov_runs.run(name, 0, steps=12, held_out=6_000)
     guess = np.log(2 if "Bayes" in found else markov_runs.STATES + 20)
     assert 0 < found["optimum"] < found["loss"] < 1.2 * guess
@@ -52,7 +56,10 @@ def test_the_question_about_the_pair_has_its_weight():
     chain = markov_runs.Chain.random(markov_runs.STATES, 0.3, 0)
     batch = markov_runs.make_objective(case, chain, tokens, 4_000, 1).batch(np.arange(16), seed=0, epoch=0)
     model = markov_runs.make_model(case, tokens, 0)
-    one, three = (markov_runs.Weighted(model, w)(batch, (1.0, 1.0))[0].item() for w in (1.0, 3.0))
+    one, three = (
+        sum(t.item() / t.count for t in markov_runs.Weighted(model, w)(model, batch, None)[0].values())
+        for w in (1.0, 3.0)
+    )
     out = model(**{k: markov_runs.plm.Tensor(v) for k, v in batch.items() if k != "labels"})
     logits = out.seq_relationship_logits.numpy().astype(np.float64)
     right = logits[np.arange(16), batch[case.pairs]]
@@ -74,11 +81,15 @@ RESULTS = {
     },
     "copy": {"0": {"exact": 1.0, "strings": 9, **RUN}},
     "transfer, BERT": {
-        str(seed): {f"{task}, {start}": value for task in ("SST-2", "TREC", "SNLI") for start, value in (("pre-trained", 0.8), ("from scratch", 0.7 + seed / 9))}
+        str(seed): {
+            f"{task}, {start}": value
+            for task in ("SST-2", "TREC", "SNLI")
+            for start, value in (("pre-trained", 0.8), ("from scratch", 0.7 + seed / 9))
+        }
         | {"pre-training loss": 3.0, "shared processor": 120.0, **RUN}
         for seed in (0, 1)
     },
-}  # fmt: skip
+}
 
 
 def test_tables(tmp_path):
@@ -91,7 +102,8 @@ def test_tables(tmp_path):
     assert "| copy | 1.0000 | at least 0.99 | yes | at most 3.0 |" in table.markdown(old)
     assert "take at most 3 of them" in table.markdown(old)
     assert (
-        "**Missed:** sentence order, ALBERT, seed 0, expected: accuracy within 1 point of Bayes's, loss never below; "
+        "**Missed:** sentence order, ALBERT, seed 0, expected: accuracy within 1 point of Bayes's, "
+        "loss never below; "
         "transfer, BERT, seed 1, expected: pre-trained above from scratch." in text
     )
     assert "Missed" not in table.markdown(old)
@@ -118,7 +130,9 @@ def test_the_page_has_what_is_stored():
     page = (ROOT / "docs" / "learning.md").read_text()
     assert table.markdown(results) in page
     missed = [
-        name for name, runs in results.items() if not all(map(experiments.EXPERIMENTS[name].holds, runs.values()))
+        name
+        for name, runs in results.items()
+        if not all(map(experiments.EXPERIMENTS[name].holds, runs.values()))
     ]
     said = re.findall(r"\*\*Missed:\*\* (.*)", page)
     assert len(said) == bool(missed) and all(f"{name}, seed " in said[0] for name in missed)
@@ -137,7 +151,10 @@ def test_stored_losses_are_those_of_a_run():
 def test_what_holds():
     holds = experiments.near_optimum
     assert (
-        holds({"above": 0.0}) and holds({"above": 0.02}) and not holds({"above": 0.021}) and not holds({"above": -1e-4})
+        holds({"above": 0.0})
+        and holds({"above": 0.02})
+        and not holds({"above": 0.021})
+        and not holds({"above": -1e-4})
     )
     pair = {"above": 0.5, "accuracy": 0.795, "Bayes": 0.8}
     assert holds(pair) and not holds(pair | {"accuracy": 0.78}) and not holds(pair | {"above": -0.1})

@@ -51,9 +51,13 @@ def test_cross_entropy():
     labels[0, 1] = -100
     picked = -np.take_along_axis(log_softmax(a), np.maximum(labels, 0)[..., None], -1)[..., 0]
     used = labels >= 0
-    assert losses.cross_entropy(Tensor(a), Tensor(labels)).item() == pytest.approx(picked[used].mean(), rel=1e-5)
+    assert losses.cross_entropy(Tensor(a), Tensor(labels)).item() == pytest.approx(
+        picked[used].mean(), rel=1e-5
+    )
     np.testing.assert_allclose(
-        losses.cross_entropy(Tensor(a), Tensor(labels), reduction="none").numpy(), np.where(used, picked, 0), rtol=1e-5
+        losses.cross_entropy(Tensor(a), Tensor(labels), reduction="none").numpy(),
+        np.where(used, picked, 0),
+        rtol=1e-5,
     )
 
 

@@ -124,7 +124,9 @@ def test_blanks_of_unknown_length(before, after):
 
 
 def test_corrupted_spans_of_unknown_lengths():
-    """Texts of seven tokens of which three are hidden in two spans, the second at the end: every text and every way to cut it."""
+    """Texts of seven tokens of which three are hidden in two spans, the second at the end: every text and
+    every way to cut it.
+    """
     known = sequences(7)
     cuts = [(a, n, b, m) for a in (1, 2, 3) for b in (4 - a,) if b >= 1 for n in (1, 2) for m in (3 - n,)]
     cases = {}  # what is seen -> [(spans, weight)]
@@ -166,7 +168,9 @@ def test_next_sentence():
             follows = sum(p for s, p in sequences(gap + 1) if (s[0], s[-1]) == (a, b))
             apart = CHAIN.start[a] * CHAIN.start[b]
             accuracy += max(follows, apart) / 2
-            loss -= (follows * np.log(follows / (follows + apart)) + apart * np.log(apart / (follows + apart))) / 2
+            loss -= (
+                follows * np.log(follows / (follows + apart)) + apart * np.log(apart / (follows + apart))
+            ) / 2
         assert np.allclose(optimum.expected_next_sentence(CHAIN, gap), (accuracy, loss))
 
 

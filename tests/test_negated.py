@@ -1,4 +1,4 @@
-"""Proof of the harness: with the sign of one backward rule flipped, the gradient check of that op must fail."""
+"""Proof of the harness: with the sign of one backward rule flipped, the gradient check of its op fails."""
 
 import pytest
 from optest import all_specs
@@ -27,6 +27,8 @@ def test_negated_rule_is_noticed(op):
     specs = [s for s in all_specs() if op in s.covers]
     _core.negate_backward(op)
     try:
-        assert any(notices(s) for s in specs), f"the backward rule of `{op}` was negated and no gradient check failed"
+        assert any(notices(s) for s in specs), (
+            f"the backward rule of `{op}` was negated and no gradient check failed"
+        )
     finally:
         _core.negate_backward("")

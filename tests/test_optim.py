@@ -109,7 +109,9 @@ def test_zero_grad():
 
 @each
 def test_groups(make):
-    """A group with its own lr and weight_decay steps as an optimiser of its own; a schedule moves both in proportion."""
+    """A group with its own lr and weight_decay steps as an optimiser of its own; a schedule moves both in
+    proportion.
+    """
     a, b = params((3, 2), (4,)), params((3, 2), (4,))
     together = make([dict(params=[a[0]], weight_decay=0.3), dict(params=[a[1]], lr=0.02)])
     apart = [make([b[0]], weight_decay=0.3), make([b[1]])]
@@ -260,7 +262,9 @@ def test_many_parameters():
     opt = optim.AdamW(list)
     set_grads(list)
     norm = opt.step(clip_norm=1.0)
-    assert norm == pytest.approx(np.sqrt(sum((p.grad.numpy().astype(np.float64) ** 2).sum() for p in list)), rel=1e-6)
+    assert norm == pytest.approx(
+        np.sqrt(sum((p.grad.numpy().astype(np.float64) ** 2).sum() for p in list)), rel=1e-6
+    )
 
 
 def test_ema():
@@ -305,7 +309,8 @@ def test_a_mean_begins_when_losses_stop_falling():
         mean.step()
         mean.watch(loss)
         begun.append((mean.triggered, mean.count))
-    # 4.5 and 4.9 are compared with 5, 3.0 with 4, 4.1 with 4: triggered after step 5, so that steps 6 and 7 are in the mean
+    # 4.5 and 4.9 are compared with 5, 3.0 with 4, 4.1 with 4: triggered after step 5, so that steps 6 and 7
+    # are in the mean
     assert begun == [(False, 0)] * 5 + [(True, 0), (True, 1), (True, 2)]
     with mean.averaged():
         np.testing.assert_allclose(p.numpy(), 6.5)
@@ -361,7 +366,9 @@ def test_step_trains_a_linear_layer():
 
 
 def albert(param, grad, m, v, lr, decay, adapt):
-    """The published optimiser in float64: no bias correction; what is left out of the decay is left out of the ratio."""
+    """The published optimiser in float64: no bias correction; what is left out of the decay is left out of
+    the ratio.
+    """
     m, v = 0.9 * m + 0.1 * grad, 0.999 * v + 0.001 * grad**2
     update = m / (np.sqrt(v) + 1e-6) + decay * param
     long, short = np.linalg.norm(param), np.linalg.norm(update)

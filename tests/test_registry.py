@@ -1,4 +1,6 @@
-"""No op without a spec, no differentiable op without a gradient check, and no spec that leaves a kind of case out."""
+"""No op without a spec, no differentiable op without a gradient check, and no spec that leaves a kind of case
+out.
+"""
 
 import pytest
 from optest import all_specs
@@ -31,7 +33,9 @@ def test_gradients_are_checked_at_four_shapes_and_across_a_vector(op):
     shapes = {tuple((name, a.shape) for name, a in case.arrays.items()) for case in checked}
     assert len(shapes) >= 4, f"`{op}`: the gradient is checked at {len(shapes)} shapes only: {shapes}"
     sizes = {n for case in checked for a in case.arrays.values() for n in a.shape}
-    assert any(n > 32 and n % 16 for n in sizes), f"`{op}`: no axis crosses a vector and leaves a remainder: {sizes}"
+    assert any(n > 32 and n % 16 for n in sizes), (
+        f"`{op}`: no axis crosses a vector and leaves a remainder: {sizes}"
+    )
 
 
 @pytest.mark.parametrize("op", sorted(set(OPS) - ONE_NUMBER - EMPTY_ELSEWHERE))
@@ -40,7 +44,9 @@ def test_op_is_tried_on_nothing(op):
         inputs = case.rounded("float32" if "float32" in spec.dtypes else spec.dtypes[0])
         return any(not a.size for a in inputs.values()) or any(not y.size for y in spec.forward(case, inputs))
 
-    assert any(empty(spec, case) for spec, case in cases_of(op)), f"`{op}`: no case has an empty input or output"
+    assert any(empty(spec, case) for spec, case in cases_of(op)), (
+        f"`{op}`: no case has an empty input or output"
+    )
 
 
 @pytest.mark.parametrize("op", sorted(set(OPS) - TAKES_ANYTHING))
@@ -50,7 +56,9 @@ def test_op_has_errors(op):
 
 @pytest.mark.parametrize("op", sorted(set(OPS) - VIEWS))
 def test_op_has_a_benchmark(op):
-    assert any(s.benchmarks for s in all_specs() if op in s.covers), f"`{op}`: no spec declares a `bench` case"
+    assert any(s.benchmarks for s in all_specs() if op in s.covers), (
+        f"`{op}`: no spec declares a `bench` case"
+    )
 
 
 def test_specs_name_real_ops():

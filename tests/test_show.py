@@ -32,10 +32,15 @@ def test_masks_and_what_they_hide():
 def test_two_sides():
     found = lines("translation", settings={"reverse": True})
     assert (
-        found["input"] == ["red", "is", "house", "the", "</s>"] and found["predict"] == "das Haus ist rot </s>".split()
+        found["input"] == ["red", "is", "house", "the", "</s>"]
+        and found["predict"] == "das Haus ist rot </s>".split()
     )
     found = lines("span-corruption")
-    assert "<extra_id_0>" in found["input"] and found["predict"][0] == "<extra_id_0>" and found["predict"][-1] == "</s>"
+    assert (
+        "<extra_id_0>" in found["input"]
+        and found["predict"][0] == "<extra_id_0>"
+        and found["predict"][-1] == "</s>"
+    )
     found = lines("text-to-text", settings={"task": "stsb", "label": 2.0})
     assert found["input"][:3] == ["stsb", "sentence1", ":"] and found["predict"][-1] == "</s>"
 
@@ -57,7 +62,9 @@ def test_next_sentence_of_a_single_document_borrows_another():
 
 def test_own_tokenizer(tmp_path):
     (tmp_path / "text").write_text(show.TEXT)
-    plm.train_tokenizer([tmp_path / "text"], kind="wordpiece", family="bert", vocab_size=150).save(tmp_path / "dir")
+    plm.train_tokenizer([tmp_path / "text"], kind="wordpiece", family="bert", vocab_size=150).save(
+        tmp_path / "dir"
+    )
     page = show.show("masked-lm", tokenizer=tmp_path / "dir", settings={"unit": "word"})
     assert "[CLS]" in page and "##" in page
 

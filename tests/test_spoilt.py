@@ -1,4 +1,6 @@
-"""Best losses of spoilt texts against enumeration of all texts and noises of a small chain, and against the noises that the objective makes."""
+"""Best losses of spoilt texts against enumeration of all texts and noises of a small chain, and against the
+noises that the objective makes.
+"""
 
 import importlib
 import itertools
@@ -52,7 +54,9 @@ def test_against_enumeration(noise):
     for text in TEXTS[::7]:
         for seen, _ in noise(text):
             seen = tuple(map(int, seen))
-            expected = [-np.log(joint[seen, tuple(text[: t + 1])] / joint[seen, tuple(text[:t])]) for t in range(4)]
+            expected = [
+                -np.log(joint[seen, tuple(text[: t + 1])] / joint[seen, tuple(text[:t])]) for t in range(4)
+            ]
             assert np.allclose(BEST[noise](np.array(seen), text), expected)
 
 
@@ -61,7 +65,9 @@ def made(text, share, mean, times):
     tokenizer = fakes.Numbers("bart", plain=30)
     tokenizer.word_starts[:] = True
     corpus = Corpus.from_ids([tokenizer.first + text] * times, tokenizer.vocab_size)
-    objective = Denoising(corpus, tokenizer, len(text) + 2, "infilling", mask=share, mean=mean, packing="documents")
+    objective = Denoising(
+        corpus, tokenizer, len(text) + 2, "infilling", mask=share, mean=mean, packing="documents"
+    )
     batch = objective.batch(np.arange(times), seed=0, epoch=0)
     rows = [row[mask == 1][1:-1] for row, mask in zip(batch["input_ids"], batch["attention_mask"])]
     return Counter(
@@ -71,7 +77,9 @@ def made(text, share, mean, times):
 
 @pytest.mark.parametrize("share, mean", [(0.3, 2.0), (0.5, 1.0)])
 def test_infilling_against_the_objective(share, mean):
-    """Z of the whole text is its chance times that of what is seen: as often as the objective makes that of it."""
+    """Z of the whole text is its chance times that of what is seen: as often as the objective makes that of
+    it.
+    """
     text, times = np.array([0, 1, 2, 2, 1, 0, 0]), 20_000
     total, chance = 0.0, spoilt.likelihood(CHAIN, text[None])[0]
     for seen, count in made(text, share, mean, times).items():

@@ -108,7 +108,9 @@ def test_half_the_memory_and_one_copy_for_all_who_keep_a_tensor():
 
     def fan():
         y = ops.affine(x, 1.0, 0.0)
-        return ops.concat([ops.mean(ops.linear(ops.reshape(y, (8, 8, 256)), w), [0, 1]) for _ in range(10)], 0)
+        return ops.concat(
+            [ops.mean(ops.linear(ops.reshape(y, (8, 8, 256)), w), [0, 1]) for _ in range(10)], 0
+        )
 
     plain, plain_fan = held(chain), held(fan)
     with plm.stored_activations("bfloat16"):
@@ -182,4 +184,6 @@ def test_a_module_trains_in_it():
         loss.backward()
         opt.step()
         losses.append(loss.item())
-    assert losses[-1] < losses[0] / 2 and all(p.dtype == p.grad.dtype == "float32" for p in layer.parameters())
+    assert losses[-1] < losses[0] / 2 and all(
+        p.dtype == p.grad.dtype == "float32" for p in layer.parameters()
+    )

@@ -48,9 +48,12 @@ def test_bfloat16_goes_through_ml_dtypes():
 @pytest.mark.parametrize(
     ("value", "dtype", "shape"),
     [
-        (3.5, "float32", ()), (3, "int64", ()), (True, "bool", ()), ([1.0, 2.0], "float32", (2,)), ([[1, 2], [3, 4]], "int64", (2, 2)), ([True, False], "bool", (2,)),
-        ([], "float32", (0,)), ([[], []], "float32", (2, 0)), (np.float64(2.5), "float64", ()), (np.int32(2), "int32", ()), (np.bool_(True), "bool", ()), ((1, 2), "int64", (2,)),
-        (range(3), "int64", (3,)), (np.array(5.0, np.float16), "float16", ()), (np.zeros((3, 0, 2)), "float64", (3, 0, 2)), (2**40, "int64", ()),
+        (3.5, "float32", ()), (3, "int64", ()), (True, "bool", ()), ([1.0, 2.0], "float32", (2,)),
+        ([[1, 2], [3, 4]], "int64", (2, 2)), ([True, False], "bool", (2,)),
+        ([], "float32", (0,)), ([[], []], "float32", (2, 0)), (np.float64(2.5), "float64", ()),
+        (np.int32(2), "int32", ()), (np.bool_(True), "bool", ()), ((1, 2), "int64", (2,)),
+        (range(3), "int64", (3,)), (np.array(5.0, np.float16), "float16", ()),
+        (np.zeros((3, 0, 2)), "float64", (3, 0, 2)), (2**40, "int64", ()),
     ],
 )  # fmt: skip
 def test_dtype_of_python_values(value, dtype, shape):
@@ -206,7 +209,10 @@ def test_making():
     plm.seed(3)
     equal(plm.rand(100, 3), a.numpy())
     assert (
-        a.numpy().min() >= 0 and a.numpy().max() < 1 and abs(b.numpy().mean()) < 0.2 and abs(b.numpy().std() - 1) < 0.1
+        a.numpy().min() >= 0
+        and a.numpy().max() < 1
+        and abs(b.numpy().mean()) < 0.2
+        and abs(b.numpy().std() - 1) < 0.1
     )
 
 
@@ -230,7 +236,9 @@ def test_operators_with_tensors_numbers_and_arrays_on_both_sides(op):
         if op is operator.pow and number == 0:
             continue
         with np.errstate(divide="ignore"):
-            np.testing.assert_allclose(op(t, number).numpy(), op(a, np.float32(number)), rtol=2e-6, err_msg=str(number))
+            np.testing.assert_allclose(
+                op(t, number).numpy(), op(a, np.float32(number)), rtol=2e-6, err_msg=str(number)
+            )
             if number >= 0:
                 np.testing.assert_allclose(
                     op(number, t).numpy(), op(np.float32(number), a), rtol=2e-6, err_msg=str(number)
@@ -258,11 +266,26 @@ def test_unary_and_matmul():
 def test_mixed_dtypes():
     i, f, b = Tensor([1, 2, 3]), Tensor([0.5, 1.5, 2.5]), Tensor([True, False, True])
     for t, dtype, value in [
-        (i + f, "float32", [1.5, 3.5, 5.5]), (f * b, "float32", [0.5, 0, 2.5]), (i + b, "int64", [2, 2, 4]), (i.astype("int32") + i, "int64", [2, 4, 6]), (i / 2, "float32", [0.5, 1, 1.5]),
-        (i / i, "float32", [1, 1, 1]), (i + 1, "int64", [2, 3, 4]), (i * 0.5, "float32", [0.5, 1, 1.5]), (1 - i, "int64", [0, -1, -2]), (i**2, "int64", [1, 4, 9]), (b + 1, "int64", [2, 1, 2]),
-        (b * 0.5, "float32", [0.5, 0, 0.5]), (i > 1.5, "bool", [False, True, True]), (i == 2, "bool", [False, True, False]), (b == True, "bool", [True, False, True]),  # noqa: E712
-        (f.astype("bfloat16") * 2, "bfloat16", [1, 3, 5]), (f.astype("float16") + np.ones(3), "float16", [1.5, 2.5, 3.5]), (2 - f, "float32", [1.5, 0.5, -0.5]), (i - 1.0, "float32", [0, 1, 2]),
-    ]:  # fmt: skip
+        (i + f, "float32", [1.5, 3.5, 5.5]),
+        (f * b, "float32", [0.5, 0, 2.5]),
+        (i + b, "int64", [2, 2, 4]),
+        (i.astype("int32") + i, "int64", [2, 4, 6]),
+        (i / 2, "float32", [0.5, 1, 1.5]),
+        (i / i, "float32", [1, 1, 1]),
+        (i + 1, "int64", [2, 3, 4]),
+        (i * 0.5, "float32", [0.5, 1, 1.5]),
+        (1 - i, "int64", [0, -1, -2]),
+        (i**2, "int64", [1, 4, 9]),
+        (b + 1, "int64", [2, 1, 2]),
+        (b * 0.5, "float32", [0.5, 0, 0.5]),
+        (i > 1.5, "bool", [False, True, True]),
+        (i == 2, "bool", [False, True, False]),
+        (b == True, "bool", [True, False, True]),  # noqa: E712
+        (f.astype("bfloat16") * 2, "bfloat16", [1, 3, 5]),
+        (f.astype("float16") + np.ones(3), "float16", [1.5, 2.5, 3.5]),
+        (2 - f, "float32", [1.5, 0.5, -0.5]),
+        (i - 1.0, "float32", [0, 1, 2]),
+    ]:
         assert (t.dtype, t.tolist()) == (dtype, value)
     with pytest.raises(TypeError, match="one dtype"):
         f + f.astype("float64")
@@ -304,7 +327,20 @@ def test_gradients_of_operators():
         + x**-0.5
     )
     y.sum().backward()
-    want = 2 + 3 - 1 + 0.5 - 1 / a**2 + 3 * a**2 + 2.0**a * np.log(2) + 1 - 0.25 + 2 * a + 0.5 * a**-0.5 - 0.5 * a**-1.5
+    want = (
+        2
+        + 3
+        - 1
+        + 0.5
+        - 1 / a**2
+        + 3 * a**2
+        + 2.0**a * np.log(2)
+        + 1
+        - 0.25
+        + 2 * a
+        + 0.5 * a**-0.5
+        - 0.5 * a**-1.5
+    )
     np.testing.assert_allclose(x.grad.numpy(), want, rtol=1e-12)
 
 
@@ -315,19 +351,28 @@ def test_shape_methods():
     a = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
     t = Tensor(a)
     for got, want in [
-        (t.reshape(6, 4), a.reshape(6, 4)), (t.reshape((4, -1)), a.reshape(4, -1)), (t.reshape([-1]), a.reshape(-1)), (t.reshape(2, 1, 3, 4), a[:, None]), (t.T, a.T), (t.transpose(), a.T),
-        (t.transpose(0, 2, 1), a.transpose(0, 2, 1)), (t.permute((2, 0, 1)), a.transpose(2, 0, 1)), (t.transpose(-1, 0, 1), a.transpose(2, 0, 1)), (t.swapaxes(0, -1), a.swapaxes(0, -1)),
-        (t.flatten(), a.reshape(-1)), (t.flatten(1), a.reshape(2, 12)), (t.flatten(0, 1), a.reshape(6, 4)), (t[:1].squeeze(), a[0]), (t[:1].squeeze(0), a[0]), (t.unsqueeze(-1), a[..., None]),
-        (t.unsqueeze(0), a[None]), (t[:1].broadcast_to(5, 3, 4), np.broadcast_to(a[:1], (5, 3, 4))), (Tensor(1.0).flatten(), np.ones(1)),
+        (t.reshape(6, 4), a.reshape(6, 4)), (t.reshape((4, -1)), a.reshape(4, -1)),
+        (t.reshape([-1]), a.reshape(-1)), (t.reshape(2, 1, 3, 4), a[:, None]), (t.T, a.T),
+        (t.transpose(), a.T),
+        (t.transpose(0, 2, 1), a.transpose(0, 2, 1)), (t.permute((2, 0, 1)), a.transpose(2, 0, 1)),
+        (t.transpose(-1, 0, 1), a.transpose(2, 0, 1)), (t.swapaxes(0, -1), a.swapaxes(0, -1)),
+        (t.flatten(), a.reshape(-1)), (t.flatten(1), a.reshape(2, 12)), (t.flatten(0, 1), a.reshape(6, 4)),
+        (t[:1].squeeze(), a[0]), (t[:1].squeeze(0), a[0]), (t.unsqueeze(-1), a[..., None]),
+        (t.unsqueeze(0), a[None]), (t[:1].broadcast_to(5, 3, 4), np.broadcast_to(a[:1], (5, 3, 4))),
+        (Tensor(1.0).flatten(), np.ones(1)),
     ]:  # fmt: skip
         equal(got, want)
     equal(t.split([1, 2], axis=1)[1], a[:, 1:])
     t.reshape(-1).numpy()[0] = 50
     assert t[0, 0, 0].item() == 50
     for call, message in [
-        (lambda: t.reshape(5, -1), r"reshape: float32\[2, 3, 4\] does not divide"), (lambda: t.reshape(-1, -1), "only one size can be -1"), (lambda: t.reshape(7), r"cannot become \[7\]"),
-        (lambda: t.reshape(-2, 12), "must not be negative, got -2"), (lambda: t[:0].reshape(-1, 0), "-1 has no meaning"), (lambda: t.squeeze(0), "axis 0 of float32"),
-        (lambda: t.transpose(0, 1), "not an order of the axes"), (lambda: t.reshape(2**40, 2**40), "too large"),
+        (lambda: t.reshape(5, -1), r"reshape: float32\[2, 3, 4\] does not divide"),
+        (lambda: t.reshape(-1, -1), "only one size can be -1"),
+        (lambda: t.reshape(7), r"cannot become \[7\]"),
+        (lambda: t.reshape(-2, 12), "must not be negative, got -2"),
+        (lambda: t[:0].reshape(-1, 0), "-1 has no meaning"), (lambda: t.squeeze(0), "axis 0 of float32"),
+        (lambda: t.transpose(0, 1), "not an order of the axes"),
+        (lambda: t.reshape(2**40, 2**40), "too large"),
     ]:  # fmt: skip
         with pytest.raises(ValueError, match=message):
             call()
@@ -368,7 +413,12 @@ def test_numbers_out():
     )
     assert Tensor(1.5, dtype="bfloat16").item() == 1.5 and Tensor(-1.5, dtype="float16").item() == -1.5
     assert float(Tensor([1.5])) == 1.5 and int(Tensor(3.7)) == 3 and [10, 20, 30][Tensor(1)] == 20
-    assert bool(Tensor(1.0)) and not Tensor([0]) and f"{Tensor(1.23456):.2f}" == "1.23" and f"{Tensor(3):04d}" == "0003"
+    assert (
+        bool(Tensor(1.0))
+        and not Tensor([0])
+        and f"{Tensor(1.23456):.2f}" == "1.23"
+        and f"{Tensor(3):04d}" == "0003"
+    )
     for call, error in [
         (lambda: Tensor([1.0, 2.0]).item(), ValueError),
         (lambda: bool(Tensor([1, 2])), ValueError),
@@ -441,7 +491,12 @@ def test_pickle_and_deepcopy(dtype):
 def test_pickle_keeps_class_flags_and_attributes():
     x = Named([1.0, 2.0], "weight")
     for other in (pickle.loads(pickle.dumps(x)), copy.deepcopy(x)):
-        assert type(other) is Named and other.name == "weight" and other.requires_grad and other.tolist() == [1, 2]
+        assert (
+            type(other) is Named
+            and other.name == "weight"
+            and other.requires_grad
+            and other.tolist() == [1, 2]
+        )
     y = x * 2
     assert type(y) is Tensor and not pickle.loads(pickle.dumps(y)).requires_grad
     both = copy.deepcopy([x, x])

@@ -75,7 +75,9 @@ def trainer(k, steps=15, model=None, **options):
     if model is None:
         with plm.Generator(k):
             model = models.build(models.config_from_dict(CONFIG), "causal-lm")
-    return train.Trainer(model, Rows(k), optim.AdamW(model.parameters(), lr=1e-3), steps=steps, seed=k, **options)
+    return train.Trainer(
+        model, Rows(k), optim.AdamW(model.parameters(), lr=1e-3), steps=steps, seed=k, **options
+    )
 
 
 def test_trainers_get_the_bits_of_one_alone_and_leave_the_threads_random_numbers():
@@ -92,9 +94,19 @@ def test_trainers_get_the_bits_of_one_alone_and_leave_the_threads_random_numbers
 
 def test_runs_of_the_command_get_the_bits_of_one_alone(tmp_path):
     text = tmp_path / "text.txt"
-    text.write_text("".join(f"{a} {b} sat on the mat and saw {a * b}.\n" for a in range(30) for b in range(30)))
-    fast = ["data.vocab=300", "model.n_layer=1", "model.n_embd=16", "model.n_head=2", "data.length=16", "model.n_positions=16",
-            "train.evaluate_batches=1", "train.log_every=2"]  # fmt: skip
+    text.write_text(
+        "".join(f"{a} {b} sat on the mat and saw {a * b}.\n" for a in range(30) for b in range(30))
+    )
+    fast = [
+        "data.vocab=300",
+        "model.n_layer=1",
+        "model.n_embd=16",
+        "model.n_head=2",
+        "data.length=16",
+        "model.n_positions=16",
+        "train.evaluate_batches=1",
+        "train.log_every=2",
+    ]
 
     def run(name, k):
         out = tmp_path / f"{name}{k}"
@@ -179,7 +191,9 @@ def test_training_is_not_disturbed_by_inference_on_the_same_model(lm):
         return bits(lm.model)
 
     alone = train_it()
-    threads = [threading.Thread(target=use, args=(name,)) for name in ("encode", "generate", "score", "attention")]
+    threads = [
+        threading.Thread(target=use, args=(name,)) for name in ("encode", "generate", "score", "attention")
+    ]
     [t.start() for t in threads]
     try:
         beside = train_it()
@@ -276,7 +290,9 @@ def test_a_child_forked_beside_training_threads_trains():
         assert all(good), good
     """
     source = textwrap.dedent(code).format(tests=os.path.dirname(__file__))
-    done = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, timeout=500, env=os.environ)
+    done = subprocess.run(
+        [sys.executable, "-c", source], capture_output=True, text=True, timeout=500, env=os.environ
+    )
     assert done.returncode == 0, done.stderr
 
 

@@ -42,7 +42,10 @@ class Table:
 
 
 class Notes:
-    """The example of the notes. The first word is a or the, the second cat or dog; then the sentence mostly ends."""
+    """The example of the notes.
+
+    The first word is a or the, the second cat or dog; then the sentence mostly ends.
+    """
 
     WORDS = ["EOS", "a", "the", "cat", "dog"]
     AFTER = {
@@ -73,7 +76,8 @@ def searched(model, prompts, rules, watch=None):
         if s.tokens is not None:
             live, parents, tokens = s.live.numpy(), s.parents.numpy(), s.tokens.numpy()
             sequences = [
-                [[*sequences[live[i]][p], int(t)] for p, t in zip(parents[i], tokens[i])] for i in range(len(live))
+                [[*sequences[live[i]][p], int(t)] for p, t in zip(parents[i], tokens[i])]
+                for i in range(len(live))
             ]
         if watch is not None:
             watch(sequences)

@@ -1,12 +1,15 @@
 """Text to a corpus against the tokenizer library alone, and random batches from a large corpus.
 
-    python benchmarks/corpus --families t5 --rounds 7 --json t5.json          # PLM_DATA or --data names the folder with texts and vocabularies
+    python benchmarks/corpus --families t5 --rounds 7 --json t5.json
     python benchmarks/corpus --text wiki.txt --tokenizer bert=DIR gpt2=DIR    # others
     python benchmarks/corpus --batches 1000 --json batches.json
-    python benchmarks/corpus --from t5.json batches.json --write              # the tables into benchmarks/README.md
+    python benchmarks/corpus --from t5.json batches.json --write    # the tables into benchmarks/README.md
 
-The library has documents or sentences in memory, runs its own threads in the quicker of its forms and throws its results away; plmcore reads the
-file, cuts it into the same documents and sentences, encodes, and writes ids, boundaries and checksums to the disk. The ids must be the same.
+PLM_DATA or --data names the folder with texts and vocabularies.
+
+The library has documents or sentences in memory, runs its own threads in the quicker of its forms and throws
+its results away; plmcore reads the file, cuts it into the same documents and sentences, encodes, and writes
+ids, boundaries and checksums to the disk. The ids must be the same.
 """
 
 from __future__ import annotations
@@ -65,18 +68,27 @@ def run(text: Path, family: str, tokenizer: Path, cut: str, args) -> dict:
         taken = contest.alternate(names, args.rounds, 0.5, lambda name: sides[name].ask("time"))
         memory = sides["plmcore"].ask("memory")
     return {
-        "family": family, "cut": cut, "megabytes": text.stat().st_size / 1e6, "cores": args.cores, "memory": memory,
+        "family": family,
+        "cut": cut,
+        "megabytes": text.stat().st_size / 1e6,
+        "cores": args.cores,
+        "memory": memory,
         "times": {name: [seconds for seconds, _ in taken[name]] for name in names},
         "cpu": {name: statistics.median(cpu for _, cpu in taken[name]) for name in names},
-    }  # fmt: skip
+    }
 
 
 def measured(args) -> dict:
-    found = {"machine": contest.machine_line(["plmcore", "tokenizers", "sentencepiece", "numpy"]), "results": []}
+    found = {
+        "machine": contest.machine_line(["plmcore", "tokenizers", "sentencepiece", "numpy"]),
+        "results": [],
+    }
     print(found["machine"], flush=True)
     if args.batches:
         command = [sys.executable, str(HERE / "batches.py"), *map(str, (args.batches, STEPS, THREADS))]
-        found["batches"] = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+        found["batches"] = json.loads(
+            subprocess.run(command, check=True, capture_output=True, text=True).stdout
+        )
         print(table.batches(found["batches"]))
         return found
     with tempfile.TemporaryDirectory() as name:
@@ -113,7 +125,9 @@ def main() -> int:
         "--batches", type=int, metavar="MEGABYTES", help="instead: random batches from a corpus of this size"
     )
     parser.add_argument("--json", type=Path, help="keep the results in this file")
-    parser.add_argument("--from", dest="earlier", type=Path, nargs="+", help="no measurement: take these results")
+    parser.add_argument(
+        "--from", dest="earlier", type=Path, nargs="+", help="no measurement: take these results"
+    )
     parser.add_argument("--write", action="store_true", help="write the table into benchmarks/README.md")
     args = parser.parse_args()
     runs = [json.loads(path.read_text()) for path in args.earlier] if args.earlier else [measured(args)]

@@ -1,4 +1,7 @@
-"""Random batches from a large corpus: `batches.py MEGABYTES STEPS WORKERS`. Prints as JSON how long opening took, batches per second and the most memory that was resident."""
+"""Random batches from a large corpus: `batches.py MEGABYTES STEPS WORKERS`.
+
+Prints as JSON how long opening took, batches per second and the most memory that was resident.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +14,8 @@ import tempfile
 import time
 
 import numpy as np
-from plmcore import draws
 from plmcore.data import Batches, Corpus, manifest, mapped
+from plmcore.runtime import draws
 
 VOCABULARY, DOCUMENT, SENTENCE = 50_000, 1000, 25
 

@@ -10,11 +10,23 @@ BEGIN, END = "<!-- benchmarks/corpus: begin -->", "<!-- benchmarks/corpus: end -
 TARGET, RESIDENT = 0.95, 200  # of the library's rate; megabytes
 LIBRARIES = {"t5": "sentencepiece"}  # others: tokenizers
 HEAD = (
-    "tokenizer, texts", "MB", "cores", "plmcore, MB/s", "library alone, MB/s", "ratio", "range", "target", "processor seconds", "peak memory, MB",
-)  # fmt: skip
+    "tokenizer, texts",
+    "MB",
+    "cores",
+    "plmcore, MB/s",
+    "library alone, MB/s",
+    "ratio",
+    "range",
+    "target",
+    "processor seconds",
+    "peak memory, MB",
+)
 NOTE = (
-    "plmcore goes from a file to a corpus on the disk; the library has the same texts in memory, encodes them with its own threads and forgets the ids. The ratio is that of the rates, the median over "
-    r"rounds, then the lowest and the highest. Processor seconds: plmcore / library. \* marks a missed target."
+    "plmcore goes from a file to a corpus on the disk; the library has the same texts in memory, "
+    "encodes them with its own threads and forgets the ids. The ratio is that of the rates, the median "
+    "over "
+    r"rounds, then the lowest and the highest. Processor seconds: plmcore / library. \* marks a missed "
+    r"target."
 )
 
 
@@ -27,17 +39,25 @@ def cells(result: dict) -> list[str]:
     ours, theirs = (size / statistics.median(result["times"][side]) for side in ("plmcore", "library"))
     texts = "documents" if result["cut"] == "document" else "sentences"
     return [
-        f"{result['family']} ({LIBRARIES.get(result['family'], 'tokenizers')}), {texts}", f"{size:.0f}", f"{result['cores']}",
-        f"{ours:.2f}", f"{theirs:.2f}", f"{found['ratio']:.2f}", f"{found['low']:.2f}–{found['high']:.2f}",
+        f"{result['family']} ({LIBRARIES.get(result['family'], 'tokenizers')}), {texts}",
+        f"{size:.0f}",
+        f"{result['cores']}",
+        f"{ours:.2f}",
+        f"{theirs:.2f}",
+        f"{found['ratio']:.2f}",
+        f"{found['low']:.2f}–{found['high']:.2f}",
         f"{TARGET}{'' if found['ratio'] >= TARGET else '*'}",
-        f"{result['cpu']['plmcore']:.1f} / {result['cpu']['library']:.1f}", f"{result['memory']:.0f}",
-    ]  # fmt: skip
+        f"{result['cpu']['plmcore']:.1f} / {result['cpu']['library']:.1f}",
+        f"{result['memory']:.0f}",
+    ]
 
 
 def batches(found: dict) -> str:
     return (
-        f"Random batches from a corpus of {found['megabytes']:,} MB: opened and verified in {found['opened']:.2f} s, {found['rate']:.0f} batches of 64 x 512 a second, "
-        f"{found['resident']:.0f} MB resident at most{'' if found['resident'] < RESIDENT else '*'} (target: below {RESIDENT}), {found['before']:.0f} MB of them before the corpus was opened."
+        f"Random batches from a corpus of {found['megabytes']:,} MB: opened and verified in "
+        f"{found['opened']:.2f} s, {found['rate']:.0f} batches of 64 x 512 a second, "
+        f"{found['resident']:.0f} MB resident at most{'' if found['resident'] < RESIDENT else '*'} "
+        f"(target: below {RESIDENT}), {found['before']:.0f} MB of them before the corpus was opened."
     )
 
 

@@ -17,7 +17,9 @@ import contest
 from plmcore.data import Corpus, read_text, sentences, write_corpus
 from plmcore.tokenizers import load_tokenizer
 
-CHUNK = 4 << 20  # characters of one call of the library: large enough for its threads, small enough for memory
+CHUNK = (
+    4 << 20
+)  # characters of one call of the library: large enough for its threads, small enough for memory
 
 
 class Library:
@@ -37,7 +39,8 @@ class Library:
         else:
             kinds = ({}, {"return_type": "numpy"})
             self.forms = [
-                lambda texts, kind=kind: backend.processor.encode(texts, num_threads=CORES, **kind) for kind in kinds
+                lambda texts, kind=kind: backend.processor.encode(texts, num_threads=CORES, **kind)
+                for kind in kinds
             ]
 
     def time(self, form: int = 0) -> float:
@@ -86,7 +89,7 @@ def memory() -> float:
 
 
 def cpu() -> float:
-    """Seconds that this process and its workers have computed: of use where other programs run beside them."""
+    """Seconds that this process and its workers have computed; other programs beside them do not count."""
     return sum(sum(resource.getrusage(who)[:2]) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
 
 

@@ -1,14 +1,18 @@
-"""Generation beside transformers, CTranslate2 and llama.cpp on the CPU, with random weights, in float32 and with int8 weights.
+"""Generation beside transformers, CTranslate2 and llama.cpp on the CPU, with random weights, in float32 and
+with int8 weights.
 
     python benchmarks/generate --threads 2 1 --json generate.json
     python benchmarks/generate --only GPT-2 --threads 2 --json gpt2.json
-    python benchmarks/generate --overhead --json overhead.json     # what a step of GPT-2 costs outside of its kernels
+    python benchmarks/generate --overhead --json overhead.json     # a step of GPT-2 outside of its kernels
     python benchmarks/generate --from gpt2.json others.json overhead.json --write
 
-Each library runs in a process of its own, in alternating rounds with a pause; the ids are compared first. A peer that takes twice as long as the fastest
-one is timed once, and not with other thread counts. Ratios are to the fastest peer on as many threads, and of the best of both over the thread counts that ran. Of GPT-2 with batch 1 the share of the read bandwidth is shown too, which is measured in the same run. With
-int8 weights (llama.cpp: Q8_0) ids differ, and what counts is the error of each library: the root mean square of the difference to plmcore in float32 on the same weights, over
-the log-probabilities of a fixed text (of BERT: over its states).
+Each library runs in a process of its own, in alternating rounds with a pause; the ids are compared first. A
+peer that takes twice as long as the fastest one is timed once, and not with other thread counts. Ratios are
+to the fastest peer on as many threads, and of the best of both over the thread counts that ran. Of GPT-2 with
+batch 1 the share of the read bandwidth is shown too, which is measured in the same run. With int8 weights
+(llama.cpp: Q8_0) ids differ, and what counts is the error of each library: the root mean square of the
+difference to plmcore in float32 on the same weights, over the log-probabilities of a fixed text (of BERT:
+over its states).
 """
 
 from __future__ import annotations
@@ -82,11 +86,17 @@ def run_case(case: Case, folder: Path, peers: list[str], threads: int, args) -> 
         for name, side in sides.items():
             side.ask("load", case.name, folder)
             outputs[name] = side.ask("outputs")
-        same = {p: float((outputs[p] == outputs["plmcore"]).mean()) for p in peers} if case.weights == "float32" else {}
+        same = (
+            {p: float((outputs[p] == outputs["plmcore"]).mean()) for p in peers}
+            if case.weights == "float32"
+            else {}
+        )
         times = timed(sides, args.rounds or case.rounds, args.pause)
         memory = {name: side.ask("memory") for name, side in sides.items()}
         bandwidth = sides["plmcore"].ask("bandwidth")
-        scores = {name: side.ask("scores") for name, side in sides.items()} if case.weights != "float32" else {}
+        scores = (
+            {name: side.ask("scores") for name, side in sides.items()} if case.weights != "float32" else {}
+        )
     errors = {}
     if scores:
         truth = exact_scores(case, folder, threads)
@@ -142,9 +152,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         prog="benchmarks/generate", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--only", nargs="+", default=[], help="run the cases whose name contains one of these")
     parser.add_argument(
-        "--peers", nargs="*", choices=list(PACKAGES), help="beside which libraries (default: all that are installed)"
+        "--only", nargs="+", default=[], help="run the cases whose name contains one of these"
+    )
+    parser.add_argument(
+        "--peers",
+        nargs="*",
+        choices=list(PACKAGES),
+        help="beside which libraries (default: all that are installed)",
     )
     parser.add_argument("--threads", type=int, nargs="+", default=[2, 1])
     parser.add_argument("--rounds", type=int, help="instead of those of each case")
@@ -153,9 +168,16 @@ def main() -> None:
     parser.add_argument("--json", help="write the results here, after each case")
     parser.add_argument("--write", action="store_true", help="write the table to benchmarks/README.md")
     parser.add_argument(
-        "--from", dest="earlier", metavar="JSON", nargs="+", type=Path, help="show earlier results as one, run nothing"
+        "--from",
+        dest="earlier",
+        metavar="JSON",
+        nargs="+",
+        type=Path,
+        help="show earlier results as one, run nothing",
     )
-    parser.add_argument("--layers", type=int, default=0, help=argparse.SUPPRESS)  # to try the benchmark itself
+    parser.add_argument(
+        "--layers", type=int, default=0, help=argparse.SUPPRESS
+    )  # to try the benchmark itself
     parser.add_argument("--overhead", action="store_true", help="measure that alone, on one thread")
     args = parser.parse_args()
     if args.earlier:

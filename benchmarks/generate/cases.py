@@ -1,4 +1,7 @@
-"""The cases: models of published sizes with random weights, and the targets the project has set itself. Needs numpy only."""
+"""The cases: models of published sizes with random weights, and the targets the project has set itself.
+
+Needs numpy only.
+"""
 
 from __future__ import annotations
 
@@ -22,13 +25,21 @@ INT8_PEERS = ("ctranslate2", "llama.cpp")  # transformers has no int8 of its own
 LLAMA_SIZES = ("gpt2",)
 SIZES = {
     "gpt2": {},
-    "t5-small": dict(vocab_size=32128, d_model=512, d_kv=64, d_ff=2048, num_layers=6, num_heads=8, decoder_start_token_id=0),
+    "t5-small": dict(
+        vocab_size=32128, d_model=512, d_kv=64, d_ff=2048, num_layers=6, num_heads=8, decoder_start_token_id=0
+    ),
     "bart-base": dict(
-        vocab_size=50265, d_model=768, encoder_layers=6, decoder_layers=6, encoder_attention_heads=12, decoder_attention_heads=12,
-        encoder_ffn_dim=3072, decoder_ffn_dim=3072,
+        vocab_size=50265,
+        d_model=768,
+        encoder_layers=6,
+        decoder_layers=6,
+        encoder_attention_heads=12,
+        decoder_attention_heads=12,
+        encoder_ffn_dim=3072,
+        decoder_ffn_dim=3072,
     ),
     "bert-base": {},
-}  # fmt: skip
+}
 LAYERS = {
     "gpt2": ("n_layer",),
     "t5-small": ("num_layers",),
@@ -53,7 +64,9 @@ class Case:
         return np.random.default_rng(7).integers(10, 30000, (self.batch, self.prompt))
 
     def probe(self) -> tuple[np.ndarray, np.ndarray]:
-        """A prompt or source [T], and a target [32] for models with an encoder, whose scores show what int8 costs."""
+        """A prompt or source [T], and a target [32] for models with an encoder, whose scores show what int8
+        costs.
+        """
         return self.ids()[0, :128], np.random.default_rng(8).integers(10, 30000, 32)
 
     @property
@@ -84,7 +97,9 @@ FLOAT32 = (
     Case("GPT-2 124M, first token after 1,023", "gpt2", 1, 1023, 1, 1, 1.1, rounds=5),
 )
 INT8 = {
-    case.name: 2.0 if case.name.startswith("GPT-2 124M, batch 1") else case.target for case in FLOAT32 if case.new > 1
+    case.name: 2.0 if case.name.startswith("GPT-2 124M, batch 1") else case.target
+    for case in FLOAT32
+    if case.new > 1
 }
 CASES = {
     case.name: case

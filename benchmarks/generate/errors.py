@@ -2,8 +2,9 @@
 
     python benchmarks/generate/errors.py [MODEL_DIR] [--layers N]
 
-Without a directory: GPT-2 124M with random weights. Errors are |logits - float32 logits| / |float32 logits|, Euclidean, over 4 x 64 random tokens, each
-library against its own float32. "same choice": how often the likeliest token stays.
+Without a directory: GPT-2 124M with random weights. Errors are |logits - float32 logits| / |float32 logits|,
+Euclidean, over 4 x 64 random tokens, each library against its own float32. "same choice": how often the
+likeliest token stays.
 """
 
 from __future__ import annotations
@@ -41,9 +42,13 @@ def line(name: str, exact: np.ndarray, found: np.ndarray) -> str:
 def main() -> None:
     from generate import write
 
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("folder", type=Path, nargs="?", metavar="MODEL_DIR", help="a GPT-2 directory")
-    parser.add_argument("--layers", type=int, default=0, metavar="N", help="of the random model (default: all)")
+    parser.add_argument(
+        "--layers", type=int, default=0, metavar="N", help="of the random model (default: all)"
+    )
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
         base = Path(temporary)

@@ -1,7 +1,9 @@
-"""What a step of GPT-2 costs outside of its kernels: the search, the Python of the model, masks, allocations, dispatch.
+"""What a step of GPT-2 costs outside of its kernels: the search, the Python of the model, masks, allocations,
+dispatch.
 
-A model of the same twelve blocks that is sixteen numbers wide runs the same calls, and its kernels have next to nothing to do: the processor time
-of its step is what the calls cost, and the share of it in a step of the real size is an upper bound. Processor time, so that a busy machine does no harm.
+A model of the same twelve blocks that is sixteen numbers wide runs the same calls, and its kernels have next
+to nothing to do: the processor time of its step is what the calls cost, and the share of it in a step of the
+real size is an upper bound. Processor time, so that a busy machine does no harm.
 """
 
 from __future__ import annotations

@@ -13,8 +13,18 @@ BANDWIDTH = 0.85  # the share that steps in float32 should reach
 OVERHEAD = 0.02
 MEMORY_PEER = "ctranslate2"
 HEAD = (
-    "case", "threads", "plmcore, tokens/s", *PACKAGES, "ratio, same threads", "each at its best", "target", "read bandwidth", "peak memory, MB", "same ids", "error of int8",
-)  # fmt: skip
+    "case",
+    "threads",
+    "plmcore, tokens/s",
+    *PACKAGES,
+    "ratio, same threads",
+    "each at its best",
+    "target",
+    "read bandwidth",
+    "peak memory, MB",
+    "same ids",
+    "error of int8",
+)
 
 
 def merged(runs: Sequence[dict]) -> dict:
@@ -24,7 +34,11 @@ def merged(runs: Sequence[dict]) -> dict:
     results = sorted(found.values(), key=lambda r: (order.index(r["case"]), -r["threads"]))
     overhead = [run["overhead"] for run in runs if run.get("overhead")]
     machines = dict.fromkeys(run["machine"] for run in runs)
-    return {"machine": "\n\n".join(machines), "results": results, "overhead": overhead[-1] if overhead else None}
+    return {
+        "machine": "\n\n".join(machines),
+        "results": results,
+        "overhead": overhead[-1] if overhead else None,
+    }
 
 
 def speed(result: dict, name: str) -> float:
@@ -96,8 +110,9 @@ def cells(result: dict, results: Sequence[dict]) -> list[str]:
 def overhead_line(overhead: dict) -> str:
     share = overhead["calls"] / overhead["step"]
     return (
-        f"GPT-2 124M, batch 1, 1 thread: {1e3 * overhead['step']:.2f} ms a step, of which {1e3 * overhead['calls']:.3f} ms outside of kernels, "
-        f"{share:.1%} {mark(share < OVERHEAD)} (target: less than {OVERHEAD:.0%})"
+        f"GPT-2 124M, batch 1, 1 thread: {1e3 * overhead['step']:.2f} ms a step, of which "
+        f"{1e3 * overhead['calls']:.3f} ms outside of kernels, {share:.1%} {mark(share < OVERHEAD)} "
+        f"(target: less than {OVERHEAD:.0%})"
     )
 
 

@@ -1,4 +1,8 @@
-"""One contestant in its own process. Answers ("load", case, folder[, weights]), ("outputs",), ("time", seconds), ("memory",), ("bandwidth",), ("scores",)."""
+"""One contestant in its own process.
+
+Answers ("load", case, folder[, weights]), ("outputs",), ("time", seconds), ("memory",), ("bandwidth",),
+("scores",).
+"""
 
 from __future__ import annotations
 
@@ -27,7 +31,9 @@ class Plmcore:
         lm = self.lm = self.plm.load(folder / ("transformers" if case.weights == "float32" else "int8/model"))
         if not case.new:
             return lambda: self.states(case.ids())
-        rules = dict(max_new_tokens=case.new, num_beams=case.beams, eos_token_id=None, forced_eos_token_id=None)
+        rules = dict(
+            max_new_tokens=case.new, num_beams=case.beams, eos_token_id=None, forced_eos_token_id=None
+        )
         return lambda: lm.generate(case.ids(), **rules)[:, -case.new :]
 
     def states(self, ids: np.ndarray) -> np.ndarray:
@@ -52,7 +58,11 @@ class Transformers:
         self.torch, self.transformers = torch, transformers
 
     def load(self, case: Case, folder: Path):
-        model = getattr(self.transformers, ARCHITECTURES[case.size]).from_pretrained(folder / "transformers").eval()
+        model = (
+            getattr(self.transformers, ARCHITECTURES[case.size])
+            .from_pretrained(folder / "transformers")
+            .eval()
+        )
         model.generation_config.eos_token_id = model.generation_config.forced_eos_token_id = None
         ids = self.torch.tensor(case.ids())
         mask = self.torch.ones_like(ids)
@@ -137,7 +147,9 @@ class LlamaCpp:
         return lambda: self.generate(case.ids(), case.new)
 
     def decode(self, ids: np.ndarray, first: int, wanted: str) -> np.ndarray:
-        """Runs ids [B, T] at the positions from `first` on.  -> logits [B, V] after the last ones, or [B T, V]"""
+        """Runs ids [B, T] at the positions from `first` on.  -> logits [B, V] after the last ones, or [B T,
+        V]
+        """
         lib, b, (B, T) = self.lib, self.batch, ids.shape
         b.n_tokens = B * T
         for i in range(B):
@@ -173,7 +185,12 @@ def has_encoder(case: Case) -> bool:
     return case.size in ("t5-small", "bart-base")
 
 
-LIBRARIES = {"plmcore": Plmcore, "transformers": Transformers, "ctranslate2": CTranslate2, "llama.cpp": LlamaCpp}
+LIBRARIES = {
+    "plmcore": Plmcore,
+    "transformers": Transformers,
+    "ctranslate2": CTranslate2,
+    "llama.cpp": LlamaCpp,
+}
 
 
 class Worker:
@@ -197,7 +214,9 @@ class Worker:
         return peak_memory()
 
     def bandwidth(self) -> float:
-        """Bytes per second of a plain read of 512 MB by this library's threads: what a product of one row can reach at most."""
+        """Bytes per second of a plain read of 512 MB by this library's threads: what a product of one row can
+        reach at most.
+        """
         plm = self.side.plm
         x = plm.ones((128 << 20,))
         best = 0.0

@@ -1,4 +1,5 @@
-"""Writes a model of a published size with random weights: by transformers, then for CTranslate2 and llama.cpp and, with int8 weights, for plmcore.
+"""Writes a model of a published size with random weights: by transformers, then for CTranslate2 and llama.cpp
+and, with int8 weights, for plmcore.
 
 python benchmarks/generate/write.py SIZE FOLDER LAYERS PEER...    (PEER int8: plmcore's own)
 """
@@ -65,12 +66,16 @@ def encoder(folder: Path, source: Path) -> None:
 
 
 def llama(folder: Path, source: Path) -> None:
-    """GPT-2 as GGUF, in float32 and as Q8_0: names and layout as llama.cpp's own converter has them, without a vocabulary."""
+    """GPT-2 as GGUF, in float32 and as Q8_0: names and layout as llama.cpp's own converter has them, without
+    a vocabulary.
+    """
     import gguf
     from safetensors.numpy import load_file
 
     config = json.loads((source / "config.json").read_text())
-    state = {name.removeprefix("transformer."): a for name, a in load_file(source / "model.safetensors").items()}
+    state = {
+        name.removeprefix("transformer."): a for name, a in load_file(source / "model.safetensors").items()
+    }
     folder.mkdir(parents=True)
     for kind in (gguf.GGMLQuantizationType.F32, gguf.GGMLQuantizationType.Q8_0):
         out = gguf.GGUFWriter(folder / f"{kind.name}.gguf", "gpt2")
@@ -85,7 +90,9 @@ def llama(folder: Path, source: Path) -> None:
         for name, array in state.items():
             if (called := llama_name(name)) is None:
                 continue
-            array = array.T if name.startswith("h.") and array.ndim == 2 else array  # these are stored [in, out]
+            array = (
+                array.T if name.startswith("h.") and array.ndim == 2 else array
+            )  # these are stored [in, out]
             small = array.ndim == 1 or name == "wpe.weight"  # stays float32 there
             stored = gguf.GGMLQuantizationType.F32 if small else kind
             out.add_tensor(called, gguf.quants.quantize(array.copy(), stored), raw_dtype=stored)
@@ -96,9 +103,16 @@ def llama(folder: Path, source: Path) -> None:
 
 
 LLAMA_NAMES = {
-    "wte": "token_embd", "wpe": "position_embd", "ln_f": "output_norm", "ln_1": "attn_norm", "attn.c_attn": "attn_qkv", "attn.c_proj": "attn_output",
-    "ln_2": "ffn_norm", "mlp.c_fc": "ffn_up", "mlp.c_proj": "ffn_down",
-}  # fmt: skip
+    "wte": "token_embd",
+    "wpe": "position_embd",
+    "ln_f": "output_norm",
+    "ln_1": "attn_norm",
+    "attn.c_attn": "attn_qkv",
+    "attn.c_proj": "attn_output",
+    "ln_2": "ffn_norm",
+    "mlp.c_fc": "ffn_up",
+    "mlp.c_proj": "ffn_down",
+}
 
 
 def llama_name(name: str) -> str | None:

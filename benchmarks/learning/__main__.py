@@ -1,11 +1,11 @@
 """Learning experiments with a published or derivable result: does training reach what it should?
 
-    python benchmarks/learning                               # all but the nightly ones; PLM_DATA or --data names the data folder
+    python benchmarks/learning                               # all but the nightly; data: PLM_DATA or --data
     python benchmarks/learning copy "causal LM, GPT-2" --seeds 0 1 --write
     python benchmarks/learning --list
 
---write keeps every result, as soon as it is there, in results.json, and makes the tables of docs/learning.md from it. The status is 1 if an
-experiment misses its target.
+--write keeps every result, as soon as it is there, in results.json, and makes the tables of docs/learning.md
+from it. The status is 1 if an experiment misses its target.
 """
 
 from __future__ import annotations
@@ -35,13 +35,20 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="benchmarks/learning", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("names", nargs="*", metavar="NAME", help="experiments or groups (default: all but the nightly)")
+    parser.add_argument(
+        "names", nargs="*", metavar="NAME", help="experiments or groups (default: all but the nightly)"
+    )
     parser.add_argument("--list", action="store_true", help="print the names")
     parser.add_argument("--seeds", type=int, nargs="+", help="instead of each experiment's own")
     parser.add_argument(
-        "--data", type=pathlib.Path, default=os.environ.get("PLM_DATA"), help="the data folder (default: PLM_DATA)"
+        "--data",
+        type=pathlib.Path,
+        default=os.environ.get("PLM_DATA"),
+        help="the data folder (default: PLM_DATA)",
     )
-    parser.add_argument("--folder", type=pathlib.Path, help="keep the runs here; those that were stopped go on")
+    parser.add_argument(
+        "--folder", type=pathlib.Path, help="keep the runs here; those that were stopped go on"
+    )
     parser.add_argument("--nightly", action="store_true", help="also those that take most of an hour")
     parser.add_argument("--missing", action="store_true", help="leave out seeds that results.json has")
     parser.add_argument("--write", action="store_true", help="keep the results, and write docs/learning.md")

@@ -1,11 +1,14 @@
-"""Copying and reversing strings with the Transformer of Vaswani et al.: an encoder, a decoder, and attention between them that must find its place."""
+"""Copying and reversing strings with the Transformer of Vaswani et al.: an encoder, a decoder, and attention
+between them that must find its place.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 import plmcore as plm
-from plmcore import draws, models, optim, train
+from plmcore import models, optim, train
 from plmcore.language_model import LanguageModel
+from plmcore.runtime import draws
 from plmcore.train import batching, schedules
 
 SYMBOLS = 20
@@ -17,9 +20,15 @@ ORDERS = {"copy": 1, "reverse": -1}
 
 
 class Strings:
-    """Random strings of 20 symbols, of lengths from the one to the other, and the same read in one or the other direction. Row n is a function of seed and n."""
+    """Random strings of 20 symbols, of lengths from the one to the other, and the same read in one or the
+    other direction.
 
-    def __init__(self, order: int, seed: int, rows: int = BATCH, first: int = 0, lengths: tuple[int, int] = LENGTHS):
+    Row n is a function of seed and n.
+    """
+
+    def __init__(
+        self, order: int, seed: int, rows: int = BATCH, first: int = 0, lengths: tuple[int, int] = LENGTHS
+    ):
         self.order, self.seed, self.rows, self.first, self.lengths = order, seed, rows, first, lengths
 
     def __getitem__(self, step: int) -> dict[str, np.ndarray]:
@@ -42,19 +51,37 @@ class Strings:
 def run(
     name: str, seed: int, *, steps: int = STEPS, rows: int = 1000, lengths: tuple[int, int] = LENGTHS
 ) -> dict[str, float]:
-    """Trains one model; the share of unseen strings that it writes without a fault, symbol by symbol and to the end."""
+    """Trains one model; the share of unseen strings that it writes without a fault, symbol by symbol and to
+    the end.
+    """
     order = ORDERS[name]
     plm.seed(seed)
     config = models.config_from_dict(
-        dict(model_type="transformer", vocab_size=FIRST + SYMBOLS, d_model=WIDTH, encoder_layers=2, decoder_layers=2, encoder_attention_heads=4,
-             decoder_attention_heads=4, encoder_ffn_dim=4 * WIDTH, decoder_ffn_dim=4 * WIDTH, max_position_embeddings=64, dropout=0.0)
-    )  # fmt: skip
+        dict(
+            model_type="transformer",
+            vocab_size=FIRST + SYMBOLS,
+            d_model=WIDTH,
+            encoder_layers=2,
+            decoder_layers=2,
+            encoder_attention_heads=4,
+            decoder_attention_heads=4,
+            encoder_ffn_dim=4 * WIDTH,
+            decoder_ffn_dim=4 * WIDTH,
+            max_position_embeddings=64,
+            dropout=0.0,
+        )
+    )
     model = models.build(config, "seq2seq-lm")
     ahead = batching.Ahead(Strings(order, seed, lengths=lengths))
     train.Trainer(
-        model, ahead, optim.Adam(model.parameters(), lr=LR, betas=(0.9, 0.98)), steps=steps, seed=seed, clip_norm=1.0,
+        model,
+        ahead,
+        optim.Adam(model.parameters(), lr=LR, betas=(0.9, 0.98)),
+        steps=steps,
+        seed=seed,
+        clip_norm=1.0,
         schedule=schedules.cosine(steps=steps, warmup=steps // 10),
-    ).run()  # fmt: skip
+    ).run()
     ahead.close()
     test = Strings(order, seed, rows, UNSEEN, lengths)[0]
     written = LanguageModel(model.eval()).generate(

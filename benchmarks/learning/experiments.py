@@ -16,8 +16,9 @@ BAYES = 0.01  # of the best possible accuracy
 
 @dataclass(frozen=True)
 class Experiment:
-    """`run` takes the data folder, a folder that the seeds of one experiment share, and the seed; `holds` judges what it found.
-    `prepare` makes what they share in that folder."""
+    """`run` takes the data folder, a folder that the seeds of one experiment share, and the seed; `holds`
+    judges what it found. `prepare` makes what they share in that folder.
+    """
 
     group: str
     run: Callable[[pathlib.Path, pathlib.Path, int], Found]
@@ -30,7 +31,9 @@ class Experiment:
 
 
 def near_optimum(found: Found) -> bool:
-    """Close to the best possible loss, and not below it, which only a leak could bring about; pairs by their accuracy."""
+    """Close to the best possible loss, and not below it, which only a leak could bring about; pairs by their
+    accuracy.
+    """
     if "Bayes" in found:
         return found["above"] >= 0 and found["accuracy"] >= found["Bayes"] - BAYES
     return 0 <= found["above"] <= NEAR
@@ -44,21 +47,56 @@ def _markov(name: str) -> Experiment:
     pairs = markov_runs.CASES[name].pairs
     target = "accuracy within 1 point of Bayes's" if pairs else "within 2 % of the optimum"
     return Experiment(
-        "markov", lambda data, folder, seed: markov_runs.run(name, seed), near_optimum, f"{target}, loss never below", needs_data=False,
-    )  # fmt: skip
+        "markov",
+        lambda data, folder, seed: markov_runs.run(name, seed),
+        near_optimum,
+        f"{target}, loss never below",
+        needs_data=False,
+    )
 
 
 EXPERIMENTS: dict[str, Experiment] = {
-    "shakespeare": Experiment("shakespeare", shakespeare.run, lambda f: 1.80 <= f["validation loss"] <= 1.95, "1.80 to 1.95", seeds=(1337,)),
+    "shakespeare": Experiment(
+        "shakespeare",
+        shakespeare.run,
+        lambda f: 1.80 <= f["validation loss"] <= 1.95,
+        "1.80 to 1.95",
+        seeds=(1337,),
+    ),
     **{name: _markov(name) for name in markov_runs.CASES},
     **{
-        name: Experiment("copying", partial(lambda name, data, folder, seed: copying.run(name, seed), name), lambda f: f["exact"] >= 0.99, "at least 0.99", needs_data=False)
+        name: Experiment(
+            "copying",
+            partial(lambda name, data, folder, seed: copying.run(name, seed), name),
+            lambda f: f["exact"] >= 0.99,
+            "at least 0.99",
+            needs_data=False,
+        )
         for name in copying.ORDERS
     },
     **{
-        f"transfer, {title}": Experiment("transfer", partial(transfer.run, family), helps, "pre-trained above from scratch", prepare=partial(transfer.prepare, family))
+        f"transfer, {title}": Experiment(
+            "transfer",
+            partial(transfer.run, family),
+            helps,
+            "pre-trained above from scratch",
+            prepare=partial(transfer.prepare, family),
+        )
         for family, title in (("gpt2", "GPT-2"), ("bert", "BERT"))
     },
-    "translation, short": Experiment("translation", partial(translation.run, "translation, short"), lambda f: f["BLEU"] >= 10, "at least 10", seeds=(0,)),
-    "translation": Experiment("translation", partial(translation.run, "translation"), lambda f: f["BLEU"] >= 34, "at least 34", seeds=(0,), nightly=True),
-}  # fmt: skip
+    "translation, short": Experiment(
+        "translation",
+        partial(translation.run, "translation, short"),
+        lambda f: f["BLEU"] >= 10,
+        "at least 10",
+        seeds=(0,),
+    ),
+    "translation": Experiment(
+        "translation",
+        partial(translation.run, "translation"),
+        lambda f: f["BLEU"] >= 34,
+        "at least 34",
+        seeds=(0,),
+        nightly=True,
+    ),
+}

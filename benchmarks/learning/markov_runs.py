@@ -1,4 +1,6 @@
-"""Every pre-training objective on text of a Markov chain, held to the best that any model could do on the same held-out batches."""
+"""Every pre-training objective on text of a Markov chain, held to the best that any model could do on the
+same held-out batches.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,8 @@ from typing import Any
 import numpy as np
 import plmcore as plm
 from markov import Chain, States, optimum, spoilt
-from plmcore import data, models, objectives, optim, train
+from plmcore import criteria, data, models, objectives, optim, train
+from plmcore.models import labels
 from plmcore.objectives.span_corruption import raw_length
 from plmcore.train import batching, schedules
 
@@ -18,7 +21,8 @@ SHALLOW, DEEP = (
     1,
     2,
 )  # layers: where a token and its neighbours say all, and where what they say must be brought together first
-SPREAD = 0.1  # of fresh weights: the published 0.02 is for wider models, and such narrow ones take long to leave it
+# of fresh weights: the published 0.02 is for wider models, and such narrow ones take long to leave it
+SPREAD = 0.1
 SENTENCE, DOCUMENT = 4, 32  # tokens of a sentence; sentences of a document, for pairs
 SHARE, MEAN, HIDING = (
     0.3,
@@ -29,15 +33,37 @@ HELD_OUT = 60_000  # tokens
 SCORED = 256  # rows of a held-out batch
 FAR = -9  # for optimum.evidence: behind the end of a row
 
-ENCODER = dict(hidden_size=WIDTH, num_hidden_layers=DEEP, num_attention_heads=HEADS, intermediate_size=4 * WIDTH, max_position_embeddings=64,
-               hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0, initializer_range=SPREAD)  # fmt: skip
-STACKS = dict(d_model=WIDTH, encoder_layers=DEEP, decoder_layers=DEEP, encoder_attention_heads=HEADS, decoder_attention_heads=HEADS, encoder_ffn_dim=4 * WIDTH,
-              decoder_ffn_dim=4 * WIDTH, max_position_embeddings=64, dropout=0.0, attention_dropout=0.0, activation_dropout=0.0, init_std=SPREAD)  # fmt: skip
+ENCODER = dict(
+    hidden_size=WIDTH,
+    num_hidden_layers=DEEP,
+    num_attention_heads=HEADS,
+    intermediate_size=4 * WIDTH,
+    max_position_embeddings=64,
+    hidden_dropout_prob=0.0,
+    attention_probs_dropout_prob=0.0,
+    initializer_range=SPREAD,
+)
+STACKS = dict(
+    d_model=WIDTH,
+    encoder_layers=DEEP,
+    decoder_layers=DEEP,
+    encoder_attention_heads=HEADS,
+    decoder_attention_heads=HEADS,
+    encoder_ffn_dim=4 * WIDTH,
+    decoder_ffn_dim=4 * WIDTH,
+    max_position_embeddings=64,
+    dropout=0.0,
+    attention_dropout=0.0,
+    activation_dropout=0.0,
+    init_std=SPREAD,
+)
 
 
 @dataclass(frozen=True)
 class Case:
-    """`best` gives the best loss of every label of a batch; of pairs, `pairs` the log odds of label 1 for every row."""
+    """`best` gives the best loss of every label of a batch; of pairs, `pairs` the log odds of label 1 for
+    every row.
+    """
 
     family: str
     head: str
@@ -63,7 +89,9 @@ def of_causal(chain: Chain, tokens: States, batch: dict) -> np.ndarray:
 
 def observed_states(tokens: States, ids: np.ndarray) -> np.ndarray:
     """As optimum.masked takes them: other special tokens are numbers that are no states."""
-    return np.where(ids == tokens.mask_token_id, optimum.NONE, np.where(ids < tokens.first, STATES, ids - tokens.first))
+    return np.where(
+        ids == tokens.mask_token_id, optimum.NONE, np.where(ids < tokens.first, STATES, ids - tokens.first)
+    )
 
 
 def of_masked(chain: Chain, tokens: States, batch: dict) -> np.ndarray:
@@ -106,8 +134,9 @@ def between(tokens: States, ids: np.ndarray) -> list[list[int]]:
 
 
 def of_infilling(chain: Chain, tokens: States, batch: dict) -> np.ndarray:
-    """With a mask for each hidden token the places agree: what is seen costs nothing, what is hidden is known on its left as far as it was
-    written, and on its right where the next seen token stands."""
+    """With a mask for each hidden token the places agree: what is seen costs nothing, what is hidden is known
+    on its left as far as it was written, and on its right where the next seen token stands.
+    """
     labels, visible = batch["labels"], batch["input_ids"] >= tokens.first
     losses = np.zeros(labels.shape)
     row, place = np.nonzero((batch["input_ids"] == tokens.mask_token_id) & (labels >= tokens.first))
@@ -119,8 +148,12 @@ def of_infilling(chain: Chain, tokens: States, batch: dict) -> np.ndarray:
 
 
 def texts_of(tokens: States, batch: dict) -> tuple[list[np.ndarray], np.ndarray]:
-    """What is seen of every row, None for masks, and what is to be written, both as states without special tokens."""
-    seen = [row[mask == 1][1:-1] for row, mask in zip(batch["input_ids"], batch["attention_mask"], strict=True)]
+    """What is seen of every row, None for masks, and what is to be written, both as states without special
+    tokens.
+    """
+    seen = [
+        row[mask == 1][1:-1] for row, mask in zip(batch["input_ids"], batch["attention_mask"], strict=True)
+    ]
     return seen, batch["labels"][:, 1:-1] - tokens.first
 
 
@@ -137,13 +170,17 @@ def of_deletion(chain: Chain, tokens: States, batch: dict) -> np.ndarray:
 def of_rotation(chain: Chain, tokens: States, batch: dict) -> np.ndarray:
     seen, texts = texts_of(tokens, batch)
     each = zip(seen, texts, strict=True)
-    return with_ends(np.stack([spoilt.reordered(chain, spoilt.rotations(s - tokens.first), t) for s, t in each]))
+    return with_ends(
+        np.stack([spoilt.reordered(chain, spoilt.rotations(s - tokens.first), t) for s, t in each])
+    )
 
 
 def of_orders(chain: Chain, tokens: States, batch: dict) -> np.ndarray:
     seen, texts = texts_of(tokens, batch)
     each = zip(seen, texts, strict=True)
-    return with_ends(np.stack([spoilt.reordered(chain, spoilt.orders(s - tokens.first, SENTENCE), t) for s, t in each]))
+    return with_ends(
+        np.stack([spoilt.reordered(chain, spoilt.orders(s - tokens.first, SENTENCE), t) for s, t in each])
+    )
 
 
 def of_hidden_lengths(chain: Chain, tokens: States, batch: dict) -> np.ndarray:
@@ -182,7 +219,9 @@ def log_evidence(chain: Chain, tokens: States, rows: list[np.ndarray]) -> np.nda
 
 def odds_of_order(chain: Chain, tokens: States, batch: dict) -> np.ndarray:
     first, second = segments(tokens, batch)
-    in_order, swapped = ([np.concatenate(ab) for ab in zip(*both)] for both in ((first, second), (second, first)))
+    in_order, swapped = (
+        [np.concatenate(ab) for ab in zip(*both)] for both in ((first, second), (second, first))
+    )
     return log_evidence(chain, tokens, swapped) - log_evidence(chain, tokens, in_order)
 
 
@@ -196,67 +235,191 @@ def odds_of_other(chain: Chain, tokens: States, batch: dict) -> np.ndarray:
 
 CASES = {
     "causal LM, GPT-2": Case(
-        "gpt2", "causal-lm", dict(n_embd=WIDTH, n_layer=SHALLOW, n_head=HEADS, n_positions=LENGTH, resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0),
-        "causal-lm", {}, 600, of_causal, layout="gpt2",
+        "gpt2",
+        "causal-lm",
+        dict(
+            n_embd=WIDTH,
+            n_layer=SHALLOW,
+            n_head=HEADS,
+            n_positions=LENGTH,
+            resid_pdrop=0.0,
+            embd_pdrop=0.0,
+            attn_pdrop=0.0,
+        ),
+        "causal-lm",
+        {},
+        600,
+        of_causal,
+        layout="gpt2",
     ),
     "causal LM, GPT-1": Case(
-        "openai-gpt", "causal-lm", dict(n_embd=WIDTH, n_layer=SHALLOW, n_head=HEADS, n_positions=LENGTH, resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0, initializer_range=SPREAD),
-        "causal-lm", {}, 600, of_causal, layout="gpt2",
+        "openai-gpt",
+        "causal-lm",
+        dict(
+            n_embd=WIDTH,
+            n_layer=SHALLOW,
+            n_head=HEADS,
+            n_positions=LENGTH,
+            resid_pdrop=0.0,
+            embd_pdrop=0.0,
+            attn_pdrop=0.0,
+            initializer_range=SPREAD,
+        ),
+        "causal-lm",
+        {},
+        600,
+        of_causal,
+        layout="gpt2",
     ),
     "masked LM, BERT": Case("bert", "masked-lm", ENCODER, "masked-lm", {}, 5000, of_masked),
     "masked LM, RoBERTa": Case(
-        "roberta", "masked-lm", ENCODER | dict(type_vocab_size=1, layer_norm_eps=1e-5, intermediate_size=WIDTH), "masked-lm", {}, 12_000, of_masked, layout="bart",
+        "roberta",
+        "masked-lm",
+        ENCODER | dict(type_vocab_size=1, layer_norm_eps=1e-5, intermediate_size=WIDTH),
+        "masked-lm",
+        {},
+        12_000,
+        of_masked,
+        layout="bart",
     ),
     "masked n-grams, BERT": Case(
-        "bert", "masked-lm", ENCODER | dict(intermediate_size=WIDTH), "masked-lm", dict(unit="ngram", exact=True, rate=0.25, shares=(1.0, 0.0, 0.0)), 4000, of_masks,
+        "bert",
+        "masked-lm",
+        ENCODER | dict(intermediate_size=WIDTH),
+        "masked-lm",
+        dict(unit="ngram", exact=True, rate=0.25, shares=(1.0, 0.0, 0.0)),
+        4000,
+        of_masks,
     ),
     "permutation LM, XLNet": Case(
-        "xlnet", "causal-lm", dict(d_model=WIDTH, n_layer=SHALLOW, n_head=HEADS, d_inner=4 * WIDTH, dropout=0.0, mem_len=None, initializer_range=SPREAD),
-        "permutation-lm", dict(alpha=3), 2500, of_permutation, lr=5e-3, layout="xlnet",
+        "xlnet",
+        "causal-lm",
+        dict(
+            d_model=WIDTH,
+            n_layer=SHALLOW,
+            n_head=HEADS,
+            d_inner=4 * WIDTH,
+            dropout=0.0,
+            mem_len=None,
+            initializer_range=SPREAD,
+        ),
+        "permutation-lm",
+        dict(alpha=3),
+        2500,
+        of_permutation,
+        lr=5e-3,
+        layout="xlnet",
     ),
     "span corruption, T5": Case(
-        "t5", "seq2seq-lm", dict(d_model=WIDTH, num_layers=DEEP, num_heads=HEADS, d_kv=WIDTH // HEADS, d_ff=4 * WIDTH, dropout_rate=0.0),
-        "span-corruption", dict(rate=0.3), 2500, of_spans, layout="t5", sentinels=8, body=raw_length(LENGTH, 0.3)[0], special=dict(decoder_start_token_id="pad"),
+        "t5",
+        "seq2seq-lm",
+        dict(
+            d_model=WIDTH,
+            num_layers=DEEP,
+            num_heads=HEADS,
+            d_kv=WIDTH // HEADS,
+            d_ff=4 * WIDTH,
+            dropout_rate=0.0,
+        ),
+        "span-corruption",
+        dict(rate=0.3),
+        2500,
+        of_spans,
+        layout="t5",
+        sentinels=8,
+        body=raw_length(LENGTH, 0.3)[0],
+        special=dict(decoder_start_token_id="pad"),
     ),
     "infilling, BART": Case(
-        "bart", "seq2seq-lm", STACKS, "denoising", dict(noise="infilling", replace=-1), 1500, of_infilling, layout="bart",
+        "bart",
+        "seq2seq-lm",
+        STACKS,
+        "denoising",
+        dict(noise="infilling", replace=-1),
+        1500,
+        of_infilling,
+        layout="bart",
         special=dict(decoder_start_token_id="eos", bos_token_id="bos"),
     ),
     **{
         f"{title}, BART": Case(
-            "bart", "seq2seq-lm", STACKS, objective, settings, steps, best, layout="bart", body=body, special=dict(decoder_start_token_id="eos", bos_token_id="bos"),
+            "bart",
+            "seq2seq-lm",
+            STACKS,
+            objective,
+            settings,
+            steps,
+            best,
+            layout="bart",
+            body=body,
+            special=dict(decoder_start_token_id="eos", bos_token_id="bos"),
         )
         for title, objective, settings, steps, best, body in (
             ("masked tokens", "denoising", dict(noise="masking"), 1500, of_infilling, LENGTH),
             ("deleted tokens", "denoising", dict(noise="deletion"), 3000, of_deletion, LENGTH),
-            ("infilling that hides lengths", "denoising", dict(noise="infilling", mask=SHARE, mean=MEAN), 3000, of_hidden_lengths, HIDING),
+            (
+                "infilling that hides lengths",
+                "denoising",
+                dict(noise="infilling", mask=SHARE, mean=MEAN),
+                3000,
+                of_hidden_lengths,
+                HIDING,
+            ),
             ("permuted sentences", "denoising", dict(noise="permutation"), 3000, of_orders, LENGTH),
             ("rotation", "denoising", dict(noise="rotation"), 3000, of_rotation, LENGTH),
             ("MASS fragments", "fragment", dict(shares=(1.0, 0.0, 0.0)), 2000, of_fragment, LENGTH),
         )
     },
     "next sentence, BERT": Case(
-        "bert", "pretraining", ENCODER, "next-sentence", dict(short=0.0), 8000, odds_of_other, lr=1.5e-3, body=2 * SENTENCE, weight=5.0, pairs="next_sentence_label",
+        "bert",
+        "pretraining",
+        ENCODER,
+        "next-sentence",
+        dict(short=0.0),
+        8000,
+        odds_of_other,
+        lr=1.5e-3,
+        body=2 * SENTENCE,
+        weight=5.0,
+        pairs="next_sentence_label",
     ),
     "sentence order, ALBERT": Case(
-        "albert", "pretraining", ENCODER | dict(embedding_size=WIDTH), "sentence-order", dict(short=0.0), 6000, odds_of_order, lr=2e-3, body=2 * SENTENCE, weight=3.0, pairs="sentence_order_label",
+        "albert",
+        "pretraining",
+        ENCODER | dict(embedding_size=WIDTH),
+        "sentence-order",
+        dict(short=0.0),
+        6000,
+        odds_of_order,
+        lr=2e-3,
+        body=2 * SENTENCE,
+        weight=3.0,
+        pairs="sentence_order_label",
     ),
-}  # fmt: skip
+}
 
 
-class Weighted(batching.MeanLoss):
+class Weighted(criteria.Tokens):
     """The loss of a batch, with a weight on the question about the pair."""
 
     def __init__(self, model: Any, weight: float):
-        super().__init__(model)
+        super().__init__(labels.taken(model)[0])
         self.weight = weight
 
-    def plain(self, inputs: dict[str, plm.Tensor]) -> tuple[Any, plm.Tensor]:
-        out, loss = super().plain(inputs)
-        for name, logits in batching.PER_SEQUENCE.items():
-            if name in inputs and self.weight != 1:
-                loss = loss + (self.weight - 1) * plm.ops.cross_entropy(out[logits], inputs[name])
-        return out, loss
+    def counts(self, batch: criteria.Batch) -> dict[str, int]:
+        found = super().counts(batch)
+        more = {f"more {name}": n for name, n in found.items() if name in labels.OF_SEQUENCES}
+        return found | more if self.weight != 1 else found
+
+    def means(self, out: Any, inputs: dict[str, plm.Tensor]) -> dict[str, plm.Tensor]:
+        return {
+            **super().means(out, inputs),
+            **{
+                f"more {name}": (self.weight - 1) * plm.ops.cross_entropy(out[logits], inputs[name])
+                for name, logits in labels.OF_SEQUENCES.items()
+                if name in inputs
+            },
+        }
 
 
 def make_objective(case: Case, chain: Chain, tokens: States, size: int, seed: int) -> objectives.Objective:
@@ -267,7 +430,9 @@ def make_objective(case: Case, chain: Chain, tokens: States, size: int, seed: in
         return objectives.make(case.objective, corpus, tokens, length=case.body + 3, **case.settings)
     corpus = chain.corpus(size // case.body, case.body, first=tokens.first, sentence=SENTENCE, seed=seed)
     length = LENGTH if case.family == "t5" else case.body + len(tokens.build(np.zeros(0, np.int64))[0])
-    return objectives.make(case.objective, corpus, tokens, length=length, packing="documents", **case.settings)
+    return objectives.make(
+        case.objective, corpus, tokens, length=length, packing="documents", **case.settings
+    )
 
 
 def make_model(case: Case, tokens: States, seed: int) -> Any:
@@ -286,15 +451,19 @@ def run(name: str, seed: int, *, steps: int | None = None, held_out: int = HELD_
     chain = Chain.random(STATES, 0.3, seed)
     tokens = States(case.layout, STATES, case.sentinels)
     steps = steps or case.steps
-    text = make_objective(case, chain, tokens, steps * case.batch * case.body, 2 * seed + 1)  # nothing is seen twice
+    text = make_objective(
+        case, chain, tokens, steps * case.batch * case.body, 2 * seed + 1
+    )  # nothing is seen twice
     batches = data.Batches(text, case.batch, seed=seed)
     model = make_model(case, tokens, seed)
     groups = train.parameter_groups(model, lr=case.lr, weight_decay=0.01)
     schedule = schedules.cosine(steps=steps, warmup=steps // 20)
     optimizer = optim.AdamW(groups, lr=case.lr, betas=(0.9, 0.98))
     ahead = batching.Ahead(batches)
-    loss = Weighted(model, case.weight)
-    train.Trainer(model, ahead, optimizer, steps=steps, schedule=schedule, seed=seed, loss=loss, clip_norm=1.0).run()
+    criterion = Weighted(model, case.weight)
+    train.Trainer(
+        model, ahead, optimizer, steps=steps, schedule=schedule, seed=seed, criterion=criterion, clip_norm=1.0
+    ).run()
     ahead.close()
     unseen = data.Batches(
         make_objective(case, chain, tokens, held_out, 2 * seed + 2), SCORED, seed=seed + 1, shuffle=False
@@ -305,33 +474,43 @@ def run(name: str, seed: int, *, steps: int | None = None, held_out: int = HELD_
 
 
 def of_labels(case: Case, chain: Chain, tokens: States, model: Any, batches: list[dict]) -> dict[str, float]:
-    loss, best, labels = 0.0, 0.0, 0
-    mean = batching.MeanLoss(model)
+    sums, best = criteria.Sums(), 0.0
+    criterion = criteria.of(model)
     for batch in batches:
         each = case.best(chain, tokens, batch)
-        n = batching.labels_of(model, batch)
-        if len(each) != n:
-            raise ValueError(f"{len(each)} losses of {n} labels")
         with plm.no_grad():
-            loss += mean(batch, (1.0, 1.0))[0].item() * n
-        best, labels = best + each.sum(), labels + n
-    loss, best = loss / labels, float(best) / labels
-    return {"loss": round(loss, 5), "optimum": round(best, 5), "above": round(loss / best - 1, 5), "labels": labels}
+            terms, _ = criteria.run(criterion, model, batch)
+        if len(each) != terms["labels"].count:
+            raise ValueError(f"{len(each)} losses of {terms['labels'].count} labels")
+        sums.add(terms)
+        best += each.sum()
+    count = sums.counts["labels"]
+    loss, best = sums.loss(), float(best) / count
+    return {
+        "loss": round(loss, 5),
+        "optimum": round(best, 5),
+        "above": round(loss / best - 1, 5),
+        "labels": count,
+    }
 
 
 def of_pairs(case: Case, chain: Chain, tokens: States, model: Any, batches: list[dict]) -> dict[str, float]:
     """Of the question about the pair alone."""
-    found, odds, labels = [], [], []
+    found, odds, right = [], [], []
     for batch in batches:
         with plm.no_grad():
             out = model(**{k: plm.Tensor(v) for k, v in batch.items() if "label" not in k})
-        logits = (out.seq_relationship_logits if case.family == "bert" else out.sop_logits).numpy().astype(np.float64)
+        logits = (
+            (out.seq_relationship_logits if case.family == "bert" else out.sop_logits)
+            .numpy()
+            .astype(np.float64)
+        )
         found.append(logits[:, 1] - logits[:, 0])
         odds.append(case.best(chain, tokens, batch))
-        labels.append(batch[case.pairs])
-    found, odds, labels = (np.concatenate(x) for x in (found, odds, labels))
-    sign = 1 - 2 * labels
+        right.append(batch[case.pairs])
+    found, odds, right = (np.concatenate(x) for x in (found, odds, right))
+    sign = 1 - 2 * right
     loss, best = (float(np.logaddexp(0.0, sign * x).mean()) for x in (found, odds))
-    accuracy, bayes = (float(((x > 0) == labels).mean()) for x in (found, odds))
+    accuracy, bayes = (float(((x > 0) == right).mean()) for x in (found, odds))
     return {"loss": round(loss, 5), "optimum": round(best, 5), "above": round(loss / best - 1, 5),
-            "accuracy": round(accuracy, 4), "Bayes": round(bayes, 4), "labels": len(labels)}  # fmt: skip
+            "accuracy": round(accuracy, 4), "Bayes": round(bayes, 4), "labels": len(right)}  # fmt: skip

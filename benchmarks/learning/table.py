@@ -55,15 +55,21 @@ def markov(found: dict[str, list[Found]]) -> str:
         pairs = "Bayes" in runs[0]
         share = ", ".join(f"{r['accuracy']:.3f} of {r['Bayes']:.3f}" for r in runs) if pairs else "–"
         above = ", ".join(f"{100 * r['above']:+.2f} %" for r in runs)
-        lines.append((name, each(runs, "loss"), each(runs, "optimum"), above, share, mark(name, runs), minutes(runs)))
-    return rows(("objective", "loss", "best possible", "above it", "accuracy", "holds", "processor minutes"), lines)
+        lines.append(
+            (name, each(runs, "loss"), each(runs, "optimum"), above, share, mark(name, runs), minutes(runs))
+        )
+    return rows(
+        ("objective", "loss", "best possible", "above it", "accuracy", "holds", "processor minutes"), lines
+    )
 
 
 def task_table(found: dict[str, list[Found]]) -> str:
     lines = []
     for name, runs in found.items():
         for task in transfer.TASKS:
-            pre, scratch = ([100 * r[f"{task}, {start}"] for r in runs] for start in ("pre-trained", "from scratch"))
+            pre, scratch = (
+                [100 * r[f"{task}, {start}"] for r in runs] for start in ("pre-trained", "from scratch")
+            )
             gain = statistics.mean(pre) - statistics.mean(scratch)
             better = all(a > b for a, b in zip(pre, scratch, strict=True))
             shown = (", ".join(f"{x:.1f}" for x in values) for values in (pre, scratch))
@@ -78,7 +84,15 @@ def task_table(found: dict[str, list[Found]]) -> str:
                 )
             )
     return rows(
-        ("model", "task", "pre-trained, %", "from scratch, %", "gain", "better with every seed", "processor minutes"),
+        (
+            "model",
+            "task",
+            "pre-trained, %",
+            "from scratch, %",
+            "gain",
+            "better with every seed",
+            "processor minutes",
+        ),
         lines,
     )
 
@@ -117,12 +131,15 @@ def markdown(results: Results) -> str:
     for group, title, make in SECTIONS:
         if found := runs_of(results, group):
             parts += [f"### {title}", make(found)]
-    machines = sorted({f"{r['machine']}, {r['threads']} threads" for runs in results.values() for r in runs.values()})
+    machines = sorted(
+        {f"{r['machine']}, {r['threads']} threads" for runs in results.values() for r in runs.values()}
+    )
     missed, waiting = ([f(name, results.get(name, {})) for name in EXPERIMENTS] for f in (_missed, _missing))
     daily = [list(runs.values()) for name, runs in results.items() if not EXPERIMENTS[name].nightly]
     parts.append(
-        f"Processor minutes are those of one seed, of all threads; all runs above but the nightly take {at_most(itertools.chain(*daily))}"
-        f"{sum(map(processor, daily)) / 60:.0f} of them. Machines: {'; '.join(machines)}."
+        "Processor minutes are those of one seed, of all threads; all runs above but the nightly take "
+        f"{at_most(itertools.chain(*daily))}{sum(map(processor, daily)) / 60:.0f} of them. Machines: "
+        f"{'; '.join(machines)}."
     )
     if any(missed):
         parts.append(f"**Missed:** {'; '.join(filter(None, missed))}.")

@@ -1,6 +1,8 @@
-"""Does pre-training help? A small GPT-2 and a small BERT learn from WikiText-2, then from few labelled examples, beside models that begin with these.
+"""Does pre-training help? A small GPT-2 and a small BERT learn from WikiText-2, then from few labelled
+examples, beside models that begin with these.
 
-Small tasks on purpose: SST-2's 872 development sentences, 1,000 questions of TREC, SNLI's 10,000 development pairs; scores are those of the test sets.
+Small tasks on purpose: SST-2's 872 development sentences, 1,000 questions of TREC, SNLI's 10,000 development
+pairs; scores are those of the test sets.
 """
 
 from __future__ import annotations
@@ -33,21 +35,32 @@ TASKS = {
 }
 LENGTH, BATCH = 64, 32
 STEPS = {"gpt2": (1500, 500), "bert": (4500, 500)}  # on WikiText-2, on reviews
-# The tiny size, 4 layers of width 128, with twice its rate. So narrow a BERT with fresh weights of the published spread, 0.02, and dropout
-# is still at the frequencies of words after 1,000 steps. It learns from masked tokens alone: of twice as many, in three times the steps.
+# The tiny size, 4 layers of width 128, with twice its rate. So narrow a BERT with fresh weights of the
+# published spread, 0.02, and dropout is still at the frequencies of words after 1,000 steps. It learns from
+# masked tokens alone: of twice as many, in three times the steps.
 PRETRAINING = {
     "gpt2": ["optim.lr=0.002"],
     "bert": [
-        "optim.lr=0.002", "optim.kind=adamw", "optim.betas=[0.9,0.98]", "schedule.warmup=150", "model.initializer_range=0.05",
-        "model.hidden_dropout_prob=0.0", "model.attention_probs_dropout_prob=0.0", "objective.rate=0.3", "objective.most=20",
+        "optim.lr=0.002",
+        "optim.kind=adamw",
+        "optim.betas=[0.9,0.98]",
+        "schedule.warmup=150",
+        "model.initializer_range=0.05",
+        "model.hidden_dropout_prob=0.0",
+        "model.attention_probs_dropout_prob=0.0",
+        "objective.rate=0.3",
+        "objective.most=20",
     ],
-}  # fmt: skip
+}
 
 
-# Each chosen by cross-validation within SST-2's 872 sentences. GPT-2's pre-trained embeddings are four times as wide as fresh ones, and need larger steps to
-# change as much; with these some fresh models learn nothing.
+# Each chosen by cross-validation within SST-2's 872 sentences. GPT-2's pre-trained embeddings are four times
+# as wide as fresh ones, and need larger steps to change as much; with these some fresh models learn nothing.
 FINETUNING: dict[str, dict[str, list[str]]] = {
-    "gpt2": {"pre-trained": ["adapt.pooling=mean", "optim.lr=0.0015"], "from scratch": ["adapt.pooling=mean"]},
+    "gpt2": {
+        "pre-trained": ["adapt.pooling=mean", "optim.lr=0.0015"],
+        "from scratch": ["adapt.pooling=mean"],
+    },
     "bert": {"pre-trained": ["adapt.pooling=mean", "optim.lr=0.001"], "from scratch": ["optim.lr=0.001"]},
 }
 
@@ -99,13 +112,18 @@ def wikitext(family: str, data: pathlib.Path) -> str:
 
 
 def reviews(family: str, data: pathlib.Path) -> str:
-    """Film reviews of NLTK without their labels, a sentence to a line, without those that SST-2 tests. To BERT capitals show where sentences begin."""
+    """Film reviews of NLTK without their labels, a sentence to a line, without those that SST-2 tests.
+
+    To BERT capitals show where sentences begin.
+    """
     tested = {_letters(text) for _, text in records("SST-2", "test", data)}
     documents = []
     with zipfile.ZipFile(data / "nltk-corpora" / "movie_reviews.zip") as archive:
         for name in sorted(n for n in archive.namelist() if n.endswith(".txt")):
             lines = (line.strip() for line in archive.read(name).decode("latin-1").splitlines())
-            kept = [written(family, line.capitalize()) for line in lines if line and _letters(line) not in tested]
+            kept = [
+                written(family, line.capitalize()) for line in lines if line and _letters(line) not in tested
+            ]
             documents.append("".join(f"{line}\n" for line in kept))
     return "\n".join(documents)
 
@@ -120,16 +138,31 @@ def pretrained(family: str, data: pathlib.Path, folder: pathlib.Path) -> pathlib
     if not (out / run_directory.FINAL).exists():
         text = folder / "wikitext-2.txt"
         text.write_text(wikitext(family, data))
-        sizes = ["data.vocab=4096", f"data.length={LENGTH}", f"data.batch={BATCH}", f"train.save_every={steps}"]
+        sizes = [
+            "data.vocab=4096",
+            f"data.length={LENGTH}",
+            f"data.batch={BATCH}",
+            f"train.save_every={steps}",
+        ]
         changes = [*sizes, *PRETRAINING[family]]
         plm.pretrain(
-            family, text=[text], out=out, size="tiny", steps=steps, seed=0, changes=changes, resume=True, quiet=True
+            family,
+            text=[text],
+            out=out,
+            size="tiny",
+            steps=steps,
+            seed=0,
+            changes=changes,
+            resume=True,
+            quiet=True,
         )
     return out / run_directory.FINAL
 
 
 def adapted(model: pathlib.Path, family: str, data: pathlib.Path, folder: pathlib.Path) -> pathlib.Path:
-    """The model directory after reviews also, made once: the same objective on text of the kind that SST-2 has."""
+    """The model directory after reviews also, made once: the same objective on text of the kind that SST-2
+    has.
+    """
     out, steps = folder / f"{family}-reviews", STEPS[family][1]
     if not (out / run_directory.FINAL).exists():
         text = folder / "reviews.txt"
@@ -140,7 +173,9 @@ def adapted(model: pathlib.Path, family: str, data: pathlib.Path, folder: pathli
             f"train.save_every={steps}",
             "optim.lr=0.001",
         ]
-        plm.finetune(model, "lm", train=text, out=out, steps=steps, seed=0, changes=changes, resume=True, quiet=True)
+        plm.finetune(
+            model, "lm", train=text, out=out, steps=steps, seed=0, changes=changes, resume=True, quiet=True
+        )
     return out / run_directory.FINAL
 
 
@@ -171,9 +206,20 @@ def run(family: str, data: pathlib.Path, folder: pathlib.Path, seed: int) -> dic
         for start, source in (("pre-trained", models_of[name]), ("from scratch", scratch)):
             out = folder / f"{family}-{name}-{start}-{seed}".replace(" ", "-")
             plm.finetune(
-                source, task.kind, train=train, test=test, columns=task.columns, epochs=task.epochs, seed=seed, out=out,
-                changes=[f"data.length={LENGTH}", "train.keep=1", *FINETUNING[family][start]], resume=True, quiet=True,
-            )  # fmt: skip
+                source,
+                task.kind,
+                train=train,
+                test=test,
+                columns=task.columns,
+                epochs=task.epochs,
+                seed=seed,
+                out=out,
+                changes=[f"data.length={LENGTH}", "train.keep=1", *FINETUNING[family][start]],
+                resume=True,
+                quiet=True,
+            )
             scores = run_directory.read_metrics(out / run_directory.METRICS)
-            found[f"{name}, {start}"] = round([m["test_accuracy"] for m in scores if "test_accuracy" in m][-1], 4)
+            found[f"{name}, {start}"] = round(
+                [m["test_accuracy"] for m in scores if "test_accuracy" in m][-1], 4
+            )
     return found

@@ -1,4 +1,6 @@
-"""German to English on Multi30k, lower-cased, with a Transformer of 3 + 3 layers and width 256, and BLEU of beam search on the test set of 2016."""
+"""German to English on Multi30k, lower-cased, with a Transformer of 3 + 3 layers and width 256, and BLEU of
+beam search on the test set of 2016.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +14,25 @@ from plmcore.train import run_directory
 
 WIDTH = 256
 CHANGES = [
-    f"model.d_model={WIDTH}", "model.encoder_layers=3", "model.decoder_layers=3", "model.encoder_attention_heads=8", "model.decoder_attention_heads=8",
-    "model.encoder_ffn_dim=512", "model.decoder_ffn_dim=512", "model.max_position_embeddings=128", "model.dropout=0.1", "data.vocab=6000",
-    "data.length=64", "data.batch=128", "data.held_out=0.01", f"schedule.width={WIDTH}",
-]  # fmt: skip
+    f"model.d_model={WIDTH}",
+    "model.encoder_layers=3",
+    "model.decoder_layers=3",
+    "model.encoder_attention_heads=8",
+    "model.decoder_attention_heads=8",
+    "model.encoder_ffn_dim=512",
+    "model.decoder_ffn_dim=512",
+    "model.max_position_embeddings=128",
+    "model.dropout=0.1",
+    "data.vocab=6000",
+    "data.length=64",
+    "data.batch=128",
+    "data.held_out=0.01",
+    f"schedule.width={WIDTH}",
+]
 STEPS = {"translation": 2300, "translation, short": 450}  # 10 epochs, and 2
-PEAK = 1e-3  # of the rate: Noam's own with the published 4,000 steps of warm-up. With the few of the short run it is 5e-3, and the loss rises again
+# of the rate: Noam's own with the published 4,000 steps of warm-up. With the few of the short run it is 5e-3,
+# and the loss rises again
+PEAK = 1e-3
 BEAMS = 4
 
 
@@ -26,7 +41,9 @@ def lines(data: pathlib.Path, name: str) -> list[str]:
     return [line.strip().lower() for line in text.splitlines()]
 
 
-def run(name: str, data: pathlib.Path, folder: pathlib.Path, seed: int, steps: int | None = None) -> dict[str, float]:
+def run(
+    name: str, data: pathlib.Path, folder: pathlib.Path, seed: int, steps: int | None = None
+) -> dict[str, float]:
     files = {}
     for language in ("de", "en"):
         files[language] = folder / f"train.{language}"
@@ -37,12 +54,25 @@ def run(name: str, data: pathlib.Path, folder: pathlib.Path, seed: int, steps: i
     rate = [f"optim.lr={PEAK * math.sqrt(WIDTH * warmup):.4g}", f"schedule.warmup={warmup}"]
     changes = [*CHANGES, *rate, f"train.evaluate_every={max(1, steps // 5)}"]
     lm = plm.pretrain(
-        "transformer", text=[files["de"]], target=[files["en"]], out=out, size="tiny", steps=steps, seed=seed, changes=changes, resume=True, quiet=True,
-    )  # fmt: skip
+        "transformer",
+        text=[files["de"]],
+        target=[files["en"]],
+        out=out,
+        size="tiny",
+        steps=steps,
+        seed=seed,
+        changes=changes,
+        resume=True,
+        quiet=True,
+    )
     sources, targets = (lines(data, f"test_2016_flickr.{language}.gz") for language in ("de", "en"))
     written = []
     for i in range(0, len(sources), 50):
         written += lm.generate(sources[i : i + 50], num_beams=BEAMS, max_new_tokens=60)
     losses = [m for m in run_directory.read_metrics(out / run_directory.METRICS) if "eval_loss" in m]
     bleu = evaluate.compute(["bleu"], written, targets)["bleu"]
-    return {"BLEU": round(bleu, 2), "held-out loss": round(losses[-1]["eval_loss"], 4), "sentences": len(sources)}
+    return {
+        "BLEU": round(bleu, 2),
+        "held-out loss": round(losses[-1]["eval_loss"], 4),
+        "sentences": len(sources),
+    }

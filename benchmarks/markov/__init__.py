@@ -1,6 +1,8 @@
-"""Text whose best loss is known: a Markov chain, and what a perfect model would score at each objective on it.
+"""Text whose best loss is known: a Markov chain, and what a perfect model would score at each objective on
+it.
 
-A trained model should come within 2 % of that and never go below it on text that it has not seen; below means that a mask leaks.
+A trained model should come within 2 % of that and never go below it on text that it has not seen; below means
+that a mask leaks.
 """
 
 from . import optimum, spoilt

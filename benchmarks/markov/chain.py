@@ -1,11 +1,11 @@
 from __future__ import annotations
 
 import numpy as np
-from plmcore import draws
+from plmcore.runtime import draws
 
 
 class Chain:
-    """A first-order chain: P[i, j] is the probability of j after i; `start` is its stationary distribution."""
+    """A first-order chain: P[i, j] is the probability of j after i; `start` is stationary."""
 
     def __init__(self, P: np.ndarray):
         P = np.asarray(P, np.float64)
@@ -23,7 +23,9 @@ class Chain:
         return cls(np.random.default_rng(seed).dirichlet(np.full(states, concentration), size=states))
 
     def sample(self, documents: int, length: int, seed: int = 0) -> np.ndarray:
-        """Documents from the stationary chain; one is a function of seed and its number.  int64 [documents, length]"""
+        """Documents from the stationary chain; one is a function of seed and its number.  int64 [documents,
+        length]
+        """
         u = draws.uniform(seed, np.arange(documents)[:, None], np.arange(length))
         first, following = np.cumsum(self.start), np.cumsum(self.P, 1)
         out = np.empty((documents, length), np.int64)
@@ -32,7 +34,9 @@ class Chain:
             out[:, t] = (following[out[:, t - 1], :-1] <= u[:, t, None]).sum(1)
         return out
 
-    def corpus(self, documents: int, length: int, *, first: int = 0, sentence: int | None = None, seed: int = 0):
+    def corpus(
+        self, documents: int, length: int, *, first: int = 0, sentence: int | None = None, seed: int = 0
+    ):
         """The sample as a corpus: state k is the id `first` + k, and sentences have `sentence` tokens."""
         from plmcore.data import Corpus
 

@@ -1,7 +1,7 @@
 """The best possible losses, in nats, and accuracies.
 
-`expected_*` are averages over the chain; the others take examples as a batch has them, and give the best loss of each prediction in it, which
-is what a model's loss on the same batch compares with.
+`expected_*` are averages over the chain; the others take examples as a batch has them, and give the best loss
+of each prediction in it, which is what a model's loss on the same batch compares with.
 """
 
 from __future__ import annotations
@@ -21,10 +21,15 @@ def expected_lm(chain: Chain) -> float:
 
 
 def expected_gap(chain: Chain, gap: int = 1) -> np.ndarray:
-    """The loss of each token of a gap between two known tokens, written from the left.  [gap]; gap 1 is the masked token's."""
+    """The loss of each token of a gap between two known tokens, written from the left.  [gap]; gap 1 is the
+    masked token's.
+    """
     losses = []
     for k in range(gap):
-        left, right = chain.P, chain.power(gap - k)  # from the token just written, to the known one on the right
+        left, right = (
+            chain.P,
+            chain.power(gap - k),
+        )  # from the token just written, to the known one on the right
         joint = chain.start[:, None, None] * left[:, :, None] * right[None, :, :]  # [before, token, after]
         given = joint.sum(1, keepdims=True)
         losses.append(-(joint * (_log(joint) - _log(given))).sum())
@@ -32,14 +37,19 @@ def expected_gap(chain: Chain, gap: int = 1) -> np.ndarray:
 
 
 def expected_next_sentence(chain: Chain, gap: int = 1) -> tuple[float, float]:
-    """Accuracy and loss where the second segment follows, `gap` tokens after the last of the first, or is of elsewhere."""
+    """Accuracy and loss where the second segment follows, `gap` tokens after the last of the first, or is of
+    elsewhere.
+    """
     follows = chain.start[:, None] * chain.power(gap)
     apart = chain.start[:, None] * chain.start
     return _two_classes(follows, apart)
 
 
 def expected_sentence_order(chain: Chain, first: int, second: int) -> tuple[float, float]:
-    """Accuracy and loss for two segments of these lengths, in order or not. What tells are their first and last tokens."""
+    """Accuracy and loss for two segments of these lengths, in order or not.
+
+    What tells are their first and last tokens.
+    """
     u, v = chain.power(first - 1), chain.power(second - 1)  # first token -> last token
     in_order = np.einsum("a,ab,bc,cd->abcd", chain.start, u, chain.P, v)
     swapped = np.einsum("c,cd,da,ab->abcd", chain.start, v, chain.P, u)
@@ -47,7 +57,8 @@ def expected_sentence_order(chain: Chain, first: int, second: int) -> tuple[floa
 
 
 def seen(chain: Chain, states: np.ndarray, targets: np.ndarray, visible: np.ndarray) -> np.ndarray:
-    """The loss of the token at targets[n] of states[n] where the places visible[n] are known.  [N, T], [N], bool [N, T] -> [N]
+    """The loss of the token at targets[n] of states[n] where the places visible[n] are known.  [N, T], [N],
+    bool [N, T] -> [N]
 
     Only the nearest known tokens on both sides matter.
     """
@@ -63,14 +74,18 @@ def seen(chain: Chain, states: np.ndarray, targets: np.ndarray, visible: np.ndar
     before, after = states[row, np.maximum(left, 0)], states[row, np.minimum(right, T - 1)]
     reached = np.where(has_left, powers[np.where(has_left, targets - left, 0), before, token], start[token])
     onward = np.where(has_right, powers[np.where(has_right, right - targets, 0), token, after], 0.0)
-    skipped = np.where(has_left, powers[np.where(has_left & has_right, right - left, 0), before, after], start[after])
+    skipped = np.where(
+        has_left, powers[np.where(has_left & has_right, right - left, 0), before, after], start[after]
+    )
     return -(reached + onward - np.where(has_right, skipped, 0.0))
 
 
 def permutation(
     chain: Chain, states: np.ndarray, perm_mask: np.ndarray, target_mapping: np.ndarray, text: np.ndarray
 ) -> np.ndarray:
-    """Losses of all targets of a batch of PermutationLM, row by row. text [B, T]: where tokens of the chain stand, on end."""
+    """Losses of all targets of a batch of PermutationLM, row by row. text [B, T]: where tokens of the chain
+    stand, on end.
+    """
     row, _, target = np.nonzero(target_mapping)
     visible = (perm_mask[row, target] == 0) & text[row]
     visible[np.arange(len(row)), target] = False
@@ -89,8 +104,9 @@ def masked(
 ) -> np.ndarray:
     """Losses of the labelled tokens of texts that MaskedLM has masked token by token, row by row.
 
-    observed, labels [B, T]: states, with `mask` for a mask and any other number for a random token that is no state; -100 for no label.
-    A token that is seen may be a random one, which a perfect model weighs by the others: forward-backward over noisy observations.
+    observed, labels [B, T]: states, with `mask` for a mask and any other number for a random token that is no
+    state; -100 for no label. A token that is seen may be a random one, which a perfect model weighs by the
+    others: forward-backward over noisy observations.
     """
     unlabelled, labelled = _emissions(chain, observed, vocab_size, rate, shares, mask)
     row, place = np.nonzero(labels != -100)
@@ -102,7 +118,8 @@ def masked(
 def blank(
     chain: Chain, before: int | None, span: Sequence[int], after: int | None, lengths: Sequence[float]
 ) -> np.ndarray:
-    """The losses of a blank's tokens and of its end, where its length n is not seen but drawn with lengths[n - 1].  [len(span) + 1]
+    """The losses of a blank's tokens and of its end, where its length n is not seen but drawn with lengths[n
+    - 1].  [len(span) + 1]
 
     Known are the token before the blank and the one after it (None: there is none) and what has been written.
     """
@@ -122,11 +139,14 @@ def blank(
     return np.array(losses)
 
 
-def corrupted_spans(chain: Chain, seen: Sequence[Sequence[int]], spans: Sequence[Sequence[int]]) -> np.ndarray:
-    """Losses of the labels of SpanCorruption for one text of a known length: sentinel, span, sentinel, span, ..., end token.
+def corrupted_spans(
+    chain: Chain, seen: Sequence[Sequence[int]], spans: Sequence[Sequence[int]]
+) -> np.ndarray:
+    """Losses of the labels of SpanCorruption for one text of a known length: sentinel, span, sentinel, span,
+    ..., end token.
 
-    seen[i] is the text before span i; a span ends the text. Lengths are not seen, but what they add up to is, and every way to cut
-    is equally likely. Known are also all seen tokens, and what has been written.
+    seen[i] is the text before span i; a span ends the text. Lengths are not seen, but what they add up to is,
+    and every way to cut is equally likely. Known are also all seen tokens, and what has been written.
     """
     count, total = len(spans), sum(map(len, spans))
     powers = chain.powers(total + 1)
@@ -168,7 +188,9 @@ def evidence(
     shares: Sequence[float] = (0.8, 0.1, 0.1),
     mask: int = NONE,
 ) -> np.ndarray:
-    """log p of texts that MaskedLM has masked, as `masked` takes them; below -1 is behind a row's end.  [B, T] -> [B]"""
+    """log p of texts that MaskedLM has masked, as `masked` takes them; below -1 is behind a row's end.  [B,
+    T] -> [B]
+    """
     emission, _ = _emissions(chain, observed, vocab_size, rate, shares, mask)
     emission[observed < NONE] = 1.0
     result, state = np.zeros(len(observed)), np.tile(chain.start, (len(observed), 1))

@@ -1,7 +1,8 @@
 """The best possible losses of a model that writes a text, token by token, from a spoilt one (BART's noises).
 
-All texts have the same length, which a model comes to know. Each function takes one example, or a batch, and gives the loss of every token:
--log Z(t) / Z(t - 1), where Z(t) is the chance of what was seen together with the first t tokens.
+All texts have the same length, which a model comes to know. Each function takes one example, or a batch, and
+gives the loss of every token: -log Z(t) / Z(t - 1), where Z(t) is the chance of what was seen together with
+the first t tokens.
 """
 
 from __future__ import annotations
@@ -25,7 +26,9 @@ def likelihood(chain: Chain, texts: np.ndarray) -> np.ndarray:
 
 
 def reordered(chain: Chain, candidates: np.ndarray, text: np.ndarray) -> np.ndarray:
-    """Where the text is one of the candidates [N, T], each of which would have been spoilt to what was seen with the same chance.  -> [T]"""
+    """Where the text is one of the candidates [N, T], each of which would have been spoilt to what was seen
+    with the same chance.  -> [T]
+    """
     agree = np.cumprod(candidates == text, 1).astype(bool)  # with the first t tokens
     weights = likelihood(chain, candidates)
     Z = np.append(weights.sum(), (weights[:, None] * agree).sum(0))
@@ -44,7 +47,7 @@ def orders(seen: np.ndarray, sentence: int) -> np.ndarray:
 
 
 def deleted(chain: Chain, seen: np.ndarray, texts: np.ndarray) -> np.ndarray:
-    """Where T - S tokens are left out, any of them with the same chance.  seen [B, S], texts [B, T] -> [B, T]"""
+    """Where T - S tokens are left out, all with the same chance.  seen [B, S], texts [B, T] -> [B, T]"""
     (B, S), T, K = seen.shape, texts.shape[1], chain.states
     unit = np.eye(K)[seen]  # [B, S, K]
     ways = np.zeros((T + 1, B, S + 1, K))  # onward[t]: from state k at t with j of the seen tokens used
@@ -72,8 +75,12 @@ def deleted(chain: Chain, seen: np.ndarray, texts: np.ndarray) -> np.ndarray:
     return -np.diff(np.log(np.stack(Z, 1)), axis=1)
 
 
-def infilled(chain: Chain, seen: Sequence[int | None], text: np.ndarray, share: float, mean: float) -> np.ndarray:
-    """Where runs of tokens have become one mask each (None), and masks stand where nothing was hidden, as Denoising makes them.  -> [T]"""
+def infilled(
+    chain: Chain, seen: Sequence[int | None], text: np.ndarray, share: float, mean: float
+) -> np.ndarray:
+    """Where runs of tokens have become one mask each (None), and masks stand where nothing was hidden, as
+    Denoising makes them.  -> [T]
+    """
     T = len(text)
     tokens = [s for s in seen if s is not None]
     masks, before = [0] * (len(tokens) + 1), 0
@@ -90,7 +97,7 @@ def infilled(chain: Chain, seen: Sequence[int | None], text: np.ndarray, share: 
 
 
 def prefixes(chain: Chain, tokens: np.ndarray, at: np.ndarray, text: np.ndarray) -> np.ndarray:
-    """The chance of these tokens at these places and of the first t tokens of the text, for every t.  [T + 1]"""
+    """The chance of these tokens at these places and of the text's first t tokens, for every t.  [T + 1]"""
     T = len(text)
     powers = chain.powers(T)
     wrong = at[text[at] != tokens]
@@ -108,7 +115,9 @@ def prefixes(chain: Chain, tokens: np.ndarray, at: np.ndarray, text: np.ndarray)
 
 
 @functools.cache
-def explanations(T: int, share: float, mean: float, masks: tuple[int, ...]) -> list[tuple[float, tuple[int, ...]]]:
+def explanations(
+    T: int, share: float, mean: float, masks: tuple[int, ...]
+) -> list[tuple[float, tuple[int, ...]]]:
     """How many tokens each gap between the seen ones may hide, with the chance of these masks then."""
     found: defaultdict[tuple[int, ...], float] = defaultdict(float)
     seen, total = len(masks) - 1, sum(masks)
@@ -132,7 +141,7 @@ def explanations(T: int, share: float, mean: float, masks: tuple[int, ...]) -> l
 
 @functools.cache
 def patterns(T: int, share: float, mean: float) -> dict[tuple[tuple[Gap, ...], int], float]:
-    """The chance of every way to hide spans of T tokens, by its gaps and the number of spans that were drawn."""
+    """The chance of every way to hide spans of T tokens, by its gaps and the number of spans drawn."""
     budget = math.ceil(share * T)
     weights = [math.exp(k * math.log(mean) - mean - math.lgamma(k + 1)) for k in range(128)]
     positive = sum(weights[1:])

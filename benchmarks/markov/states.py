@@ -5,7 +5,15 @@ import types
 import numpy as np
 
 SPECIALS = ("<pad>", "<unk>", "<cls>", "<sep>", "<mask>", "<s>", "</s>")
-ROLES = {"pad": "<pad>", "unk": "<unk>", "cls": "<cls>", "sep": "<sep>", "mask": "<mask>", "bos": "<s>", "eos": "</s>"}
+ROLES = {
+    "pad": "<pad>",
+    "unk": "<unk>",
+    "cls": "<cls>",
+    "sep": "<sep>",
+    "mask": "<mask>",
+    "bos": "<s>",
+    "eos": "</s>",
+}
 FORMATS = {  # before, between and behind one or two texts: (token, type); types of the texts
     "bert": ([[("<cls>", 0)], [("<sep>", 0)], [("<sep>", 1)]], (0, 1)),
     "bart": ([[("<s>", 0)], [("</s>", 0), ("</s>", 0)], [("</s>", 0)]], (0, 0)),
@@ -16,8 +24,9 @@ FORMATS = {  # before, between and behind one or two texts: (token, type); types
 
 
 class States:
-    """A tokenizer whose tokens are a chain's states, with what objectives ask of one: special tokens first, then `sentinels`
-    sentinels, then state k as the id `first` + k. Every token is a word."""
+    """A tokenizer whose tokens are a chain's states, with what objectives ask of one: special tokens first,
+    then `sentinels` sentinels, then state k as the id `first` + k. Every token is a word.
+    """
 
     def __init__(self, family: str, states: int, sentinels: int = 0):
         names = (*SPECIALS, *(f"<extra_id_{i}>" for i in range(sentinels)))
@@ -39,7 +48,11 @@ class States:
     def build(self, a: np.ndarray, b: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Ids and types of one or two texts with the special tokens around them."""
         texts = [a] if b is None else [a, b]
-        fixed = self._fixed if b is not None else [self._fixed[0], [(t, 0 if n == 1 else n) for t, n in self._fixed[2]]]
+        fixed = (
+            self._fixed
+            if b is not None
+            else [self._fixed[0], [(t, 0 if n == 1 else n) for t, n in self._fixed[2]]]
+        )
         ids, kinds = [], []
         for k, piece in enumerate(fixed):
             ids += [self.ids[token] for token, _ in piece]

@@ -1,12 +1,14 @@
-"""plmcore's models against transformers (eager, sdpa), ONNX Runtime and CTranslate2 (float32) on the CPU, with random weights.
+"""plmcore's models against transformers (eager, sdpa), ONNX Runtime and CTranslate2 (float32) on the CPU,
+with random weights.
 
     python benchmarks/models --threads 2 1 --json models.json
     python benchmarks/models --only BERT-base --threads 2
     python benchmarks/models --from models.json again.json --write
 
-Each library runs in a process of its own, same thread count, in alternating rounds with a pause; outputs are compared before
-anything is timed. Training is against eager PyTorch with its fused AdamW, in fresh processes whose peak memory is reported;
-loading is timed in fresh processes, from the call that loads to the first output, imports not counted.
+Each library runs in a process of its own, same thread count, in alternating rounds with a pause; outputs are
+compared before anything is timed. Training is against eager PyTorch with its fused AdamW, in fresh processes
+whose peak memory is reported; loading is timed in fresh processes, from the call that loads to the first
+output, imports not counted.
 """
 
 from __future__ import annotations
@@ -57,7 +59,14 @@ class Models:
         peers = [p for p in case.peers if p in self.present]
         if not all((folder / p).exists() for p in ("transformers", *peers)):
             print(f"writing {case.size} for {', '.join(peers)}", file=sys.stderr, flush=True)
-            command = [sys.executable, str(HERE / "write.py"), case.size, str(folder), str(self.layers), *peers]
+            command = [
+                sys.executable,
+                str(HERE / "write.py"),
+                case.size,
+                str(folder),
+                str(self.layers),
+                *peers,
+            ]
             done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
             if done.returncode:
                 raise contest.ContestError(f"{case.size} could not be written:\n{done.stdout[-3000:]}")
@@ -65,7 +74,10 @@ class Models:
 
 
 def compare_all(case: Case, outputs_of: Callable[[str], list], libraries: list[str], args) -> float:
-    """The largest difference of plmcore from a peer. Once in a run: plmcore's bits are the same for any number of threads."""
+    """The largest difference of plmcore from a peer.
+
+    Once in a run: plmcore's bits are the same for any number of threads.
+    """
     if case.name in args.compared:
         return args.compared[case.name]
     outputs = {name: outputs_of(name) for name in libraries}
@@ -104,7 +116,9 @@ def run_forward(case: Forward, folder: Path, libraries: list[str], threads: int,
 
 
 def run_train(case: Train, folder: Path, libraries: list[str], threads: int, args) -> dict:
-    """Compares in processes of their own: those that are timed do nothing but train, so that their peak memory is that of training."""
+    """Compares in processes of their own: those that are timed do nothing but train, so that their peak
+    memory is that of training.
+    """
     error = args.compared.get(case.name)
     if error is None:
         with loaded(case, folder, libraries, threads) as sides:
@@ -124,7 +138,9 @@ def run_load(case: Case, folder: Path, libraries: list[str], threads: int, args)
         with contest.field(WORKER, [name], threads) as sides:
             return sides[name].ask("first", case.name, folder)
 
-    error = compare_all(case, lambda name: fresh(name)[0], libraries, args)  # also brings the file into memory
+    error = compare_all(
+        case, lambda name: fresh(name)[0], libraries, args
+    )  # also brings the file into memory
     times = alternate(args, libraries, lambda name: fresh(name)[1])
     return {
         "error": error,
@@ -172,7 +188,9 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="benchmarks/models", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--only", nargs="+", default=[], help="run the cases whose name contains one of these")
+    parser.add_argument(
+        "--only", nargs="+", default=[], help="run the cases whose name contains one of these"
+    )
     parser.add_argument("--threads", type=int, nargs="+", default=[2, 1])
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument(
@@ -188,17 +206,24 @@ def arguments() -> argparse.Namespace:
     parser.add_argument(
         "--pairs", action="store_true", help="plmcore and one peer at a time instead of the whole field"
     )
-    parser.add_argument("--torch-adamw", choices=("fused", "default"), default="fused", help="which AdamW of torch's")
+    parser.add_argument(
+        "--torch-adamw", choices=("fused", "default"), default="fused", help="which AdamW of torch's"
+    )
     parser.add_argument("--folder", type=Path, help="keep the models here instead of in a temporary folder")
     parser.add_argument("--json", help="write the results here, after each case")
     parser.add_argument("--write", action="store_true", help="write the tables to benchmarks/README.md")
-    parser.add_argument("--from", nargs="+", dest="runs", metavar="JSON", help="show earlier results, run nothing")
-    parser.add_argument("--layers", type=int, default=0, help=argparse.SUPPRESS)  # to try the benchmark itself
+    parser.add_argument(
+        "--from", nargs="+", dest="runs", metavar="JSON", help="show earlier results, run nothing"
+    )
+    parser.add_argument(
+        "--layers", type=int, default=0, help=argparse.SUPPRESS
+    )  # to try the benchmark itself
     args = parser.parse_args()
     args.compared = {}  # case -> error
     if args.write and (args.layers or args.only):
         parser.error(
-            "--write wants all cases at their full size; to mend single rows, --json each run and --from them all"
+            "--write wants all cases at their full size; to mend single rows, --json each run and "
+            "--from them all"
         )
     return args
 

@@ -41,12 +41,20 @@ SIZES = {
     "t5-small": Size(
         "T5ForConditionalGeneration",
         {
-            "model_type": "t5", "vocab_size": 32128, "d_model": 512, "d_kv": 64, "d_ff": 2048, "num_layers": 6, "num_heads": 8,
-            "decoder_start_token_id": 0, "pad_token_id": 0, "eos_token_id": 1,
+            "model_type": "t5",
+            "vocab_size": 32128,
+            "d_model": 512,
+            "d_kv": 64,
+            "d_ff": 2048,
+            "num_layers": 6,
+            "num_heads": 8,
+            "decoder_start_token_id": 0,
+            "pad_token_id": 0,
+            "eos_token_id": 1,
         },
         ("num_layers", "num_decoder_layers"),
     ),
-}  # fmt: skip
+}
 
 DROPOUT = {  # the keys that hold a model's dropout
     "bert": ("hidden_dropout_prob", "attention_probs_dropout_prob"),

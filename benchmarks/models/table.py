@@ -23,7 +23,8 @@ KINDS = {
 }
 MET, MISSED, BEHIND = "met", "missed", "behind"
 NOTE = (
-    "Times are medians over two to seven rounds. The ratio is the peer's time / plmcore's, the median over rounds, then the lowest and the highest. "
+    "Times are medians over two to seven rounds. The ratio is the peer's time / plmcore's, the median "
+    "over rounds, then the lowest and the highest. "
     f"A target is {MET} or {MISSED}; {BEHIND} means less than 0.9 of the peer."
 )
 BEGIN, END = "<!-- benchmarks/models: begin -->", "<!-- benchmarks/models: end -->"
@@ -70,7 +71,9 @@ def missed(results: Iterable[dict]) -> int:
 
 def summary(results: Sequence[dict]) -> str:
     absent = sum(row["ratio"] is None for r in results for row in rows(r))
-    return f"{len(results)} cases, {missed(results)} targets missed, {absent} not measured for want of the peer"
+    return (
+        f"{len(results)} cases, {missed(results)} targets missed, {absent} not measured for want of the peer"
+    )
 
 
 def number(value: float | None, form: str, scale: float = 1.0) -> str:
@@ -92,7 +95,10 @@ def cells(result: dict) -> list[list[str]]:
     kind = result["kind"]
     lines = []
     for row in rows(result):
-        times = [milliseconds(median(result, n)) for n in ("plmcore", *FORWARD_PEERS[: 3 if kind == "forward" else 1])]
+        times = [
+            milliseconds(median(result, n))
+            for n in ("plmcore", *FORWARD_PEERS[: 3 if kind == "forward" else 1])
+        ]
         has = row["ratio"] is not None
         spread = f"{row['low']:.2f}–{row['high']:.2f}" if has else "–"
         line = [result["case"], *times, TITLES.get(row["peer"], "–"), number(row["ratio"], ".2f"), spread]
@@ -137,8 +143,12 @@ def markdown(machine: str, results: Sequence[dict], remarks: Sequence[str] = ())
 
 
 def merge(runs: Sequence[dict]) -> dict:
-    """One run of several of the same machine, versions and settings; of a case measured twice the later counts, in the earlier's place."""
-    settings = list(dict.fromkeys(tuple([run["machine"], f"layers {run['layers']}", *run["remarks"]]) for run in runs))
+    """One run of several of the same machine, versions and settings; of a case measured twice the later
+    counts, in the earlier's place.
+    """
+    settings = list(
+        dict.fromkeys(tuple([run["machine"], f"layers {run['layers']}", *run["remarks"]]) for run in runs)
+    )
     if len(settings) != 1:
         told = "\n".join("; ".join(texts) for texts in settings)
         raise SystemExit(
@@ -154,7 +164,9 @@ def merge(runs: Sequence[dict]) -> dict:
 def publish(path: Path, run: dict) -> None:
     """Writes the tables of a run that has every case at its full size."""
     if run["layers"]:
-        raise SystemExit(f"models of {run['layers']} layers are no measurement: nothing was written to {path}")
+        raise SystemExit(
+            f"models of {run['layers']} layers are no measurement: nothing was written to {path}"
+        )
     have = {(r["threads"], r["case"]) for r in run["results"]}
     missing = [
         f"{name}, {contest.count_of(n)}"
@@ -163,5 +175,7 @@ def publish(path: Path, run: dict) -> None:
         if (n, name) not in have
     ]
     if missing or not have:
-        raise SystemExit(f"nothing was written to {path}: there are no results of {'; '.join(missing) or 'any case'}")
+        raise SystemExit(
+            f"nothing was written to {path}: there are no results of {'; '.join(missing) or 'any case'}"
+        )
     contest.write_between(path, BEGIN, END, markdown(run["machine"], run["results"], run["remarks"]))

@@ -1,4 +1,7 @@
-"""One contestant in its own process. Answers ("load", case, folder), ("outputs",), ("time", seconds), ("memory",), ("first", case, folder)."""
+"""One contestant in its own process.
+
+Answers ("load", case, folder), ("outputs",), ("time", seconds), ("memory",), ("first", case, folder).
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,10 @@ from models.cases import CASES, SIZES, Forward, Train
 
 STEPS = 3  # training steps whose losses are compared
 LEARNING_RATE = 5e-5
-WARM_CALLS, WARM_SECONDS = 10, 6.0  # before a forward case is timed: weights are laid out and packed in the first calls
+WARM_CALLS, WARM_SECONDS = (
+    10,
+    6.0,
+)  # before a forward case is timed: weights are laid out and packed in the first calls
 
 
 class Plmcore:
@@ -29,7 +35,9 @@ class Plmcore:
     def forward(self, case: Forward, folder: Path):
         lm = self.plm.load(folder / "transformers")
         inputs = {
-            name: self.plm.Tensor(a) for name, a in case.inputs().items() if name == "input_ids" or case.padded > 1
+            name: self.plm.Tensor(a)
+            for name, a in case.inputs().items()
+            if name == "input_ids" or case.padded > 1
         }
 
         def run():
@@ -70,7 +78,10 @@ class Plmcore:
 
 
 class Transformers:
-    """Eager PyTorch with its fused attention. AdamW is the fused one, the faster of torch's, unless the environment says otherwise."""
+    """Eager PyTorch with its fused attention.
+
+    AdamW is the fused one, the faster of torch's, unless the environment says otherwise.
+    """
 
     def __init__(self, threads: int):
         import torch
@@ -107,7 +118,9 @@ class Transformers:
         torch, model = self.torch, self.model(case, folder, **case.changes())
         inputs = self.tensors(case.inputs())
         fused = os.environ.get("BENCHMARK_TORCH_ADAMW", "fused") == "fused"
-        optimizer = torch.optim.AdamW(model.parameters(), lr=LEARNING_RATE, weight_decay=0.01, fused=fused or None)
+        optimizer = torch.optim.AdamW(
+            model.parameters(), lr=LEARNING_RATE, weight_decay=0.01, fused=fused or None
+        )
 
         def evaluate():
             with torch.no_grad():
@@ -185,7 +198,10 @@ def first_field(out):
 
 
 def peak_memory() -> int:
-    """Bytes this process has had resident at most. The resource module would count what its parent had at the fork."""
+    """Bytes this process has had resident at most.
+
+    The resource module would count what its parent had at the fork.
+    """
     status = Path("/proc/self/status").read_text()
     return 1024 * next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM:"))
 
@@ -200,8 +216,11 @@ class Worker:
         self.run, self.check = make(self.case, folder)
 
     def outputs(self) -> list[np.ndarray]:
-        """Forward: the hidden states of tokens that are no padding. Training: logits and loss in eval mode; without dropout also the
-        losses of the first steps and the one after them."""
+        """Forward: the hidden states of tokens that are no padding.
+
+        Training: logits and loss in eval mode; without dropout also the losses of the first steps and the one
+            after them.
+        """
         if isinstance(self.case, Forward):
             real = self.case.inputs()["attention_mask"] > 0
             start = time.perf_counter()
@@ -215,7 +234,9 @@ class Worker:
         values = [contest.sample(logits), np.array([loss])]
         if self.case.dropout:
             if abs(self.run() - loss) < 1e-5 * abs(loss):
-                raise ValueError(f"dropout {self.case.dropout} changes nothing: the loss is {loss} with and without it")
+                raise ValueError(
+                    f"dropout {self.case.dropout} changes nothing: the loss is {loss} with and without it"
+                )
             return values
         steps = [self.run() for _ in range(STEPS)]
         if not steps[-1] < steps[0] * (1 - 1e-3):

@@ -1,8 +1,10 @@
-"""Writes a model of a published size with random weights: by transformers, then for ONNX Runtime and CTranslate2.
+"""Writes a model of a published size with random weights: by transformers, then for ONNX Runtime and
+CTranslate2.
 
     python benchmarks/models/write.py SIZE FOLDER LAYERS PEER...
 
-Runs in a process of its own, so that the benchmark itself imports no framework. What is already there is left alone.
+Runs in a process of its own, so that the benchmark itself imports no framework. What is already there is left
+alone.
 """
 
 from __future__ import annotations
@@ -34,7 +36,9 @@ def directory(folder: Path, size: Size, layers: int) -> None:
 
 
 def onnx(folder: Path, size: Size, source: Path) -> None:
-    """plain.onnx takes input_ids [B, T]; masked.onnx an attention_mask [B, T] beside: a graph without it has less to do."""
+    """plain.onnx takes input_ids [B, T]; masked.onnx an attention_mask [B, T] beside: a graph without it has
+    less to do.
+    """
     import torch
 
     class Encoder(torch.nn.Module):
@@ -52,9 +56,15 @@ def onnx(folder: Path, size: Size, source: Path) -> None:
         "masked": {"input_ids": ids, "attention_mask": torch.ones_like(ids)},
     }.items():
         torch.onnx.export(
-            model, tuple(inputs.values()), str(folder / f"{name}.onnx"), input_names=list(inputs), dynamo=True, verbose=False,
-            output_names=["last_hidden_state", "pooler_output"], dynamic_shapes={i: {0: "B", 1: "T"} for i in inputs},
-        )  # fmt: skip
+            model,
+            tuple(inputs.values()),
+            str(folder / f"{name}.onnx"),
+            input_names=list(inputs),
+            dynamo=True,
+            verbose=False,
+            output_names=["last_hidden_state", "pooler_output"],
+            dynamic_shapes={i: {0: "B", 1: "T"} for i in inputs},
+        )
 
 
 def ctranslate2(folder: Path, size: Size, source: Path) -> None:

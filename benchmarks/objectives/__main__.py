@@ -1,10 +1,12 @@
-"""How long an objective takes for a batch: beside transformers' data collators, and as a share of a training step of `gpt2 tiny`.
+"""How long an objective takes for a batch: beside transformers' data collators, and as a share of a training
+step of `gpt2 tiny`.
 
     python benchmarks/objectives --json objectives.json --write      # all objectives at three sizes
     python benchmarks/objectives --only masked-lm --rounds 9
 
-transformers gets examples that are ready: cut, with special tokens, as lists; plmcore reads its corpus as well. Its collators give PyTorch tensors by
-default, and NumPy arrays when asked; it has none for the other objectives. The step is forward, backward and AdamW of 12 x 64 tokens.
+transformers gets examples that are ready: cut, with special tokens, as lists; plmcore reads its corpus as
+well. Its collators give PyTorch tensors by default, and NumPy arrays when asked; it has none for the other
+objectives. The step is forward, backward and AdamW of 12 x 64 tokens.
 """
 
 from __future__ import annotations
@@ -75,7 +77,9 @@ def step():
     import plmcore as plm
     from plmcore import optim
 
-    config = dict(model_type="gpt2", n_layer=4, n_embd=128, n_head=4, n_positions=64, vocab_size=cases.VOCABULARY)
+    config = dict(
+        model_type="gpt2", n_layer=4, n_embd=128, n_head=4, n_positions=64, vocab_size=cases.VOCABULARY
+    )
     lm = plm.from_config(config | dict(resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0), "causal-lm")
     optimizer = optim.AdamW(lm.parameters(), lr=1e-3)
     ids = np.random.default_rng(0).integers(0, cases.VOCABULARY, (12, 64))
@@ -99,14 +103,25 @@ def run_case(case: str, size: str, step_time: float, args) -> dict:
         for name, peer in peers.items():
             peer_times[name].append(measure(peer, args.seconds))
     share = statistics.median(times) / step_time if size.startswith("tiny") else None
-    return {"case": case, "size": size, "tokens": batch * length, "times": times, "peers": peer_times, "share": share}
+    return {
+        "case": case,
+        "size": size,
+        "tokens": batch * length,
+        "times": times,
+        "peers": peer_times,
+        "share": share,
+    }
 
 
 def main() -> int:
     arguments = argparse.ArgumentParser(
-        prog="benchmarks/objectives", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        prog="benchmarks/objectives",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    arguments.add_argument("--only", nargs="+", default=[], metavar="TEXT", help="cases whose names have one of these")
+    arguments.add_argument(
+        "--only", nargs="+", default=[], metavar="TEXT", help="cases whose names have one of these"
+    )
     arguments.add_argument("--rounds", type=int, default=5)
     arguments.add_argument("--seconds", type=float, default=0.1, help="of each measurement")
     arguments.add_argument("--json", type=pathlib.Path, help="keep the results in this file")

@@ -9,11 +9,21 @@ import contest
 BEGIN, END = "<!-- benchmarks/objectives: begin -->", "<!-- benchmarks/objectives: end -->"
 FASTER, SHARE = 10.0, 0.05  # what the project has set itself
 HEAD = (
-    "objective", "batch", "plmcore, ms", "tokens/s", "collator (torch), ms", "ratio", "collator (NumPy), ms", "ratio", "share of a step",
-)  # fmt: skip
+    "objective",
+    "batch",
+    "plmcore, ms",
+    "tokens/s",
+    "collator (torch), ms",
+    "ratio",
+    "collator (NumPy), ms",
+    "ratio",
+    "share of a step",
+)
 NOTE = (
-    "transformers' collators get examples that are ready; plmcore reads its corpus as well. Ratios are medians over rounds, against the form that collators have by default (torch) and the other; "
-    rf"objectives without a ratio have no collator. \* marks a ratio below {FASTER:.0f} to the default form, or a share above {SHARE:.0%}."
+    "transformers' collators get examples that are ready; plmcore reads its corpus as well. Ratios are "
+    "medians over rounds, against the form that collators have by default (torch) and the other; "
+    rf"objectives without a ratio have no collator. \* marks a ratio below {FASTER:.0f} to the default "
+    rf"form, or a share above {SHARE:.0%}."
 )
 
 
@@ -39,7 +49,11 @@ def cells(result: dict) -> list[str]:
 def missed(result: dict) -> list[str]:
     """What did not reach its target."""
     name, found = f"{result['case']}, {result['size']}", ratio(result, "torch")
-    texts = [f"{name}: {found:.1f} times the collator's rate, {FASTER:.0f} wanted"] if found and found < FASTER else []
+    texts = (
+        [f"{name}: {found:.1f} times the collator's rate, {FASTER:.0f} wanted"]
+        if found and found < FASTER
+        else []
+    )
     if result["share"] is not None and result["share"] >= SHARE:
         texts.append(f"{name}: {100 * result['share']:.1f} % of a step, {SHARE:.0%} allowed")
     return texts

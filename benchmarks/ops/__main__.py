@@ -2,12 +2,12 @@
 
     python benchmarks/ops --threads 2 1 --json ops.json --write
     python benchmarks/ops --only attention --threads 2
-    python benchmarks/ops --declared                # what the op declarations of tests/ops have as `bench`, without targets
+    python benchmarks/ops --declared        # the `bench` of the op declarations in tests/ops, without targets
     python benchmarks/ops --from ops.json --write
 
-Each library runs in a process of its own, same thread count, alternating rounds; outputs are compared before anything
-is timed. Printed: median times, the median ratio (torch / plmcore) with its spread, the target, the rate reached and
-its share of what the machine was measured to do.
+Each library runs in a process of its own, same thread count, alternating rounds; outputs are compared before
+anything is timed. Printed: median times, the median ratio (torch / plmcore) with its spread, the target, the
+rate reached and its share of what the machine was measured to do.
 """
 
 import argparse
@@ -33,15 +33,23 @@ def run_case(case, sides: dict[str, contest.Contestant], rounds: int, seconds: f
     error = None
     if case.compare:
         error = contest.compare(case.name, plm.ask("outputs"), torch.ask("outputs"), case.tolerance)
-    times = contest.alternate(("torch", "plmcore"), rounds, 0.01, lambda name: sides[name].ask("time", seconds))
+    times = contest.alternate(
+        ("torch", "plmcore"), rounds, 0.01, lambda name: sides[name].ask("time", seconds)
+    )
     for side in sides.values():
         side.ask("unload")
     ours, theirs = times["plmcore"], times["torch"]
     return {
-        "case": case.name, "plmcore_ms": 1e3 * statistics.median(ours), "torch_ms": 1e3 * statistics.median(theirs),
-        **contest.ratios(ours, theirs), "target": case.target, "share": case.share, "error": error,
-        "gflops": case.flops / statistics.median(ours) * 1e-9, "gbps": case.bytes / statistics.median(ours) * 1e-9,
-    }  # fmt: skip
+        "case": case.name,
+        "plmcore_ms": 1e3 * statistics.median(ours),
+        "torch_ms": 1e3 * statistics.median(theirs),
+        **contest.ratios(ours, theirs),
+        "target": case.target,
+        "share": case.share,
+        "error": error,
+        "gflops": case.flops / statistics.median(ours) * 1e-9,
+        "gbps": case.bytes / statistics.median(ours) * 1e-9,
+    }
 
 
 def measure(args) -> tuple[dict, list[str]]:
@@ -79,7 +87,9 @@ def main() -> None:
         prog="benchmarks/ops", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument(
-        "--declared", action="store_true", help="the benchmark entries of tests/ops instead of the project's targets"
+        "--declared",
+        action="store_true",
+        help="the benchmark entries of tests/ops instead of the project's targets",
     )
     parser.add_argument("--only", default="", help="run the cases whose name contains this")
     parser.add_argument("--threads", type=int, nargs="+", default=[2, 1])

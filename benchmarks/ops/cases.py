@@ -1,7 +1,7 @@
 """The cases: what plmcore runs and what its peer runs, from the same arrays.
 
-A case builds a zero-argument function per library. `train` cases run forward and backward; the others run without
-recording gradients. `target` is the ratio (peer's time / ours) that the project has set itself.
+A case builds a zero-argument function per library. `train` cases run forward and backward; the others run
+without recording gradients. `target` is the ratio (peer's time / ours) that the project has set itself.
 """
 
 from collections.abc import Callable
@@ -36,7 +36,11 @@ def linear_cases():
         (128, 384, 384), (128, 768, 768), (512, 768, 768), (1024, 768, 3072), (1024, 3072, 768),
         (4096, 768, 768), (512, 1024, 4096), (512, 768, 30522),
     ]:  # fmt: skip
-        arrays = lambda rng, M=M, K=K, N=N: {"x": normal(rng, M, K), "w": normal(rng, N, K) / 8, "b": normal(rng, N)}  # noqa: E731
+        arrays = lambda rng, M=M, K=K, N=N: {
+            "x": normal(rng, M, K),
+            "w": normal(rng, N, K) / 8,
+            "b": normal(rng, N),
+        }  # noqa: E731
         plm = lambda lib, x, w, b: lib.ops.linear(x, w, b)  # noqa: E731
         torch = lambda lib, x, w, b: lib.nn.functional.linear(x, w, b)  # noqa: E731
         flops = 2.0 * M * K * N
@@ -48,13 +52,27 @@ def linear_cases():
         return lambda: lib.ops.linear_packed(x, weight, b, N=N)
 
     for M, K, N in [(128, 768, 768), (128, 768, 3072), (1024, 768, 3072), (1024, 3072, 768)]:
-        arrays = lambda rng, M=M, K=K, N=N: {"x": normal(rng, M, K), "w": normal(rng, N, K) / 8, "b": normal(rng, N)}  # noqa: E731
+        arrays = lambda rng, M=M, K=K, N=N: {
+            "x": normal(rng, M, K),
+            "w": normal(rng, N, K) / 8,
+            "b": normal(rng, N),
+        }  # noqa: E731
         plain = lambda lib, x, w, b: lambda: lib.nn.functional.linear(x, w, b)  # noqa: E731
         yield Case(
-            f"linear packed {M}x{K}x{N}", arrays, packed, plain, target=1.05, flops=2.0 * M * K * N, iterate=True
+            f"linear packed {M}x{K}x{N}",
+            arrays,
+            packed,
+            plain,
+            target=1.05,
+            flops=2.0 * M * K * N,
+            iterate=True,
         )
     for M, K, N in [(128, 768, 3072), (1024, 768, 3072)]:
-        arrays = lambda rng, M=M, K=K, N=N: {"x": normal(rng, M, K), "w": normal(rng, N, K) / 8, "b": normal(rng, N)}  # noqa: E731
+        arrays = lambda rng, M=M, K=K, N=N: {
+            "x": normal(rng, M, K),
+            "w": normal(rng, N, K) / 8,
+            "b": normal(rng, N),
+        }  # noqa: E731
         gelu = lambda lib, x, w, b: lib.nn.functional.gelu(lib.nn.functional.linear(x, w, b))  # noqa: E731
         fused = lambda lib, x, w, b: lib.ops.linear(x, w, b, "gelu")  # noqa: E731
         yield Case(f"linear+gelu {M}x{K}x{N}", arrays, fused, gelu, target=1.3, flops=2.0 * M * K * N)
@@ -70,9 +88,13 @@ def linear_cases():
     for K, N in [(1024, 24576), (4096, 6144)]:
         arrays = lambda rng, K=K, N=N: {"x": normal(rng, 1, K), "w": normal(rng, N, K)}  # noqa: E731
         yield Case(
-            f"linear 1x{K}x{N}", arrays, lambda lib, x, w: lib.ops.linear(x, w), lambda lib, x, w: lib.nn.functional.linear(x, w),
-            bytes=4.0 * K * N, share=0.85,
-        )  # fmt: skip
+            f"linear 1x{K}x{N}",
+            arrays,
+            lambda lib, x, w: lib.ops.linear(x, w),
+            lambda lib, x, w: lib.nn.functional.linear(x, w),
+            bytes=4.0 * K * N,
+            share=0.85,
+        )
 
 
 def attention_cases():
@@ -117,10 +139,13 @@ def row_cases():
         norm = lambda rng, N=N, C=C: {"x": normal(rng, N, C), "g": normal(rng, C), "b": normal(rng, C)}  # noqa: E731
         size = 4.0 * N * C
         yield from both(
-            f"layer_norm {N}x{C}", norm,
+            f"layer_norm {N}x{C}",
+            norm,
             lambda lib, x, g, b: lib.ops.layer_norm(x, g, b, 1e-5),
-            lambda lib, x, g, b: lib.nn.functional.layer_norm(x, g.shape, g, b, 1e-5), ("x", "g", "b"), 2 * size,
-        )  # fmt: skip
+            lambda lib, x, g, b: lib.nn.functional.layer_norm(x, g.shape, g, b, 1e-5),
+            ("x", "g", "b"),
+            2 * size,
+        )
         residual = lambda rng, N=N, C=C: {
             "x": normal(rng, N, C),
             "r": normal(rng, N, C),
@@ -128,14 +153,23 @@ def row_cases():
             "b": normal(rng, C),
         }  # noqa: E731
         yield from both(
-            f"residual_layer_norm {N}x{C}", residual,
+            f"residual_layer_norm {N}x{C}",
+            residual,
             lambda lib, x, r, g, b: lib.ops.residual_layer_norm(x, r, g, b, 1e-5)[0],
-            lambda lib, x, r, g, b: lib.nn.functional.layer_norm(x + r, g.shape, g, b, 1e-5), ("x", "r", "g", "b"), 4 * size, target=1.3,
-        )  # fmt: skip
+            lambda lib, x, r, g, b: lib.nn.functional.layer_norm(x + r, g.shape, g, b, 1e-5),
+            ("x", "r", "g", "b"),
+            4 * size,
+            target=1.3,
+        )
         yield from both(
-            f"dropout {N}x{C}", lambda rng, N=N, C=C: {"x": normal(rng, N, C)}, lambda lib, x: lib.ops.dropout(x, 0.1),
-            lambda lib, x: lib.nn.functional.dropout(x, 0.1), ("x",), 2 * size, compare=False,
-        )  # fmt: skip
+            f"dropout {N}x{C}",
+            lambda rng, N=N, C=C: {"x": normal(rng, N, C)},
+            lambda lib, x: lib.ops.dropout(x, 0.1),
+            lambda lib, x: lib.nn.functional.dropout(x, 0.1),
+            ("x",),
+            2 * size,
+            compare=False,
+        )
     for N, C in [(1024, 3072), (4096, 3072)]:
         for form in ("none", "tanh"):
             yield from both(
@@ -145,13 +179,21 @@ def row_cases():
             )  # fmt: skip
     for shape in [(4096, 512), (12288, 128), (512, 30522)]:
         yield from both(
-            f"softmax {shape[0]}x{shape[1]}", lambda rng, s=shape: {"x": normal(rng, *s)}, lambda lib, x: lib.ops.softmax(x),
-            lambda lib, x: lib.nn.functional.softmax(x, -1), ("x",), 8.0 * shape[0] * shape[1],
-        )  # fmt: skip
+            f"softmax {shape[0]}x{shape[1]}",
+            lambda rng, s=shape: {"x": normal(rng, *s)},
+            lambda lib, x: lib.ops.softmax(x),
+            lambda lib, x: lib.nn.functional.softmax(x, -1),
+            ("x",),
+            8.0 * shape[0] * shape[1],
+        )
     yield from both(
-        "embedding 4096 of 30522x768", lambda rng: {"w": normal(rng, 30522, 768), "ids": rng.integers(0, 30522, 4096)},
-        lambda lib, w, ids: lib.ops.embedding(w, ids), lambda lib, w, ids: lib.nn.functional.embedding(ids, w), ("w",), 8.0 * 4096 * 768,
-    )  # fmt: skip
+        "embedding 4096 of 30522x768",
+        lambda rng: {"w": normal(rng, 30522, 768), "ids": rng.integers(0, 30522, 4096)},
+        lambda lib, w, ids: lib.ops.embedding(w, ids),
+        lambda lib, w, ids: lib.nn.functional.embedding(ids, w),
+        ("w",),
+        8.0 * 4096 * 768,
+    )
     for N, V in [(512, 30522), (1024, 50257)]:
         logits = lambda rng, N=N, V=V: {"x": normal(rng, N, V), "y": rng.integers(0, V, N)}  # noqa: E731
         plm = lambda lib, x, y: lib.ops.cross_entropy(x, y)  # noqa: E731
@@ -165,7 +207,9 @@ def row_cases():
         )
         unfused = lambda lib, x, y: lib.nn.functional.nll_loss(lib.nn.functional.log_softmax(x, -1), y)  # noqa: E731
         if V > 50000:
-            yield from both(f"cross_entropy {N}x{V} vs unfused", logits, plm, unfused, ("x",), 4.0 * N * V, target=1.3)
+            yield from both(
+                f"cross_entropy {N}x{V} vs unfused", logits, plm, unfused, ("x",), 4.0 * N * V, target=1.3
+            )
 
 
 def step_cases():
@@ -240,11 +284,21 @@ def step_cases():
         return ready
 
     yield Case(
-        "MLP 64x64 training step", mlp_inputs,
-        mlp(lambda lib, x, w, b: lib.ops.linear(x, w, b, "relu"), lambda lib, x, w, b: lib.ops.linear(x, w, b), lambda lib, p: lib.optim.SGD(p, lr=0.01)),
-        mlp(lambda lib, x, w, b: lib.relu(lib.nn.functional.linear(x, w, b)), lambda lib, x, w, b: lib.nn.functional.linear(x, w, b), lambda lib, p: lib.optim.SGD(p, lr=0.01)),
-        target=2.0, iterate=True,
-    )  # fmt: skip
+        "MLP 64x64 training step",
+        mlp_inputs,
+        mlp(
+            lambda lib, x, w, b: lib.ops.linear(x, w, b, "relu"),
+            lambda lib, x, w, b: lib.ops.linear(x, w, b),
+            lambda lib, p: lib.optim.SGD(p, lr=0.01),
+        ),
+        mlp(
+            lambda lib, x, w, b: lib.relu(lib.nn.functional.linear(x, w, b)),
+            lambda lib, x, w, b: lib.nn.functional.linear(x, w, b),
+            lambda lib, p: lib.optim.SGD(p, lr=0.01),
+        ),
+        target=2.0,
+        iterate=True,
+    )
 
 
 CASES = {c.name: c for make in (linear_cases, attention_cases, row_cases, step_cases) for c in make()}

@@ -1,5 +1,7 @@
-"""The benchmark entries of the op declarations in tests/ops (`bench=`, `torch=`) as cases: the op beside its twin in torch, forward and,
-where it has gradients, forward and backward. Without targets: those are in cases.py."""
+"""The benchmark entries of the op declarations in tests/ops (`bench=`, `torch=`) as cases: the op beside its
+twin in torch, forward and, where it has gradients, forward and backward. Without targets: those are in
+cases.py.
+"""
 
 from __future__ import annotations
 
@@ -41,5 +43,7 @@ def both(benchmark, optest):
     name = f"ops.{benchmark.name} {shape}".strip()
     yield Case(name, **common, bytes=moved)
     wanted = tuple(keys[name] for name in benchmark.spec.grad_names(declared))
-    if wanted and declared.attrs.get("dtype", work) == work:  # gradients of other dtypes are no work of their own
+    if (
+        wanted and declared.attrs.get("dtype", work) == work
+    ):  # gradients of other dtypes are no work of their own
         yield Case(f"{name} +grad", **common, train=wanted)

@@ -13,7 +13,8 @@ def measure(threads: int) -> dict[str, float]:
         library = Path(folder) / "limits.so"
         source = Path(__file__).with_name("limits.c")
         subprocess.run(
-            ["cc", "-O3", "-march=native", "-w", "-shared", "-fPIC", str(source), "-o", str(library)], check=True
+            ["cc", "-O3", "-march=native", "-w", "-shared", "-fPIC", str(source), "-o", str(library)],
+            check=True,
         )
         native = ctypes.CDLL(str(library))
         native.fma_rate.restype = native.read_rate.restype = ctypes.c_double

@@ -10,13 +10,25 @@ import contest
 from ops.cases import CASES
 
 BEGIN, END = "<!-- benchmarks/ops: begin -->", "<!-- benchmarks/ops: end -->"
-HEADER = ["case", "plmcore ms", "torch ms", "ratio", "low–high", "target", "rate", "of the machine's", "error"]
+HEADER = [
+    "case",
+    "plmcore ms",
+    "torch ms",
+    "ratio",
+    "low–high",
+    "target",
+    "rate",
+    "of the machine's",
+    "error",
+]
 WIDTHS = [42, 10, 10, 6, 11, 12, 11, 16, 6]
 MET, MISSED, BEHIND = "met", "missed", "behind"
 NOTE = (
-    "Times are medians over rounds. The ratio is PyTorch's time / plmcore's, the median over rounds, then the lowest and the highest. "
-    f"A target is {MET} or {MISSED}; {BEHIND} means less than 0.9 of PyTorch. Some cases must also reach a share of what the machine was measured to do, "
-    "by a loop of multiply-adds and one of reads. Errors are the largest differences of outputs or gradients from PyTorch's; dropout has none to compare."
+    "Times are medians over rounds. The ratio is PyTorch's time / plmcore's, the median over rounds, then "
+    f"the lowest and the highest. A target is {MET} or {MISSED}; {BEHIND} means less than 0.9 of PyTorch. "
+    "Some cases must also reach a share of what the machine was measured to do, by a loop of "
+    "multiply-adds and one of reads. Errors are the largest differences of outputs or gradients from "
+    "PyTorch's; dropout has none to compare."
 )
 
 
@@ -47,10 +59,16 @@ def cells(result: dict) -> list[str]:
     if result["share"]:
         part += f", {result['share']:.0%} wanted"
     return [
-        result["case"], f"{result['plmcore_ms']:.3f}", f"{result['torch_ms']:.3f}", f"{result['ratio']:.2f}",
-        f"{result['low']:.2f}–{result['high']:.2f}", f"{result['target']:.2f} {mark(result)}" if result["target"] else "", rate, part,
+        result["case"],
+        f"{result['plmcore_ms']:.3f}",
+        f"{result['torch_ms']:.3f}",
+        f"{result['ratio']:.2f}",
+        f"{result['low']:.2f}–{result['high']:.2f}",
+        f"{result['target']:.2f} {mark(result)}" if result["target"] else "",
+        rate,
+        part,
         "" if result["error"] is None else f"{result['error']:.0e}",
-    ]  # fmt: skip
+    ]
 
 
 def line(texts: Sequence[str]) -> str:
@@ -62,13 +80,19 @@ def line(texts: Sequence[str]) -> str:
 def top(result: dict) -> str:
     """The limits, and the head of the table."""
     limits = f"FMA loop {result['limit_gflops']:.0f} GFLOP/s, memory read {result['limit_gbps']:.1f} GB/s"
-    return f"{contest.count_of(result['threads'])}: {limits}\n\n{line(HEADER)}\n{line(['---', *['--:'] * (len(HEADER) - 1)])}"
+    return (
+        f"{contest.count_of(result['threads'])}: "
+        f"{limits}\n\n{line(HEADER)}\n{line(['---', *['--:'] * (len(HEADER) - 1)])}"
+    )
 
 
 def summary(results: Sequence[dict]) -> str:
     marks = [mark(r) for r in results]
     below = sum(r["ratio"] < 0.9 for r in results)
-    return f"{len(marks)} rows, {marks.count(MISSED) + marks.count(BEHIND)} targets missed, {below} rows below 0.9 of PyTorch"
+    return (
+        f"{len(marks)} rows, {marks.count(MISSED) + marks.count(BEHIND)} targets missed, {below} rows "
+        f"below 0.9 of PyTorch"
+    )
 
 
 def markdown(run: dict) -> str:
@@ -83,7 +107,14 @@ def markdown(run: dict) -> str:
 def publish(path: Path, run: dict) -> None:
     """Writes the tables of a run that has every case."""
     have = {(r["threads"], r["case"]) for r in run["results"]}
-    missing = [f"{c}, {contest.count_of(n)}" for n in sorted({n for n, _ in have}) for c in CASES if (n, c) not in have]
+    missing = [
+        f"{c}, {contest.count_of(n)}"
+        for n in sorted({n for n, _ in have})
+        for c in CASES
+        if (n, c) not in have
+    ]
     if missing or not have:
-        raise SystemExit(f"nothing was written to {path}: there are no results of {'; '.join(missing) or 'any case'}")
+        raise SystemExit(
+            f"nothing was written to {path}: there are no results of {'; '.join(missing) or 'any case'}"
+        )
     contest.write_between(path, BEGIN, END, markdown(run))

@@ -66,7 +66,9 @@ def prepare(side, case, function):
     first = function(side.lib, **inputs)
     swapped = case.heads_first and isinstance(side, Torch)
     shape = tuple(first.transpose(1, 2).shape if swapped else first.shape)
-    seed = side.tensor(np.random.default_rng(11).standard_normal(shape, dtype=np.float32), False, case.heads_first)
+    seed = side.tensor(
+        np.random.default_rng(11).standard_normal(shape, dtype=np.float32), False, case.heads_first
+    )
     wanted = [inputs[n] for n in case.train]
 
     def train():
@@ -106,4 +108,6 @@ class Worker:
 
 if __name__ == "__main__":
     worker = Worker(sys.argv[1], int(sys.argv[2]))
-    contest.serve({"load": worker.load, "outputs": worker.outputs, "time": worker.time, "unload": worker.unload})
+    contest.serve(
+        {"load": worker.load, "outputs": worker.outputs, "time": worker.time, "unload": worker.unload}
+    )

@@ -1,11 +1,14 @@
-"""Pre-training end to end, data included: `plmcore pretrain` beside a plain loop of torch and transformers, tokens per second.
+"""Pre-training end to end, data included:
+
+`plmcore pretrain` beside a plain loop of torch and transformers, tokens per second.
 
     python benchmarks/train --threads 2 --json train.json --write
     python benchmarks/train --only GPT-2 --layers 1        # a quick look, no measurement
     python benchmarks/train --from train.json --write
 
-Each library runs in a process of its own, same thread count, in alternating rounds with a pause. Beside that: the share of a step that is the
-loop's own, and how long the first checkpoint and a later one stop the training.
+Each library runs in a process of its own, same thread count, in alternating rounds with a pause. Beside that:
+the share of a step that is the loop's own, and how long the first checkpoint and a later one stop the
+training.
 """
 
 from __future__ import annotations
@@ -62,22 +65,33 @@ def run_case(case: Case, threads: int, args) -> dict:
         first, later, written = sides["plmcore"].ask("save")
         overhead = sides["plmcore"].ask("overhead", 50) / (seconds / args.steps)
     return {
-        "case": case.name, "threads": threads, "target": case.target, "speeds": speeds, "overhead": overhead, "first": first, "later": later,
+        "case": case.name,
+        "threads": threads,
+        "target": case.target,
+        "speeds": speeds,
+        "overhead": overhead,
+        "first": first,
+        "later": later,
         "written": written,
-    }  # fmt: skip
+    }
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(
         prog="benchmarks/train", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--only", nargs="+", default=[], help="run the cases whose name contains one of these")
+    parser.add_argument(
+        "--only", nargs="+", default=[], help="run the cases whose name contains one of these"
+    )
     parser.add_argument("--threads", type=int, nargs="+", default=[2])
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--steps", type=int, default=4, help="training steps of a round")
     parser.add_argument("--pause", type=float, default=0.5)
     parser.add_argument(
-        "--layers", type=int, default=0, help="models with so few layers and one short row, to try the benchmark itself"
+        "--layers",
+        type=int,
+        default=0,
+        help="models with so few layers and one short row, to try the benchmark itself",
     )
     parser.add_argument("--folder", help="where runs and checkpoints of up to 3 GB are put")
     parser.add_argument("--json", help="keep the results in this file")

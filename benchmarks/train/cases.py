@@ -1,4 +1,7 @@
-"""The cases: a model at its published size, the batches of a step, and the target the project has set itself. Needs numpy only."""
+"""The cases: a model at its published size, the batches of a step, and the target the project has set itself.
+
+Needs numpy only.
+"""
 
 from __future__ import annotations
 
@@ -31,12 +34,29 @@ CASES = {
     case.name: case
     for case in (
         Case(
-            "BERT-base, masked LM, 8 x 128", "bert", "BertForMaskedLM", 30_522, 8, 128, "num_hidden_layers", 1.4,
+            "BERT-base, masked LM, 8 x 128",
+            "bert",
+            "BertForMaskedLM",
+            30_522,
+            8,
+            128,
+            "num_hidden_layers",
+            1.4,
             ("objective.name=masked-lm", "model.head=masked-lm", "model.max_position_embeddings=512"),
         ),
-        Case("GPT-2 124M, 4 x 256", "gpt2", "GPT2LMHeadModel", 50_257, 4, 256, "n_layer", 1.3, ("model.n_positions=1024",)),
+        Case(
+            "GPT-2 124M, 4 x 256",
+            "gpt2",
+            "GPT2LMHeadModel",
+            50_257,
+            4,
+            256,
+            "n_layer",
+            1.3,
+            ("model.n_positions=1024",),
+        ),
     )
-}  # fmt: skip
+}
 
 
 def small(case: Case) -> Case:

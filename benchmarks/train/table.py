@@ -10,11 +10,22 @@ from train.cases import BLOCKED, OVERHEAD
 
 BEGIN, END = "<!-- benchmarks/train: begin -->", "<!-- benchmarks/train: end -->"
 HEAD = (
-    "case", "plmcore, tokens/s", "torch + transformers", "ratio", "range", "target", "loop, % of a step", "first checkpoint blocks, s", "later ones, s", "written after, s",
-)  # fmt: skip
+    "case",
+    "plmcore, tokens/s",
+    "torch + transformers",
+    "ratio",
+    "range",
+    "target",
+    "loop, % of a step",
+    "first checkpoint blocks, s",
+    "later ones, s",
+    "written after, s",
+)
 NOTE = (
-    "Batches, masks, clipping and AdamW are included on both sides. Tokens/s are medians over rounds; the ratio is that of the speeds, the median over rounds, then the lowest and the highest. "
-    r"The loop's share is an upper limit: batches are made with nothing beside which that could be hidden. \* marks a target or limit that was missed."
+    "Batches, masks, clipping and AdamW are included on both sides. Tokens/s are medians over rounds; "
+    "the ratio is that of the speeds, the median over rounds, then the lowest and the highest. "
+    r"The loop's share is an upper limit: batches are made with nothing beside which that could be "
+    r"hidden. \* marks a target or limit that was missed."
 )
 
 
@@ -27,8 +38,11 @@ def cells(result: dict) -> list[str]:
         found = contest.ratios(theirs, ours)  # speeds, not times
         mark = "" if found["ratio"] >= result["target"] else "*"
         texts += [
-            f"{statistics.median(theirs):,.0f}", f"{found['ratio']:.2f}", f"{found['low']:.2f}–{found['high']:.2f}", f"{result['target']:.1f}{mark}",
-        ]  # fmt: skip
+            f"{statistics.median(theirs):,.0f}",
+            f"{found['ratio']:.2f}",
+            f"{found['low']:.2f}–{found['high']:.2f}",
+            f"{result['target']:.1f}{mark}",
+        ]
     else:
         texts += ["–", "–", "–", f"{result['target']:.1f}"]
     return [
@@ -48,7 +62,9 @@ def missed(result: dict) -> list[str]:
     if result["overhead"] >= OVERHEAD:
         found.append(f"the loop takes {100 * result['overhead']:.2f} % of a step")
     found += [
-        f"the {key} checkpoint blocks {result[key]:.1f} s" for key in ("first", "later") if result[key] >= BLOCKED
+        f"the {key} checkpoint blocks {result[key]:.1f} s"
+        for key in ("first", "later")
+        if result[key] >= BLOCKED
     ]
     return [f"{result['case']}: {what}" for what in found]
 

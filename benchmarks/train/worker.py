@@ -1,4 +1,7 @@
-"""One contestant in its own process. Answers ("load", case, folder, layers), ("steps", n), and of plmcore also ("save",), ("overhead", n)."""
+"""One contestant in its own process.
+
+Answers ("load", case, folder, layers), ("steps", n), and of plmcore also ("save",), ("overhead", n).
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,9 @@ MANY = 1_000_000  # steps: the run never ends by itself
 
 
 class Plmcore:
-    """What `plmcore pretrain` does, in a thread of its own that is held up after every step until the next one is asked for."""
+    """What `plmcore pretrain` does, in a thread of its own that is held up after every step until the next
+    one is asked for.
+    """
 
     def __init__(self, threads: int):
         import plmcore
@@ -32,18 +37,36 @@ class Plmcore:
 
     def load(self, case: Case, folder: Path, layers: int) -> float:
         changes = [
-            *case.settings, f"data.length={case.length}", f"data.batch={case.batch}", "data.accumulate=1", "data.held_out=0", "optim.kind=adamw",
-            f"optim.lr={LR}", f"optim.weight_decay={DECAY}", f"optim.clip_norm={CLIP}", "schedule.kind=constant", "schedule.warmup=0",
-            "schedule.floor=none", f"model.vocab_size={case.vocab}", "data.vocab=2000",
-        ]  # fmt: skip
+            *case.settings,
+            f"data.length={case.length}",
+            f"data.batch={case.batch}",
+            "data.accumulate=1",
+            "data.held_out=0",
+            "optim.kind=adamw",
+            f"optim.lr={LR}",
+            f"optim.weight_decay={DECAY}",
+            f"optim.clip_norm={CLIP}",
+            "schedule.kind=constant",
+            "schedule.warmup=0",
+            "schedule.floor=none",
+            f"model.vocab_size={case.vocab}",
+            "data.vocab=2000",
+        ]
         changes += [f"model.{case.layers}={layers}"] if layers else []
 
         def body() -> None:
             try:
                 self.plm.pretrain(
-                    case.family, text=[folder / "text.txt"], size="base", out=folder / f"run-{case.family}", steps=MANY, save_every=MANY, changes=changes,
-                    quiet=True, callbacks=[self.gate],
-                )  # fmt: skip
+                    case.family,
+                    text=[folder / "text.txt"],
+                    size="base",
+                    out=folder / f"run-{case.family}",
+                    steps=MANY,
+                    save_every=MANY,
+                    changes=changes,
+                    quiet=True,
+                    callbacks=[self.gate],
+                )
             except BaseException as e:
                 self.answers.put(e)
 
@@ -77,7 +100,9 @@ class Plmcore:
         return self.trainer.tokens - tokens, time.perf_counter() - start, losses[-1]
 
     def save(self) -> tuple[float, float, float]:
-        """How long the first checkpoint and a later one stop the training, and how long writing one takes in all."""
+        """How long the first checkpoint and a later one stop the training, and how long writing one takes in
+        all.
+        """
         self.commands.put("save and go on")
         first, _ = self.answer()
         self.steps(1)
@@ -87,7 +112,9 @@ class Plmcore:
         return first, *self.answer()
 
     def overhead(self, n: int) -> float:
-        """Seconds of a step without its model and optimiser: the loop, and making the batches, with nothing beside which that could be hidden."""
+        """Seconds of a step without its model and optimiser: the loop, and making the batches, with nothing
+        beside which that could be hidden.
+        """
         from plmcore import _core
         from plmcore.train import batching
 
@@ -108,9 +135,16 @@ class Plmcore:
         zero = _core.Tensor(np.zeros((), np.float32))
         real = self.trainer
         loop = type(real)(
-            real.model, batching.Ahead(real.batches.batches), Nothing(), steps=MANY, schedule=real.schedule, seed=1, loss=Nothing(), log_every=real.log_every,
+            real.model,
+            batching.Ahead(real.batches.batches),
+            Nothing(),
+            steps=MANY,
+            schedule=real.schedule,
+            seed=1,
+            loss=Nothing(),
+            log_every=real.log_every,
             directory=real.directory,
-        )  # fmt: skip
+        )
         loop.advance()
         start = time.perf_counter()
         for _ in range(n):
@@ -121,7 +155,9 @@ class Plmcore:
 
 
 class Transformers:
-    """A plain loop: rows of ids from the same corpus, masks drawn by torch, the model in training mode, AdamW (the fused one), clipping."""
+    """A plain loop: rows of ids from the same corpus, masks drawn by torch, the model in training mode, AdamW
+    (the fused one), clipping.
+    """
 
     def __init__(self, threads: int):
         import torch
@@ -139,7 +175,9 @@ class Transformers:
         self.case = case
         self.model = kind(kind.config_class(vocab_size=case.vocab, **changes)).train()
         ids = np.load(folder / f"{case.family}.npy")
-        rows = torch.from_numpy(ids[: len(ids) // case.length * case.length].reshape(-1, case.length).astype(np.int64))
+        rows = torch.from_numpy(
+            ids[: len(ids) // case.length * case.length].reshape(-1, case.length).astype(np.int64)
+        )
         data = torch.utils.data.DataLoader(rows, batch_size=case.batch, shuffle=True, drop_last=True)
         self.batches = self.forever(data)
         self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=LR, weight_decay=DECAY, fused=True)

@@ -7,9 +7,10 @@
 #include <unordered_map>
 #include <vector>
 
+#include "core/device.h"
+#include "core/recorder.h"
 #include "plmcore/ops.h"
 #include "plmcore/random.h"
-#include "program/trace.h"
 
 namespace plmcore {
 
@@ -41,7 +42,8 @@ Tensor alias(const Tensor& t, bool with_data) {
   return Tensor(impl);
 }
 
-// Where a computed tensor comes from, seen through views; no node for a leaf, a view of one, and what needs no gradient.
+// Where a computed tensor comes from, seen through views; no node for a leaf, a view of one, and what needs
+// no gradient.
 struct Origin {
   Node* node;
   int32_t index;
@@ -58,9 +60,11 @@ Origin origin_of(const Tensor& t) {
   return at.node ? whole : at;
 }
 
-// t as the tape keeps it: an alias, or where activations are rounded a copy in bfloat16, one for all who keep t; then the bit is set.
+// t as the tape keeps it: an alias, or where activations are rounded a copy in bfloat16, one for all who keep
+// t; then the bit is set.
 Tensor kept(const Tensor& t, bool exact, uint64_t& rounded, uint64_t bit) {
-  if (!t_rounds || exact || !t.defined() || !t.has_data() || t.dtype() != DType::float32 || t.numel() < kLeastRounded)
+  if (!t_rounds || exact || !t.defined() || !t.has_data() || t.dtype() != DType::float32 ||
+      t.numel() < kLeastRounded)
     return alias(t, true);
   const Origin from = origin_of(t);
   if (!from.node) return alias(t, true);
@@ -134,7 +138,23 @@ void Node::release() const {
   queue = nullptr;
 }
 
-void record(const OpDef& op, const Inputs& in, const AttrList& attrs, Tensors& outputs) {
+TensorImpl::~TensorImpl() {
+  if (grad_fn) grad_fn->release();
+  if (grad) grad->release();
+  if (rows) rows->release();
+}
+
+namespace {
+struct Tape final : Recorder {
+  void record(const OpDef& op, const Inputs& in, const AttrList& attrs, Tensors& outputs) override;
+};
+}  // namespace
+Recorder& tape() {
+  static Tape* tape = new Tape;
+  return *tape;
+}
+
+void Tape::record(const OpDef& op, const Inputs& in, const AttrList& attrs, Tensors& outputs) {
   Ref<Node> node = connect(in, outputs);
   node->op = &op;
   node->attrs = attrs;
@@ -143,12 +163,30 @@ void record(const OpDef& op, const Inputs& in, const AttrList& attrs, Tensors& o
     if (!in_mask(save, i)) return alias(t, false);
     return kept(t, i >= 64 || in_mask(exact, i), rounded, uint64_t{1} << (i & 63));
   };
-  for (size_t i = 0; i < in.size(); ++i) node->in.push_back(keep(in[i], i, op.save_in, op.extra.exact_in, node->rounded_in));
-  for (size_t k = 0; k < outputs.size(); ++k) node->out.push_back(keep(outputs[k], k, save_out, op.extra.exact_out, node->rounded_out));
+  for (size_t i = 0; i < in.size(); ++i)
+    node->in.push_back(keep(in[i], i, op.save_in, op.extra.exact_in, node->rounded_in));
+  for (size_t k = 0; k < outputs.size(); ++k)
+    node->out.push_back(keep(outputs[k], k, save_out, op.extra.exact_out, node->rounded_out));
 }
 
 void record(std::function<Tensors(const Tensors&)> backward, const Inputs& in, Tensors& outputs) {
   connect(in, outputs)->custom = std::move(backward);
+}
+
+// The copy is a step of the tape: its gradient is copied back.
+Tensor Tensor::to(Device& device) const {
+  Device& from = this->device();
+  if (&device == &from) return *this;
+  check<DeviceError>(device.is_cpu() || from.is_cpu(), "a copy from ", from.name(), " to ", device.name(),
+                     " goes through the cpu: call .to(\"cpu\") first");
+  Tensor t = empty(shape(), dtype(), device);
+  if (device.is_cpu()) from.copy_out(t.data(), data(), bytes());
+  else device.copy_in(t.data(), data(), bytes());
+  if (grad_enabled() && requires_grad()) {
+    Tensors outputs{t};
+    record([&from](const Tensors& dy) { return Tensors{dy[0].to(from)}; }, {*this}, outputs);
+  }
+  return t;
 }
 
 namespace {
@@ -175,14 +213,16 @@ class Pass {
   Pass(const Tensors& outputs, const Tensors& seeds, bool retain) : retain_(retain) {
     for (size_t i = 0; i < outputs.size(); ++i) {
       const Tensor& y = outputs[i];
-      check<GraphError>(y.requires_grad(), "backward: the tensor ", y, " was not computed from anything with requires_grad=True");
+      check<GraphError>(y.requires_grad(), "backward: the tensor ", y,
+                        " was not computed from anything with requires_grad=True");
       Tensor seed = i < seeds.size() ? seeds[i] : Tensor();
       if (!seed.defined()) {
         check(y.shape().known() ? y.numel() == 1 : false,
               "backward: the tensor must have one element, or pass the gradient to start from; it is ", y);
         seed = full(y.shape(), 1.0, y.dtype(), &y.device());
       }
-      check(seed.shape().matches(y.shape()), "backward: the starting gradient must have the shape of the tensor ", y, ", got ", seed);
+      check(seed.shape().matches(y.shape()),
+            "backward: the starting gradient must have the shape of the tensor ", y, ", got ", seed);
       if (y.is_leaf()) add_into(leaves_[y.impl()], seed);
       else {
         add_into(slot(y.impl()->grad_fn, y.impl()->out_index), seed);
@@ -190,7 +230,8 @@ class Pass {
       }
       outputs_.push_back(y);
     }
-    std::sort(order_.begin(), order_.end(), [](const Ref<Node>& a, const Ref<Node>& b) { return a->sequence > b->sequence; });
+    std::sort(order_.begin(), order_.end(),
+              [](const Ref<Node>& a, const Ref<Node>& b) { return a->sequence > b->sequence; });
   }
 
   // Inner tensors whose gradient the caller wants; they are kept when the pass reaches their node.
@@ -208,8 +249,9 @@ class Pass {
   // GraphError for a leaf that collected a gradient but is not among `listed`.
   void check_leaves(const Tensors& listed) const {
     for (auto& [impl, g] : leaves_)
-      check<GraphError>(std::any_of(listed.begin(), listed.end(), [&](const Tensor& t) { return t.impl() == impl; }),
-                        "recompute: the body uses a trainable tensor ", Tensor(impl), " that was not passed in `params`");
+      check<GraphError>(
+          std::any_of(listed.begin(), listed.end(), [&](const Tensor& t) { return t.impl() == impl; }),
+          "recompute: the body uses a trainable tensor ", Tensor(impl), " that was not passed in `params`");
   }
 
   void run() {
@@ -237,7 +279,9 @@ class Pass {
     bool operator==(const Key&) const = default;
   };
   struct Hash {
-    size_t operator()(const Key& k) const { return std::hash<const void*>()(k.node) * 31 + static_cast<size_t>(k.index); }
+    size_t operator()(const Key& k) const {
+      return std::hash<const void*>()(k.node) * 31 + static_cast<size_t>(k.index);
+    }
   };
 
   Tensor& slot(const Node* n, int32_t index) {
@@ -268,8 +312,9 @@ class Pass {
       if (auto w = wanted_.find({&n, static_cast<int32_t>(k)}); w != wanted_.end()) w->second = dy[k];
     }
     if (!any) return;
-    check<GraphError>(!n.freed.load(), "backward: the graph of `", n.name(),
-                      "` was already used and freed; pass retain_graph=True to the first call to use it twice");
+    check<GraphError>(
+        !n.freed.load(), "backward: the graph of `", n.name(),
+        "` was already used and freed; pass retain_graph=True to the first call to use it twice");
 
     Tensors dx;
     if (n.custom) dx = n.custom(dy);
@@ -279,7 +324,8 @@ class Pass {
       for (size_t i = 0; i < n.edges.size(); ++i)
         if (n.edges[i].wanted()) wants |= uint64_t{1} << std::min<size_t>(i, 63);
       const bool as_is = n.rounded_in == 0 && n.rounded_out == 0;
-      const Tensors in = as_is ? Tensors() : restored(n.in, n.rounded_in), out = as_is ? Tensors() : restored(n.out, n.rounded_out);
+      const Tensors in = as_is ? Tensors() : restored(n.in, n.rounded_in),
+                    out = as_is ? Tensors() : restored(n.out, n.rounded_out);
       dx = n.op->backward(Grad{as_is ? n.in : in, as_is ? n.out : out, dy, {n.op->name, n.attrs}, wants});
 #ifdef PLM_TEST_HOOKS
       if (n.op == g_negated.load())
@@ -325,7 +371,9 @@ void negate_backward(std::string_view op) {
 #endif
 
 void Tensor::backward(const Tensor& seed, bool retain_graph) const {
-  check<TraceError>(!Tracer::current(), "backward() cannot run while tracing; use grad(loss, params), which returns the gradients");
+  check<TraceError>(
+      !TraceRecorder::current(),
+      "backward() cannot run while tracing; use grad(loss, params), which returns the gradients");
   Pass pass({*this}, {seed}, retain_graph);
   pass.run();
   pass.store_leaves();
@@ -352,7 +400,8 @@ Tensors recompute(std::function<Tensors(const Tensors&)> body, const Tensors& in
   }
   Tensors sources = inputs;
   for (const Tensor& p : params) sources.push_back(p);
-  const bool any = std::any_of(sources.begin(), sources.end(), [](const Tensor& t) { return t.defined() && t.requires_grad(); });
+  const bool any = std::any_of(sources.begin(), sources.end(),
+                               [](const Tensor& t) { return t.defined() && t.requires_grad(); });
   if (!grad_enabled() || !any) return outputs;
 
   Tensors held;  // the inputs

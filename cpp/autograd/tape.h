@@ -1,5 +1,5 @@
-// The tape: one Node per recorded op call. Nodes hold aliases of the tensors their backward rule reads (same memory,
-// outside the tape), so there are no cycles: an output owns its node, a node never owns an output.
+// The tape: one Node per recorded op call. Nodes hold aliases of the tensors their backward rule reads (same
+// memory, outside the tape), so there are no cycles: an output owns its node, a node never owns an output.
 #pragma once
 
 #include <atomic>
@@ -18,7 +18,8 @@ struct Edge {
 
 struct Node : Counted {
   const OpDef* op = nullptr;
-  // A step that is not an op (recomputation); takes the gradients of the outputs, returns those of the inputs.
+  // A step that is not an op (recomputation); takes the gradients of the outputs, returns those of the
+  // inputs.
   std::function<Tensors(const Tensors& dy)> custom;
   AttrList attrs;
   Tensors in, out;
@@ -32,16 +33,17 @@ struct Node : Counted {
   void release() const;    // iterative: a chain of a million steps must not overflow the stack
 };
 
-// Connects `outputs` to a new node over `inputs`. Called by dispatch when a gradient is wanted.
-void record(const OpDef& op, const Inputs& in, const AttrList& attrs, Tensors& outputs);
+// Connects `outputs` to a new node over `inputs`. Dispatch does the same by tape().record()
+// (core/recorder.h).
 void record(std::function<Tensors(const Tensors&)> backward, const Inputs& in, Tensors& outputs);
 
-// Runs `body` without recording and keeps only its inputs; the backward pass runs it again, recording, with the random
-// numbers of the first run. `params` are the trainable tensors that `body` closes over.
+// Runs `body` without recording and keeps only its inputs; the backward pass runs it again, recording, with
+// the random numbers of the first run. `params` are the trainable tensors that `body` closes over.
 Tensors recompute(std::function<Tensors(const Tensors&)> body, const Tensors& inputs, const Tensors& params);
 
-// Whether float32 activations that backward rules will read are kept in bfloat16, half the memory; per thread. Results of the forward pass
-// are the same bits. Parameters, small tensors and what an op declares as exact are kept as they are.
+// Whether float32 activations that backward rules will read are kept in bfloat16, half the memory; per
+// thread. Results of the forward pass are the same bits. Parameters, small tensors and what an op declares as
+// exact are kept as they are.
 bool rounds_activations();
 bool set_rounds_activations(bool on);  // returns what it was
 
@@ -52,8 +54,8 @@ inline void poll_interrupt() {
 }
 
 #ifdef PLM_TEST_HOOKS
-// The backward rule of the op with this name returns its negative from now on; "" for none. It shows that a gradient
-// check notices a wrong rule.
+// The backward rule of the op with this name returns its negative from now on; "" for none. It shows that a
+// gradient check notices a wrong rule.
 void negate_backward(std::string_view op);
 #endif
 

@@ -27,8 +27,8 @@ constexpr size_t kSlab = size_t{32} << 20;
 
 void* get_memory(size_t bytes);
 
-// Under AddressSanitizer the part of a block that was not asked for, and all of a cached one, count as foreign memory; the
-// sanitizer alone sees whole blocks.
+// Under AddressSanitizer the part of a block that was not asked for, and all of a cached one, count as
+// foreign memory; the sanitizer alone sees whole blocks.
 #ifdef __SANITIZE_ADDRESS__
 void hide(const void* p, size_t bytes) { __asan_poison_memory_region(p, bytes); }
 void show(const void* p, size_t bytes) { __asan_unpoison_memory_region(p, bytes); }
@@ -49,10 +49,13 @@ size_t CachingAllocator::block_size(size_t bytes) {
   return (bytes + kGrain - 1) / kGrain * kGrain;
 }
 
-CachingAllocator::CachingAllocator(const char* device, Source source) : device_(device), source_(source) { hold_over_fork(mutex_); }
+CachingAllocator::CachingAllocator(const char* device, Source source) : device_(device), source_(source) {
+  hold_over_fork(mutex_);
+}
 
 void* CachingAllocator::allocate(size_t bytes) {
-  check<MemoryError>(bytes <= (size_t{1} << 46), device_, ": asked for ", bytes, " bytes, more than any machine has");
+  check<MemoryError>(bytes <= (size_t{1} << 46), device_, ": asked for ", bytes,
+                     " bytes, more than any machine has");
   const size_t block = block_size(bytes);
   std::lock_guard lock(mutex_);
   void* p = nullptr;
@@ -87,7 +90,8 @@ void* CachingAllocator::large_block(size_t block, size_t bytes) {
 
 void* CachingAllocator::reserve(size_t block, size_t bytes) {
   auto refuse = [&](const char* limit, size_t size) {
-    fail<MemoryError>(device_, ": cannot allocate ", bytes, " bytes: ", limit, " ", size, " bytes, in use ", stats_.in_use, " bytes");
+    fail<MemoryError>(device_, ": cannot allocate ", bytes, " bytes: ", limit, " ", size, " bytes, in use ",
+                      stats_.in_use, " bytes");
   };
   if (stats_.cap && stats_.reserved + block > stats_.cap) {
     trim_locked();
@@ -155,7 +159,8 @@ namespace {
 void* get_memory(size_t bytes) {  // blocks of the host
   if (bytes < kPage) return std::aligned_alloc(kAlign, bytes);
   // One page more, so that the block can start at a 2 MB boundary; the surplus is given back.
-  char* p = static_cast<char*>(mmap(nullptr, bytes + kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  char* p = static_cast<char*>(
+      mmap(nullptr, bytes + kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
   if (p == MAP_FAILED) return nullptr;
   char* start = reinterpret_cast<char*>((reinterpret_cast<uintptr_t>(p) + kPage - 1) / kPage * kPage);
   if (start > p) munmap(p, start - p);

@@ -1,5 +1,5 @@
-// Caching allocator: freed blocks are kept and handed out again, small ones by size class, large ones as ranges of slabs. One per
-// device.
+// Caching allocator: freed blocks are kept and handed out again, small ones by size class, large ones as
+// ranges of slabs. One per device.
 #pragma once
 
 #include <cstddef>
@@ -30,13 +30,13 @@ class CachingAllocator {
   };
   CachingAllocator(const char* device, Source source);  // lives as long as the process
 
-  void* allocate(size_t bytes);           // MemoryError that states the request, the limit and what is in use
-  void free(void* p, size_t bytes);       // with the size that was asked for
-  void trim();                            // gives cached blocks back to the system
+  void* allocate(size_t bytes);  // MemoryError that states the request, the limit and what is in use
+  void free(void* p, size_t bytes);  // with the size that was asked for
+  void trim();  // gives cached blocks back to the system
   MemoryStats stats() const;
   void reset_peak();
   void set_cap(size_t bytes);
-  static size_t block_size(size_t bytes); // what a request occupies
+  static size_t block_size(size_t bytes);  // what a request occupies
 
  private:
   void* large_block(size_t block, size_t bytes);

@@ -8,7 +8,8 @@
 namespace plmcore {
 
 namespace {
-// A number in a small file of /proc or /sys, after `key` where there is one; `missing` when it is absent or says "max".
+// A number in a small file of /proc or /sys, after `key` where there is one; `missing` when it is absent or
+// says "max".
 size_t read_number(const std::string& path, const std::string& key, size_t missing) {
   std::ifstream file(path);
   for (std::string line; std::getline(file, line);) {
@@ -28,7 +29,8 @@ constexpr Names kVersion2 = {"/memory.max", "/memory.current", "inactive_file "}
 size_t group_memory(const std::string& folder, const Names& names) {
   const size_t limit = read_number(folder + names.limit, "", SIZE_MAX);
   if (limit == SIZE_MAX) return SIZE_MAX;
-  const size_t used = read_number(folder + names.used, "", 0), cache = read_number(folder + "/memory.stat", names.cache, 0);
+  const size_t used = read_number(folder + names.used, "", 0),
+               cache = read_number(folder + "/memory.stat", names.cache, 0);
   const size_t held = used > cache ? used - cache : 0;
   return limit > held ? limit - held : 0;
 }

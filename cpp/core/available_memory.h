@@ -6,8 +6,8 @@
 
 namespace plmcore {
 
-// The least of what the machine has left and what each control group above this process, itself included, still allows.
-// `root` stands in for "/" in tests.
+// The least of what the machine has left and what each control group above this process, itself included,
+// still allows. `root` stands in for "/" in tests.
 size_t available_memory(const std::string& root = "");
 
 }  // namespace plmcore

@@ -9,12 +9,12 @@
 #include <vector>
 
 #include "core/fork.h"
-#include "program/trace.h"
+#include "core/recorder.h"
 
 namespace plmcore {
 
-using Monomial = std::vector<int32_t>;              // sorted symbol numbers, repeated for powers; empty: the constant
-using Terms = std::map<Monomial, int64_t>;          // no zero coefficients
+using Monomial = std::vector<int32_t>;  // sorted symbol numbers, repeated for powers; empty: the constant
+using Terms = std::map<Monomial, int64_t>;  // no zero coefficients
 
 struct Expr {
   static Dim intern(const Terms& terms);
@@ -51,7 +51,8 @@ Table& table() {
 constexpr int64_t kMost = int64_t{1} << 62;  // of a size or a coefficient, with either sign
 int64_t checked_mul(int64_t a, int64_t b) {
   int64_t r;
-  check(!__builtin_mul_overflow(a, b, &r) && -kMost <= r && r <= kMost, "sizes are too large: ", a, " * ", b, " elements");
+  check(!__builtin_mul_overflow(a, b, &r) && -kMost <= r && r <= kMost, "sizes are too large: ", a, " * ", b,
+        " elements");
   return r;
 }
 int64_t checked_add(int64_t a, int64_t b) {
@@ -121,7 +122,8 @@ Dim Dim::symbol(std::string_view name) {
   return Expr::intern({{{id}, 1}});
 }
 Dim Dim::fresh_symbol(std::string_view prefix) {
-  if (!Tracer::current()) return symbol(prefix);  // dispatch puts its number in at once; the table must not grow by every call
+  if (!TraceRecorder::current())
+    return symbol(prefix);  // dispatch puts its number in at once; the table must not grow by every call
   int n;
   {
     std::lock_guard lock(table().mutex);
@@ -149,7 +151,8 @@ Dim Dim::parse(std::string_view text) {
       check<FormatError>(!factor.empty(), "cannot read the size '", text, "'");
       int64_t number = 0;
       const auto [end, error] = std::from_chars(factor.data(), factor.data() + factor.size(), number);
-      if (error == std::errc() && end == factor.data() + factor.size()) product = multiply(product, Terms{{{}, number}});
+      if (error == std::errc() && end == factor.data() + factor.size())
+        product = multiply(product, Terms{{{}, number}});
       else {
         check<FormatError>(!(factor[0] >= '0' && factor[0] <= '9'), "cannot read the size '", text, "'");
         product = multiply(product, Expr::get(symbol(factor)));
@@ -184,7 +187,8 @@ std::string Dim::str() const {
     if (names.empty() || size != 1) text += std::to_string(size);
     for (size_t k = 0; k < names.size(); ++k) text += (k || size != 1 ? "*" : "") + names[k];
   };
-  std::map<std::vector<std::string>, const std::pair<const Monomial, int64_t>*> by_name;  // the order of creation is chance
+  std::map<std::vector<std::string>, const std::pair<const Monomial, int64_t>*>
+      by_name;  // the order of creation is chance
   for (auto& term : terms) {
     std::vector<std::string> names;
     for (int32_t s : term.first) names.push_back(table().symbols[s]);
@@ -200,10 +204,12 @@ std::string Dim::str() const {
 void Dim::negative(int64_t size) { fail<ShapeError>("a size must not be negative, got ", size); }
 void Dim::unknown() const {
   fail<TraceError>("the size ", str(),
-                   " is not known while tracing; this code needs its number (a branch on it would fix the program to one length)");
+                   " is not known while tracing; this code needs its number (a branch on it would fix the "
+                   "program to one length)");
 }
 bool Dim::undecided(Dim a, Dim b) {
-  fail<TraceError>("a traced program cannot branch on ", a.str(), " == ", b.str(), "; make the sizes equal symbols, or pass a number");
+  fail<TraceError>("a traced program cannot branch on ", a.str(), " == ", b.str(),
+                   "; make the sizes equal symbols, or pass a number");
 }
 
 Dim operator+(Dim a, Dim b) {
@@ -245,7 +251,7 @@ Dim divide(Dim a, Dim b) {
 bool require_equal(Dim a, Dim b) {
   if (same(a, b)) return true;
   if (a.known() && b.known()) return false;
-  if (Tracer* tracer = Tracer::current()) return tracer->guard(a, b);
+  if (TraceRecorder* trace = TraceRecorder::current()) return trace->guard(a, b);
   return false;
 }
 
@@ -255,8 +261,10 @@ int64_t Bindings::evaluate(Dim d) const {
   for (auto& [m, c] : Expr::terms_of(d)) {
     int64_t product = c;
     for (int32_t s : m) {
-      const auto it = std::find_if(symbols_.begin(), symbols_.end(), [&](auto& bound) { return bound.first == s; });
-      check<TraceError>(it != symbols_.end(), "the size ", d, " has a symbol that no input of the program sets");
+      const auto it =
+          std::find_if(symbols_.begin(), symbols_.end(), [&](auto& bound) { return bound.first == s; });
+      check<TraceError>(it != symbols_.end(), "the size ", d,
+                        " has a symbol that no input of the program sets");
       product = checked_mul(product, it->second);
     }
     sum = checked_add(sum, product);

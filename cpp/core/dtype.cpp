@@ -4,7 +4,8 @@
 
 namespace plmcore {
 
-static constexpr const char* kNames[kDTypes] = {"float64", "float32", "bfloat16", "float16", "int64", "int32", "int8", "uint8", "bool"};
+static constexpr const char* kNames[kDTypes] = {"float64", "float32", "bfloat16", "float16", "int64",
+                                                "int32",   "int8",    "uint8",    "bool"};
 
 const char* name_of(DType t) { return kNames[static_cast<int>(t)]; }
 

@@ -9,6 +9,8 @@
 
 namespace plmcore {
 
+struct Storage;
+
 // A named attribute of an op call: a number, or a list of sizes. Keys are string literals.
 struct Attr {
   enum Kind : int32_t { kInt, kFloat, kDims };
@@ -32,6 +34,7 @@ struct Attr {
 // An array in device memory, contiguous, row-major. data == nullptr: an optional input that was not given.
 struct View {
   void* data = nullptr;
+  Storage* storage = nullptr;  // of an input that the device reads in any layout it has (Device::any_layout)
   int64_t numel = 0;
   int64_t size[Shape::kMaxRank] = {};
   int32_t rank = 0;
@@ -40,7 +43,9 @@ struct View {
   explicit operator bool() const { return data != nullptr; }
   template <class T> T* as() const { return static_cast<T*>(data); }
   int64_t last() const { return rank ? size[rank - 1] : 1; }
-  int64_t rows() const { return last() ? numel / last() : outer(rank - 1); }   // product of all axes but the last
+  int64_t rows() const {
+    return last() ? numel / last() : outer(rank - 1);
+  }  // product of all axes but the last
   int64_t outer(int axis) const {
     int64_t n = 1;
     for (int i = 0; i < axis; ++i) n *= size[i];
@@ -58,9 +63,9 @@ struct KernelArgs {
   View* out = nullptr;
   const Attr* attrs = nullptr;
   int32_t n_in = 0, n_out = 0, n_attrs = 0;
-  char* shared = nullptr;       // workspace of the whole call, 64-byte aligned
-  char* private_ = nullptr;     // workspace of worker 0; the others follow
-  size_t private_bytes = 0;     // of one worker
+  char* shared = nullptr;  // workspace of the whole call, 64-byte aligned
+  char* private_ = nullptr;  // workspace of worker 0; the others follow
+  size_t private_bytes = 0;  // of one worker
   void* stream = nullptr;
 
   bool has(int i) const { return i < n_in && in[i].data != nullptr; }
@@ -82,26 +87,29 @@ struct KernelArgs {
     return a && k < a->dims.rank() ? a->dims[k].rep() : 0;
   }
   template <class T> T* shared_as() const { return reinterpret_cast<T*>(shared); }
-  template <class T> T* worker_as(int worker) const { return reinterpret_cast<T*>(private_ + static_cast<size_t>(worker) * private_bytes); }
+  template <class T> T* worker_as(int worker) const {
+    return reinterpret_cast<T*>(private_ + static_cast<size_t>(worker) * private_bytes);
+  }
 };
 
-// Column sums over many rows are taken per chunk of rows and then added in order. The number of chunks depends on the
-// number of rows alone, so the sums are the same bits for any number of threads.
+// Column sums over many rows are taken per chunk of rows and then added in order. The number of chunks
+// depends on the number of rows alone, so the sums are the same bits for any number of threads.
 constexpr int64_t row_chunks(int64_t rows) { return rows <= 16 ? 1 : rows >= 1024 ? 64 : (rows + 15) / 16; }
 constexpr int64_t chunk_begin(int64_t rows, int64_t chunks, int64_t k) { return rows * k / chunks; }
 
 // Memory that a kernel needs beside its outputs.
 struct Workspace {
-  size_t shared = 0;      // bytes for the whole call
+  size_t shared = 0;  // bytes for the whole call
   size_t per_worker = 0;  // bytes for each worker
 };
 
-// How a device computes an op. Each device has a table of these in the order of ops.def. A plug-in's `run` returns what went wrong, or
-// null; the CPU's throws.
+// How a device computes an op. Each device has a table of these in the order of ops.def. A plug-in's `run`
+// returns what went wrong, or null; the CPU's throws.
 template <class Result>
 struct KernelOf {
-  Result (*run)(const KernelArgs& args) = nullptr;            // null: not on this device
-  Workspace (*workspace)(const KernelArgs& args) = nullptr;   // null: it needs none; it sees `args` without one
+  Result (*run)(const KernelArgs& args) = nullptr;  // null: not on this device
+  Workspace (*workspace)(const KernelArgs& args) =
+      nullptr;  // null: it needs none; it sees `args` without one
 };
 using KernelDef = KernelOf<void>;
 using PluginKernelDef = KernelOf<const char*>;

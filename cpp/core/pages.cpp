@@ -10,13 +10,14 @@
 
 namespace plmcore {
 
-// An entry of /proc/self/pagemap: bit 63 present, bit 61 a file's page. One that was written to in a private mapping is a copy, and no
-// file's.
+// An entry of /proc/self/pagemap: bit 63 present, bit 61 a file's page. One that was written to in a private
+// mapping is a copy, and no file's.
 static bool clean_file_page(uint64_t entry) { return (entry >> 63 & 1) != 0 && (entry >> 61 & 1) != 0; }
 
 void release_file_pages(const void* data, size_t bytes) {
   static const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
-  const auto from = (reinterpret_cast<uintptr_t>(data) + page - 1) / page, to = (reinterpret_cast<uintptr_t>(data) + bytes) / page;
+  const auto from = (reinterpret_cast<uintptr_t>(data) + page - 1) / page,
+             to = (reinterpret_cast<uintptr_t>(data) + bytes) / page;
   if (from >= to) return;
   const int map = ::open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
   if (map < 0) return;

@@ -30,8 +30,9 @@ PLM_HOST_DEVICE inline Random4 philox(uint64_t seed, uint64_t block) {
   return {{c0, c1, c2, c3}};
 }
 
-// Word of element i of a draw that starts at `offset`: 64 elements share 16 blocks, word by word, so that neighbours in a
-// vector are neighbours in memory. Element i stays within the blocks offset ... offset + i: draws do not overlap.
+// Word of element i of a draw that starts at `offset`: 64 elements share 16 blocks, word by word, so that
+// neighbours in a vector are neighbours in memory. Element i stays within the blocks offset ... offset + i:
+// draws do not overlap.
 PLM_HOST_DEVICE inline uint32_t random_word(uint64_t seed, uint64_t offset, uint64_t i) {
   return philox(seed, offset + i / 64 * 16 + i % 16).x[i / 16 % 4];
 }

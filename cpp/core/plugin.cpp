@@ -7,13 +7,14 @@
 #include <mutex>
 
 #include "core/device.h"
-#include "ops/op.h"
+#include "core/op_ids.h"
 
 namespace plmcore {
 
 namespace {
 
-const PluginDevice* g_memory = nullptr;  // CachingAllocator::Source holds plain functions; there is one plug-in device
+const PluginDevice* g_memory =
+    nullptr;  // CachingAllocator::Source holds plain functions; there is one plug-in device
 
 class PluggedDevice final : public Device {
  public:
@@ -31,12 +32,15 @@ class PluggedDevice final : public Device {
     return need ? need(args) : Workspace();
   }
   void run(int id, const char* op, const KernelArgs& args) override {
-    check<DeviceError>(has_kernel(id), op, ": not on this device yet (", name(), "); move its inputs with .to(\"cpu\")");
+    check<DeviceError>(has_kernel(id), op, ": not on this device yet (", name(),
+                       "); move its inputs with .to(\"cpu\")");
     ok(plugin_.kernels[id].run(args), op);
   }
 
  private:
-  void ok(const char* error, const char* what) const { check<DeviceError>(!error, name(), ": ", what, " failed: ", error ? error : ""); }
+  void ok(const char* error, const char* what) const {
+    check<DeviceError>(!error, name(), ": ", what, " failed: ", error ? error : "");
+  }
   static CachingAllocator::Source source(const PluginDevice& p) {
     g_memory = &p;
     return {[](size_t n) {
@@ -64,15 +68,16 @@ Opened open_plugin(const std::string& device) {
   void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!library) {
     const char* why = dlerror();
-    return {nullptr, "the " + device + " plug-in cannot be opened (" + (why ? why : path) + "); install it with: pip install 'plmcore[" +
-                         device + "13]'"};
+    return {nullptr, "the " + device + " plug-in cannot be opened (" + (why ? why : path) +
+                         "); install it with: pip install 'plmcore[" + device + "13]'"};
   }
   const auto entry = reinterpret_cast<PluginEntry>(dlsym(library, kPluginEntry));
   const PluginDevice* plugin = entry ? entry() : nullptr;
   if (!plugin) return {nullptr, path + " is not a plmcore plug-in"};
   if (plugin->version != kPluginVersion || plugin->ops != ops::kCount)
     return {nullptr, path + " was built for another version of plmcore; install the same version of both"};
-  if (const char* error = plugin->open()) return {nullptr, "the " + device + " device cannot be used: " + error};
+  if (const char* error = plugin->open())
+    return {nullptr, "the " + device + " device cannot be used: " + error};
   return {new PluggedDevice(*plugin), {}};
 }
 
@@ -81,7 +86,8 @@ const Opened& opened(std::string_view device) {
   static auto* devices = new std::map<std::string, Opened, std::less<>>;
   std::lock_guard lock(mutex);
   auto it = devices->find(device);
-  if (it == devices->end()) it = devices->emplace(std::string(device), open_plugin(std::string(device))).first;
+  if (it == devices->end())
+    it = devices->emplace(std::string(device), open_plugin(std::string(device))).first;
   return it->second;
 }
 

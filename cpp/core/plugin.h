@@ -8,9 +8,10 @@
 
 namespace plmcore {
 
-inline constexpr int kPluginVersion = 2;  // raised with every change of this file or of kernel_args.h
+inline constexpr int kPluginVersion = 3;  // raised with every change of this file or of kernel_args.h
 
-// Functions return nullptr on success, otherwise a sentence that stays valid until the next call on this thread.
+// Functions return nullptr on success, otherwise a sentence that stays valid until the next call on this
+// thread.
 struct PluginDevice {
   int version;
   int ops;                                                // the plug-in's count of ops.def
@@ -24,7 +25,7 @@ struct PluginDevice {
   const char* (*copy_within)(void* dst, const void* src, size_t bytes);
   const char* (*fill_zero)(void* dst, size_t bytes);
   const char* (*synchronize)();
-  const PluginKernelDef* kernels;                         // by place in ops.def; without `run` where there is none yet
+  const PluginKernelDef* kernels;  // by place in ops.def; without `run` where there is none yet
 };
 
 // The one exported name: const PluginDevice* plmcore_plugin().

@@ -1,8 +1,7 @@
 #include "plmcore/random.h"
 
 #include "core/device.h"
-#include "ops/op.h"
-#include "program/trace.h"
+#include "core/recorder.h"
 
 namespace plmcore {
 
@@ -16,24 +15,21 @@ thread_local Place t_place;  // what other threads draw moves nobody else's stre
 void manual_seed(int64_t seed) { set_random_state({seed, 0, {}}); }
 
 RandomState random_state() {
-  if (Tracer* tracer = Tracer::current()) return {0, 0, tracer->random()};
+  if (TraceRecorder* trace = TraceRecorder::current()) return {0, 0, trace->random()};
   return {t_place.seed, t_place.offset, {}};
 }
 void set_random_state(const RandomState& state) {
-  if (Tracer* tracer = Tracer::current()) {
-    check<TraceError>(state.traced.defined(), "the random seed cannot be set while tracing; seed before running the program");
-    tracer->random() = state.traced;
+  if (TraceRecorder* trace = TraceRecorder::current()) {
+    check<TraceError>(state.traced.defined(),
+                      "the random seed cannot be set while tracing; seed before running the program");
+    trace->random() = state.traced;
     return;
   }
   t_place = {state.seed, state.offset};
 }
 
 Tensor next_random(Dim count, Device& device) {
-  if (Tracer* tracer = Tracer::current()) {
-    const Tensor now = tracer->random();
-    tracer->random() = rng_advance(now, count);
-    return now;
-  }
+  if (TraceRecorder* trace = TraceRecorder::current()) return trace->draw(count);
   const int64_t pair[2] = {t_place.seed, t_place.offset};
   t_place.offset += count.value();
   Tensor t = Tensor::empty({2}, DType::int64, device);

@@ -1,5 +1,5 @@
-// Memory in slabs that is handed out by best fit: a range is split to the size that is asked for and joined with its free neighbours
-// when it comes back, so that blocks of one size make room for those of another.
+// Memory in slabs that is handed out by best fit: a range is split to the size that is asked for and joined
+// with its free neighbours when it comes back, so that blocks of one size make room for those of another.
 #pragma once
 
 #include <cstddef>

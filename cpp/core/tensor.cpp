@@ -4,26 +4,22 @@
 #include <bit>
 #include <cstring>
 
-#include "autograd/tape.h"
 #include "core/device.h"
-#include "ops/kept_weight.h"
-#include "ops/stored_weight.h"
-#include "plmcore/ops.h"
 
 namespace plmcore {
 
 Storage::Storage(Device& d, size_t n) : device(d), data(d.allocator().allocate(n)), bytes(n) {}
-Storage::Storage(Device& d, void* p, size_t n, void* o, void (*f)(void*)) : device(d), data(p), bytes(n), owner(o), free_owner(f) {}
+Storage::Storage(Device& d, void* p, size_t n, void* o, void (*f)(void*))
+    : device(d), data(p), bytes(n), owner(o), free_owner(f) {}
 Storage::~Storage() {
-  delete packed;
+  delete attachment.load();
   if (free_owner) free_owner(owner);
   else if (data) device.allocator().free(data, bytes);
 }
 
-TensorImpl::~TensorImpl() {
-  if (grad_fn) grad_fn->release();
-  if (grad) grad->release();
-  if (rows) rows->release();
+void Storage::lend() {
+  lent.fetch_add(1);
+  device.forget_layouts(*this);
 }
 
 namespace {
@@ -43,7 +39,8 @@ TensorImpl* make(const Shape& shape, DType dtype, Device& device) {
 
 Tensor Tensor::empty(const Shape& shape, DType dtype, Device& device) {
   const int64_t n = shape.numel().value();
-  check<MemoryError>(n <= (int64_t{1} << 46), "a tensor of ", n, " elements ", shape, " does not fit any memory");
+  check<MemoryError>(n <= (int64_t{1} << 46), "a tensor of ", n, " elements ", shape,
+                     " does not fit any memory");
   Tensor t(make(shape, dtype, device));
   t.impl()->storage = Ref<Storage>(new Storage(device, static_cast<size_t>(n) * size_of(dtype)));
   return t;
@@ -53,7 +50,6 @@ Tensor Tensor::zeros(const Shape& shape, DType dtype, Device& device) {
   device.fill_zero(t.data(), t.bytes());
   return t;
 }
-Tensor Tensor::scalar(double value, DType dtype, Device& device) { return full({}, value, dtype, &device); }
 Tensor Tensor::borrow(const Shape& shape, DType dtype, void* data, void* owner, void (*free_owner)(void*)) {
   static char nothing[64];  // an empty array may come without an address
   Tensor t(make(shape, dtype, cpu()));
@@ -68,22 +64,26 @@ Dim Tensor::size(int axis) const {
   return shape()[axis < 0 ? axis + r : axis];
 }
 void* Tensor::data() const {
-  check<TraceError>(has_data(), "the tensor ", *this, " has no values here: it is part of a running trace, or was not saved for backward");
+  check<TraceError>(has_data(), "the tensor ", *this,
+                    " has no values here: it is part of a running trace, or was not saved for backward");
   void* data = std::atomic_ref(impl_->storage->data).load(std::memory_order_acquire);
   if (!data) [[unlikely]]
-    data = lay_out(*impl_->storage);
+    data = impl_->storage->device.lay_out(*impl_->storage);
   return static_cast<char*>(data) + impl_->offset;
 }
 
 const Tensor& Tensor::set_requires_grad(bool on) const {
   check<DTypeError>(!on || is_float(dtype()), "requires_grad needs a float dtype, got ", *this);
-  check<GraphError>(is_leaf(), "requires_grad can only be set on a leaf, a tensor that no op has computed; use detach()");
+  check<GraphError>(
+      is_leaf(), "requires_grad can only be set on a leaf, a tensor that no op has computed; use detach()");
   impl_->requires_grad = on;
   return *this;
 }
 Tensor Tensor::grad() const { return impl_->grad ? Tensor(impl_->grad) : Tensor(); }
 void Tensor::set_grad(const Tensor& g) const {
-  if (g.defined()) check(g.shape().matches(shape()), "a gradient must have its tensor's shape ", shape(), ", got ", g.shape());
+  if (g.defined())
+    check(g.shape().matches(shape()), "a gradient must have its tensor's shape ", shape(), ", got ",
+          g.shape());
   assign(impl_->grad, g);
 }
 Tensor Tensor::detach() const {
@@ -111,23 +111,6 @@ Tensor Tensor::row_sparse(const Tensor& rows, const Tensor& values, Dim V) {
   assign(t.impl()->rows, rows);
   return t;
 }
-
-// The copy is a step of the tape: its gradient is copied back.
-Tensor Tensor::to(Device& device) const {
-  Device& from = this->device();
-  if (&device == &from) return *this;
-  check<DeviceError>(device.is_cpu() || from.is_cpu(), "a copy from ", from.name(), " to ", device.name(),
-                     " goes through the cpu: call .to(\"cpu\") first");
-  Tensor t = empty(shape(), dtype(), device);
-  if (device.is_cpu()) from.copy_out(t.data(), data(), bytes());
-  else device.copy_in(t.data(), data(), bytes());
-  if (grad_enabled() && requires_grad()) {
-    Tensors outputs{t};
-    record([&from](const Tensors& dy) { return Tensors{dy[0].to(from)}; }, {*this}, outputs);
-  }
-  return t;
-}
-Tensor Tensor::to(DType dtype) const { return dtype == this->dtype() ? *this : cast(*this, dtype); }
 
 double Tensor::item() const {
   check(shape().known() && numel() == 1, "item() needs exactly one element, got ", *this);

@@ -1,5 +1,5 @@
-// Workers spin for a moment after a job, then sleep. Tasks are claimed one by one from a shared counter, so which
-// worker runs a task is chance; what a task computes must not depend on it.
+// Workers spin for a moment after a job, then sleep. Tasks are claimed one by one from a shared counter, so
+// which worker runs a task is chance; what a task computes must not depend on it.
 #include "plmcore/threads.h"
 
 #include <pthread.h>
@@ -141,16 +141,19 @@ int default_threads() {
   if (const char* text = std::getenv("PLMCORE_NUM_THREADS")) {
     char* end;
     const long n = std::strtol(text, &end, 10);
-    check<ValueError>(end != text && *end == 0 && n >= 1 && n <= kMaxThreads, "PLMCORE_NUM_THREADS must be a number from 1 to ",
-                      kMaxThreads, ", got '", text, "'");
+    check<ValueError>(end != text && *end == 0 && n >= 1 && n <= kMaxThreads,
+                      "PLMCORE_NUM_THREADS must be a number from 1 to ", kMaxThreads, ", got '", text, "'");
     return static_cast<int>(n);
   }
   cpu_set_t set;
-  const int n = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : static_cast<int>(std::thread::hardware_concurrency());
+  const int n = sched_getaffinity(0, sizeof set, &set) == 0
+                    ? CPU_COUNT(&set)
+                    : static_cast<int>(std::thread::hardware_concurrency());
   return n < 1 ? 1 : n > kMaxThreads ? kMaxThreads : n;
 }
 
-// In a forked child only the forking thread lives on: forget the parent's pool (its threads do not exist here).
+// In a forked child only the forking thread lives on: forget the parent's pool (its threads do not exist
+// here).
 void after_fork_in_child() {
   Pool* old = g_pool.load();
   g_pool.store(old ? new Pool(old->size()) : nullptr);
@@ -177,7 +180,8 @@ WorkerLimit::WorkerLimit(int workers) : before_(t_worker_limit) { t_worker_limit
 WorkerLimit::~WorkerLimit() { t_worker_limit = before_; }
 
 void set_num_threads(int n) {
-  check<ValueError>(n >= 1 && n <= kMaxThreads, "the number of threads must be from 1 to ", kMaxThreads, ", got ", n);
+  check<ValueError>(n >= 1 && n <= kMaxThreads, "the number of threads must be from 1 to ", kMaxThreads,
+                    ", got ", n);
   check<ValueError>(t_worker < 0, "set_num_threads cannot be called from inside a parallel task");
   Pool& old = pool();
   if (old.size() == n) return;

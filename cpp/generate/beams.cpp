@@ -1,5 +1,6 @@
-// Scores and stopping follow transformers: of the best continuations the first k may finish, the first k that did not finish go on; a
-// search is over when it has k finished ones and the best that is alive cannot beat the worst of them by the rule of `early_stopping`.
+// Scores and stopping follow transformers: of the best continuations the first k may finish, the first k that
+// did not finish go on; a search is over when it has k finished ones and the best that is alive cannot beat
+// the worst of them by the rule of `early_stopping`.
 #include "generate/beams.h"
 
 #include <algorithm>
@@ -9,14 +10,17 @@
 namespace plmcore {
 
 constexpr float kNever = -std::numeric_limits<float>::infinity();
-constexpr double kLeastPenalty = 1e-30;  // a log-probability divided by it, or by its inverse, is an ordinary float32
+constexpr double kLeastPenalty =
+    1e-30;  // a log-probability divided by it, or by its inverse, is an ordinary float32
 
 Beam::Beam(const SearchOptions& options, int64_t prompt, std::vector<int64_t> ids)
     : options_(&options), prompt_(prompt), k_(options.beams / options.groups), prompt_length_(ids.size()) {
   alive_.push_back({std::move(ids), {}, 0, 0, -1});
 }
 
-int64_t Beam::wanted(const SearchOptions& o) { return std::max<int64_t>(2, 1 + static_cast<int64_t>(o.eos.size())) * (o.beams / o.groups); }
+int64_t Beam::wanted(const SearchOptions& o) {
+  return std::max<int64_t>(2, 1 + static_cast<int64_t>(o.eos.size())) * (o.beams / o.groups);
+}
 
 double Beam::penalty(const SearchOptions& o, int64_t length) {
   const auto n = static_cast<double>(length);
@@ -25,12 +29,14 @@ double Beam::penalty(const SearchOptions& o, int64_t length) {
 
 void Beam::check_penalty(const SearchOptions& o, int64_t length) {
   const double by = penalty(o, length);
-  check<ValueError>(by >= kLeastPenalty && by <= 1 / kLeastPenalty, "length_penalty = ", o.length_penalty, " divides the score of ", length,
-                    " tokens by ", by, ", which leaves the range of float32");
+  check<ValueError>(by >= kLeastPenalty && by <= 1 / kLeastPenalty, "length_penalty = ", o.length_penalty,
+                    " divides the score of ", length, " tokens by ", by,
+                    ", which leaves the range of float32");
 }
 
 bool Beam::ends(const std::vector<int64_t>& ids, int64_t length) const {
-  return length == options_->max_new_tokens || std::ranges::find(options_->eos, ids.back()) != options_->eos.end() ||
+  return length == options_->max_new_tokens ||
+         std::ranges::find(options_->eos, ids.back()) != options_->eos.end() ||
          (options_->stop && options_->stop(prompt_, ids));
 }
 
@@ -47,12 +53,16 @@ double Beam::finish(Hypothesis&& h, int64_t length) {
 
 void Beam::advance(const Continuations& best, int64_t length, int64_t group, std::vector<Considered>* trace) {
   std::vector<Hypothesis> next;
-  const auto full = [&](size_t i) { return static_cast<int64_t>(next.size()) == k_ && static_cast<int64_t>(i) >= k_; };
+  const auto full = [&](size_t i) {
+    return static_cast<int64_t>(next.size()) == k_ && static_cast<int64_t>(i) >= k_;
+  };
   for (size_t i = 0; i < best.size() && (trace || !full(i)); ++i) {
     const Continuation& c = best[i];
     const Hypothesis& from = alive_[static_cast<size_t>(c.parent)];
     Considered* seen = nullptr;
-    if (trace) seen = &trace->emplace_back(Considered{group, from.place, c.token, c.score, Fate::dropped, std::nan("")});
+    if (trace)
+      seen =
+          &trace->emplace_back(Considered{group, from.place, c.token, c.score, Fate::dropped, std::nan("")});
     if (full(i)) continue;
     Hypothesis h{from.ids, {}, c.score, c.parent, trace ? static_cast<int64_t>(trace->size()) - 1 : -1};
     h.ids.push_back(c.token);
@@ -73,7 +83,8 @@ void Beam::advance(const Continuations& best, int64_t length, int64_t group, std
   over_ = alive_.empty();
   if (over_ || static_cast<int64_t>(finished_.size()) < k_) return;
   const bool far = options_->early_stopping == EarlyStopping::never && options_->length_penalty > 0;
-  const double possible = static_cast<float>(alive_[0].score / penalty(*options_, far ? options_->max_new_tokens : length));
+  const double possible =
+      static_cast<float>(alive_[0].score / penalty(*options_, far ? options_->max_new_tokens : length));
   over_ = options_->early_stopping == EarlyStopping::yes || !(possible > finished_.back().score);
 }
 

@@ -1,5 +1,5 @@
-// One beam search of k beams for one prompt: what is alive, what is finished, when it is over. Several of them are the groups of a
-// diverse search.
+// One beam search of k beams for one prompt: what is alive, what is finished, when it is over. Several of
+// them are the groups of a diverse search.
 #pragma once
 
 #include <span>
@@ -32,7 +32,8 @@ class Beam {
   static int64_t wanted(const SearchOptions& options);
   // Whether scores of so many new tokens can be compared.
   static void check_penalty(const SearchOptions& options, int64_t length);
-  // The best continuations in descending order; `length` counts their new tokens. What becomes of each is added to `trace`, unless null.
+  // The best continuations in descending order; `length` counts their new tokens. What becomes of each is
+  // added to `trace`, unless null.
   void advance(const Continuations& best, int64_t length, int64_t group, std::vector<Considered>* trace);
   bool over() const { return over_; }
   const std::vector<Hypothesis>& alive() const { return alive_; }
@@ -51,7 +52,8 @@ class Beam {
   std::vector<Completion> finished_;  // the best k, descending
 };
 
-// The best n of the scores, each plus `base`, in descending order; of equals the smaller token first. What cannot happen is left out.
+// The best n of the scores, each plus `base`, in descending order; of equals the smaller token first. What
+// cannot happen is left out.
 void append_best(std::span<const float> scores, float base, int64_t parent, int64_t n, Continuations& out);
 // Sorts, and keeps the best n; of equals the smaller parent, then the smaller token, first.
 void keep_best(Continuations& c, int64_t n);

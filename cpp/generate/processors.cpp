@@ -29,8 +29,8 @@ static void penalise_repetition(double penalty, std::span<const int64_t> ids, st
       float& s = scores[static_cast<size_t>(token)];
       const float before = s;
       s = s < 0 ? s * p : s / p;
-      check<ValueError>(std::isfinite(s) || !std::isfinite(before), "repetition_penalty = ", penalty, " takes the score ", before,
-                        " of token ", token, " out of the range of float32");
+      check<ValueError>(std::isfinite(s) || !std::isfinite(before), "repetition_penalty = ", penalty,
+                        " takes the score ", before, " of token ", token, " out of the range of float32");
     }
 }
 
@@ -47,17 +47,21 @@ static void forbid_words(const SearchOptions& o, std::span<const int64_t> ids, s
   for (const auto& word : o.bad_words) {
     if (word.size() == 1 && std::ranges::find(o.eos, word[0]) != o.eos.end()) continue;
     const size_t before = word.size() - 1;
-    if (before <= ids.size() && std::ranges::equal(ids.last(before), std::span(word).first(before))) forbid(scores, word.back());
+    if (before <= ids.size() && std::ranges::equal(ids.last(before), std::span(word).first(before)))
+      forbid(scores, word.back());
   }
 }
 
-static void allow(const SearchOptions& o, int64_t prompt, std::span<const int64_t> ids, std::span<float> scores) {
+static void allow(const SearchOptions& o, int64_t prompt, std::span<const int64_t> ids,
+                  std::span<float> scores) {
   const std::vector<int64_t> tokens = o.allowed(prompt, ids);
-  check<ValueError>(!tokens.empty(), "the prefix constraint allows no token after ", ids.size(), " tokens of prompt ", prompt);
+  check<ValueError>(!tokens.empty(), "the prefix constraint allows no token after ", ids.size(),
+                    " tokens of prompt ", prompt);
   std::vector<float> kept;
   for (int64_t token : tokens) {
-    check<ValueError>(token >= 0 && token < static_cast<int64_t>(scores.size()), "the prefix constraint allows the token ", token,
-                      ", and the vocabulary has ", scores.size());
+    check<ValueError>(token >= 0 && token < static_cast<int64_t>(scores.size()),
+                      "the prefix constraint allows the token ", token, ", and the vocabulary has ",
+                      scores.size());
     kept.push_back(scores[static_cast<size_t>(token)]);
   }
   std::ranges::fill(scores, kNever);
@@ -65,11 +69,13 @@ static void allow(const SearchOptions& o, int64_t prompt, std::span<const int64_
 }
 
 bool changes_scores(const SearchOptions& o, int64_t step) {
-  return o.repetition_penalty != 1 || o.no_repeat_ngram > 0 || !o.bad_words.empty() || (step < o.min_new_tokens && !o.eos.empty()) ||
-         o.allowed || (step == 0 && !o.forced_first.empty()) || (step == o.max_new_tokens - 1 && !o.forced_last.empty());
+  return o.repetition_penalty != 1 || o.no_repeat_ngram > 0 || !o.bad_words.empty() ||
+         (step < o.min_new_tokens && !o.eos.empty()) || o.allowed || (step == 0 && !o.forced_first.empty()) ||
+         (step == o.max_new_tokens - 1 && !o.forced_last.empty());
 }
 
-void change_scores(const SearchOptions& o, int64_t prompt, std::span<const int64_t> ids, int64_t step, std::span<float> scores) {
+void change_scores(const SearchOptions& o, int64_t prompt, std::span<const int64_t> ids, int64_t step,
+                   std::span<float> scores) {
   if (o.repetition_penalty != 1) penalise_repetition(o.repetition_penalty, ids, scores);
   if (o.no_repeat_ngram > 0) forbid_ngrams(o.no_repeat_ngram, ids, scores);
   if (!o.bad_words.empty()) forbid_words(o, ids, scores);

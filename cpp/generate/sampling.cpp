@@ -15,7 +15,9 @@ struct Candidate {
 };
 using Candidates = std::vector<Candidate>;
 
-bool before(const Candidate& a, const Candidate& b) { return a.score != b.score ? a.score > b.score : a.token < b.token; }
+bool before(const Candidate& a, const Candidate& b) {
+  return a.score != b.score ? a.score > b.score : a.token < b.token;
+}
 
 double mass(const Candidates& c, float top) {
   double sum = 0;
@@ -32,7 +34,8 @@ void keep_best(Candidates& c, size_t k) {
   std::erase_if(c, [&](const Candidate& x) { return x.score < least; });
 }
 
-// The fewest, in the order of `rank`, with a share of at least p. The front is sorted in growing pieces: a peaked row ends early.
+// The fewest, in the order of `rank`, with a share of at least p. The front is sorted in growing pieces: a
+// peaked row ends early.
 template <class Rank>
 void keep_mass(Candidates& c, double p, float top, Rank rank) {
   const double wanted = p * mass(c, top);
@@ -65,7 +68,8 @@ void keep_typical(Candidates& c, double p, float top) {
 }
 }  // namespace
 
-Drawn draw_token(const SearchOptions& o, std::span<const float> scores, double uniform, int64_t shown, std::vector<Drawn>* best) {
+Drawn draw_token(const SearchOptions& o, std::span<const float> scores, double uniform, int64_t shown,
+                 std::vector<Drawn>* best) {
   Candidates c;
   c.reserve(scores.size());
   const auto by = static_cast<float>(o.temperature);
@@ -76,10 +80,12 @@ Drawn draw_token(const SearchOptions& o, std::span<const float> scores, double u
     highest = std::max(highest, score);
   }
   if (highest == kNever) return {-1, 0};
-  const float shift = std::isfinite(highest / by) ? 0 : highest;  // so low a temperature leaves the best alone
+  const float shift =
+      std::isfinite(highest / by) ? 0 : highest;  // so low a temperature leaves the best alone
   const float top = (highest - shift) / by;
   for (size_t i = 0; i < scores.size(); ++i)
-    if (const float score = (scores[i] - shift) / by; score > kNever) c.push_back({score, static_cast<int64_t>(i)});
+    if (const float score = (scores[i] - shift) / by; score > kNever)
+      c.push_back({score, static_cast<int64_t>(i)});
   if (o.top_k > 0) keep_best(c, static_cast<size_t>(o.top_k));
   if (o.top_p < 1) keep_mass(c, o.top_p, top, before);
   if (o.typical_p < 1) keep_typical(c, o.typical_p, top);
@@ -94,7 +100,9 @@ Drawn draw_token(const SearchOptions& o, std::span<const float> scores, double u
       break;
     }
   }
-  const auto drawn = [&](const Candidate& x) { return Drawn{x.token, static_cast<float>(x.score - top - std::log(total))}; };
+  const auto drawn = [&](const Candidate& x) {
+    return Drawn{x.token, static_cast<float>(x.score - top - std::log(total))};
+  };
   const Drawn result = drawn(*chosen);
   if (best) {
     const auto end = c.begin() + std::min(shown, static_cast<int64_t>(c.size()));
@@ -105,7 +113,8 @@ Drawn draw_token(const SearchOptions& o, std::span<const float> scores, double u
 }
 
 double stream_uniform(int64_t seed, int64_t sample, int64_t step) {
-  const Random4 r = philox(static_cast<uint64_t>(seed), static_cast<uint64_t>(sample) << 32 | static_cast<uint64_t>(step));
+  const Random4 r =
+      philox(static_cast<uint64_t>(seed), static_cast<uint64_t>(sample) << 32 | static_cast<uint64_t>(step));
   const uint64_t bits = (static_cast<uint64_t>(r.x[0]) << 32 | r.x[1]) >> 11;
   return static_cast<double>(bits) * 0x1p-53;
 }

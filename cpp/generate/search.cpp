@@ -13,7 +13,8 @@
 namespace plmcore {
 
 namespace {
-constexpr int64_t kShown = 5;  // tokens that a trace without beams has of each step, if the one that was taken is among them
+constexpr int64_t kShown =
+    5;  // tokens that a trace without beams has of each step, if the one that was taken is among them
 
 // A prompt's sequences, either of beams or each on its own.
 struct Entry {
@@ -50,7 +51,8 @@ struct Search::State {
   bool beams() const { return options.beams > 1; }
   void accept(const Tensor& logits);
   std::vector<std::vector<Continuations>> best_continuations(const Tensor& logits);
-  Continuations of_group(const Entry& entry, size_t g, const float* rows, int64_t V, std::map<int64_t, int64_t>& taken) const;
+  Continuations of_group(const Entry& entry, size_t g, const float* rows, int64_t V,
+                         std::map<int64_t, int64_t>& taken) const;
   void choose(const Tensor& logits);
   void record(Entry& e, size_t j, const Drawn& taken, const std::vector<Drawn>& best);
   void close();
@@ -76,7 +78,8 @@ struct Search::State {
       const Hypothesis* h;
     };
     std::vector<Row> todo;
-    each_alive([&](size_t e, int64_t at, const Hypothesis& h) { todo.push_back({entries[e].prompt, at, &h}); });
+    each_alive(
+        [&](size_t e, int64_t at, const Hypothesis& h) { todo.push_back({entries[e].prompt, at, &h}); });
     const auto run = [&](int64_t i, int) {
       const Row& r = todo[static_cast<size_t>(i)];
       change_scores(options, r.prompt, r.h->ids, steps, {rows + r.at * V, static_cast<size_t>(V)});
@@ -87,7 +90,8 @@ struct Search::State {
   }
 };
 
-Search::Search(std::vector<std::vector<int64_t>> prompts, SearchOptions options) : state_(std::make_unique<State>()) {
+Search::Search(std::vector<std::vector<int64_t>> prompts, SearchOptions options)
+    : state_(std::make_unique<State>()) {
   options.check(static_cast<int64_t>(prompts.size()));
   check<ValueError>(!prompts.empty(), "there are no prompts");
   State& s = *state_;
@@ -125,8 +129,8 @@ std::vector<int64_t> Search::prompts() const {
 }
 void Search::accept(const Tensor& logits) { state_->accept(logits); }
 const std::vector<Completion>& Search::result(int64_t prompt) const {
-  check<IndexError>(prompt >= 0 && prompt < static_cast<int64_t>(state_->results.size()), "there are ", state_->results.size(),
-                    " prompts, got number ", prompt);
+  check<IndexError>(prompt >= 0 && prompt < static_cast<int64_t>(state_->results.size()), "there are ",
+                    state_->results.size(), " prompts, got number ", prompt);
   return state_->results[static_cast<size_t>(prompt)];
 }
 const std::vector<std::vector<Considered>>& Search::trace(int64_t prompt) const {
@@ -137,17 +141,22 @@ const std::vector<std::vector<Considered>>& Search::trace(int64_t prompt) const 
 
 [[noreturn]] static void refuse(int64_t prompt, float value) {
   check<ValueError>(value == value, "the model's logits for prompt ", prompt, " hold NaN");
-  check<ValueError>(value != std::numeric_limits<float>::infinity(), "the model's logits for prompt ", prompt, " hold inf");
-  fail<ValueError>("no token may follow prompt ", prompt, ": the constraints exclude them all, or all logits are -inf");
+  check<ValueError>(value != std::numeric_limits<float>::infinity(), "the model's logits for prompt ", prompt,
+                    " hold inf");
+  fail<ValueError>("no token may follow prompt ", prompt,
+                   ": the constraints exclude them all, or all logits are -inf");
 }
 
 void Search::State::accept(const Tensor& given) {
   const NoGrad off;
   check<ValueError>(!entries.empty(), "the search is done: it takes no more logits");
-  const int64_t rows = static_cast<int64_t>(entries.size()) * width, V = given.rank() > 0 ? given.size(-1).value() : 0;
-  check(given.rank() >= 2 && V > 0 && given.numel() == rows * V, "logits must be [", entries.size(), ", ", width, ", V], got ", given);
+  const int64_t rows = static_cast<int64_t>(entries.size()) * width,
+                V = given.rank() > 0 ? given.size(-1).value() : 0;
+  check(given.rank() >= 2 && V > 0 && given.numel() == rows * V, "logits must be [", entries.size(), ", ",
+        width, ", V], got ", given);
   for (const auto& word : options.bad_words)
-    for (int64_t token : word) check<ValueError>(token < V, "bad_words_ids: the token ", token, " is not in the vocabulary of ", V);
+    for (int64_t token : word)
+      check<ValueError>(token < V, "bad_words_ids: the token ", token, " is not in the vocabulary of ", V);
   Tensor logits = reshape(given, {Dim(rows), Dim(V)});
   if (logits.dtype() != DType::float32) logits = cast(logits, DType::float32);
   if (beams()) {
@@ -157,7 +166,8 @@ void Search::State::accept(const Tensor& given) {
     for (size_t e = 0; e < entries.size(); ++e) {
       auto* step = options.trace ? &traces[static_cast<size_t>(entries[e].prompt)].emplace_back() : nullptr;
       for (size_t g = 0; g < entries[e].groups.size(); ++g)
-        if (!entries[e].groups[g].over()) entries[e].groups[g].advance(best[e][g], steps, static_cast<int64_t>(g), step);
+        if (!entries[e].groups[g].over())
+          entries[e].groups[g].advance(best[e][g], steps, static_cast<int64_t>(g), step);
     }
   } else {
     choose(logits);
@@ -166,12 +176,15 @@ void Search::State::accept(const Tensor& given) {
   close();
 }
 
-// By entry and group. Without processors and groups the fused op reads the logits once; else they are changed in a copy.
+// By entry and group. Without processors and groups the fused op reads the logits once; else they are changed
+// in a copy.
 std::vector<std::vector<Continuations>> Search::State::best_continuations(const Tensor& logits) {
-  const int64_t n = Beam::wanted(options), V = logits.size(1).value(), L = static_cast<int64_t>(entries.size());
+  const int64_t n = Beam::wanted(options), V = logits.size(1).value(),
+                L = static_cast<int64_t>(entries.size());
   std::vector<std::vector<Continuations>> best(entries.size());
   if (options.groups == 1 && !changes_scores(options, steps)) {
-    const Tensor scores = full({Dim(L), Dim(width)}, -std::numeric_limits<double>::infinity(), DType::float32);
+    const Tensor scores =
+        full({Dim(L), Dim(width)}, -std::numeric_limits<double>::infinity(), DType::float32);
     each_alive([&](size_t, int64_t at, const Hypothesis& h) { scores.as<float>()[at] = h.score; });
     const int64_t m = std::min(n, width * V);
     const Tensors found = beam_step(logits, scores, Dim(m));
@@ -181,8 +194,8 @@ std::vector<std::vector<Continuations>> Search::State::best_continuations(const 
         const float score = found[0].as<float>()[i];
         const int64_t parent = found[1].as<int64_t>()[i];
         if (score > -std::numeric_limits<float>::infinity())
-          best[e][0].push_back(
-              {score, parent, found[2].as<int64_t>()[i], score - scores.as<float>()[static_cast<int64_t>(e) * width + parent]});
+          best[e][0].push_back({score, parent, found[2].as<int64_t>()[i],
+                                score - scores.as<float>()[static_cast<int64_t>(e) * width + parent]});
         else if (score != score || best[e][0].empty()) refuse(entries[e].prompt, score);
       }
     }
@@ -201,7 +214,8 @@ std::vector<std::vector<Continuations>> Search::State::best_continuations(const 
 }
 
 // rows [beams, V] of the group; `taken`: tokens that earlier groups go on with, and how often.
-Continuations Search::State::of_group(const Entry& entry, size_t g, const float* rows, int64_t V, std::map<int64_t, int64_t>& taken) const {
+Continuations Search::State::of_group(const Entry& entry, size_t g, const float* rows, int64_t V,
+                                      std::map<int64_t, int64_t>& taken) const {
   const Beam& beam = entry.groups[g];
   Continuations best;
   if (beam.over()) return best;
@@ -234,14 +248,17 @@ void Search::State::choose(const Tensor& given) {
   std::vector<Drawn> drawn(rows.size(), {-1, 0});
   std::vector<std::vector<Drawn>> likeliest(options.trace ? rows.size() : 0);
   const float* data = scores.as<float>();
-  const auto alive = [&](size_t i) { return !entries[i / static_cast<size_t>(each)].ended[i % static_cast<size_t>(each)]; };
+  const auto alive = [&](size_t i) {
+    return !entries[i / static_cast<size_t>(each)].ended[i % static_cast<size_t>(each)];
+  };
   if (options.sample) {
     parallel_for(static_cast<int64_t>(rows.size()), [&](int64_t i, int) {
       if (!alive(static_cast<size_t>(i))) return;
       const int64_t seed = options.seeds[static_cast<size_t>(entries[static_cast<size_t>(i / each)].prompt)];
       drawn[static_cast<size_t>(i)] =
-          draw_token(options, {data + rows[static_cast<size_t>(i)] * V, static_cast<size_t>(V)}, stream_uniform(seed, i % each, steps),
-                     kShown, options.trace ? &likeliest[static_cast<size_t>(i)] : nullptr);
+          draw_token(options, {data + rows[static_cast<size_t>(i)] * V, static_cast<size_t>(V)},
+                     stream_uniform(seed, i % each, steps), kShown,
+                     options.trace ? &likeliest[static_cast<size_t>(i)] : nullptr);
     });
   } else {
     const Tensor best = argmax(scores, 1), sums = options.token_scores ? log_softmax(scores) : Tensor();
@@ -260,7 +277,8 @@ void Search::State::choose(const Tensor& given) {
   for (size_t i = 0; i < rows.size(); ++i)
     if (alive(i) && drawn[i].token < 0) {
       const float* row = data + rows[i] * V;
-      const float* bad = std::find_if(row, row + V, [](float x) { return x != x || x == std::numeric_limits<float>::infinity(); });
+      const float* bad = std::find_if(
+          row, row + V, [](float x) { return x != x || x == std::numeric_limits<float>::infinity(); });
       refuse(entries[i / static_cast<size_t>(each)].prompt, bad == row + V ? 0 : *bad);
     }
   ++steps;
@@ -274,7 +292,8 @@ void Search::State::choose(const Tensor& given) {
     h.parent = width == 1 ? 0 : static_cast<int64_t>(j);
     h.ids.push_back(drawn[i].token);
     if (options.token_scores) h.token_scores.push_back(drawn[i].log_probability);
-    e.ended[j] = steps == options.max_new_tokens || std::ranges::find(options.eos, drawn[i].token) != options.eos.end() ||
+    e.ended[j] = steps == options.max_new_tokens ||
+                 std::ranges::find(options.eos, drawn[i].token) != options.eos.end() ||
                  (options.stop && options.stop(e.prompt, h.ids));
     if (options.trace) record(e, j, drawn[i], likeliest[i]);
   }
@@ -286,7 +305,8 @@ void Search::State::record(Entry& e, size_t j, const Drawn& taken, const std::ve
   auto& step = traces[static_cast<size_t>(e.prompt)].back();
   const auto add = [&](const Drawn& d, Fate fate) {
     const float score = h.score + d.log_probability;
-    step.push_back({static_cast<int64_t>(j), h.place, d.token, score, fate, fate == Fate::finished ? score : std::nan("")});
+    step.push_back({static_cast<int64_t>(j), h.place, d.token, score, fate,
+                    fate == Fate::finished ? score : std::nan("")});
   };
   const Fate fate = e.ended[j] ? Fate::finished : Fate::kept;
   int64_t place = -1;
@@ -302,7 +322,8 @@ void Search::State::record(Entry& e, size_t j, const Drawn& taken, const std::ve
   h.score += taken.log_probability;
 }
 
-// The next run: [L, n] with n the same for all. Where a sequence is no more another of its prompt stands in, and is not looked at.
+// The next run: [L, n] with n the same for all. Where a sequence is no more another of its prompt stands in,
+// and is not looked at.
 void Search::State::ask() {
   std::vector<int64_t> from, parent, token;
   const int64_t n = beams() ? options.beams : options.returns;
@@ -344,10 +365,12 @@ void Search::State::close() {
     for (Hypothesis& h : e.own) {
       double sum = 0;
       for (float s : h.token_scores) sum += s;
-      out.push_back({{h.ids.begin() + static_cast<int64_t>(prompt), h.ids.end()}, sum, std::move(h.token_scores)});
+      out.push_back(
+          {{h.ids.begin() + static_cast<int64_t>(prompt), h.ids.end()}, sum, std::move(h.token_scores)});
     }
-    check<ValueError>(static_cast<int64_t>(out.size()) == options.returns, "prompt ", e.prompt, ": only ", out.size(),
-                      " sequences satisfy the constraints, num_return_sequences is ", options.returns);
+    check<ValueError>(static_cast<int64_t>(out.size()) == options.returns, "prompt ", e.prompt, ": only ",
+                      out.size(), " sequences satisfy the constraints, num_return_sequences is ",
+                      options.returns);
   }
   std::erase_if(entries, over);
 }

@@ -21,7 +21,10 @@ static size_t character(std::string_view s) {
   const auto at = [&](size_t i) { return static_cast<unsigned char>(s[i]); };
   const unsigned char first = at(0);
   if (first < 0x80) return first >= 0x20 && first != 0x7f ? 1 : 0;
-  const size_t n = first >= 0xc2 && first < 0xe0 ? 2 : first >= 0xe0 && first < 0xf0 ? 3 : first >= 0xf0 && first < 0xf5 ? 4 : 0;
+  const size_t n = first >= 0xc2 && first < 0xe0   ? 2
+                   : first >= 0xe0 && first < 0xf0 ? 3
+                   : first >= 0xf0 && first < 0xf5 ? 4
+                                                   : 0;
   if (n == 0 || s.size() < n) return 0;
   for (size_t i = 1; i < n; ++i)
     if ((at(i) & 0xc0) != 0x80) return 0;
@@ -43,7 +46,8 @@ std::string printable(std::string_view text) {
   return out;
 }
 
-FileHandle::FileHandle(const std::string& path, int flags) : fd_(::open(path.c_str(), flags | O_CLOEXEC, 0666)) {
+FileHandle::FileHandle(const std::string& path, int flags)
+    : fd_(::open(path.c_str(), flags | O_CLOEXEC, 0666)) {
   if (fd_ < 0) system_failed("open", path, errno);
 }
 FileHandle::~FileHandle() {
@@ -57,10 +61,12 @@ static Ref<Storage> read_whole(const FileHandle& file, const std::string& path, 
   const Tensor memory = Tensor::empty({static_cast<int64_t>(bytes)}, DType::uint8);
   auto* to = memory.as<uint8_t>();
   for (size_t at = 0; at < bytes;) {
-    const ssize_t n = ::pread(file.get(), to + at, std::min(bytes - at, size_t{1} << 30), static_cast<off_t>(at));
+    const ssize_t n =
+        ::pread(file.get(), to + at, std::min(bytes - at, size_t{1} << 30), static_cast<off_t>(at));
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) system_failed("read", path, errno);
-    check<FormatError>(n > 0, "'", path, "' became shorter while it was read: ", at, " of ", bytes, " bytes are left");
+    check<FormatError>(n > 0, "'", path, "' became shorter while it was read: ", at, " of ", bytes,
+                       " bytes are left");
     at += static_cast<size_t>(n);
   }
   return memory.impl()->storage;
@@ -93,14 +99,18 @@ Tensor tensor_in_file(const Ref<Storage>& file, size_t offset, const Spec& spec)
   const auto* data = static_cast<const uint8_t*>(file->data) + offset;
   const size_t bytes = static_cast<size_t>(spec.shape.numel().value()) * size_of(spec.dtype);
   const bool askew = reinterpret_cast<uintptr_t>(data) % size_of(spec.dtype) != 0;
-  const bool odd = spec.dtype == DType::boolean && std::any_of(data, data + bytes, [](uint8_t b) { return b > 1; });
+  const bool odd =
+      spec.dtype == DType::boolean && std::any_of(data, data + bytes, [](uint8_t b) { return b > 1; });
   if (bytes != 0 && (askew || odd)) {
     Tensor t = Tensor::empty(spec.shape, spec.dtype);
-    if (odd) std::transform(data, data + bytes, t.as<uint8_t>(), [](uint8_t b) { return static_cast<uint8_t>(b != 0); });
+    if (odd)
+      std::transform(data, data + bytes, t.as<uint8_t>(),
+                     [](uint8_t b) { return static_cast<uint8_t>(b != 0); });
     else std::memcpy(t.data(), data, bytes);
     return t;
   }
-  file->retain();  // each tensor has a storage of its own: what is lent or kept of one does not concern the others
+  file->retain();  // each tensor has a storage of its own: what is lent or kept of one does not concern the
+                   // others
   return Tensor::borrow(spec.shape, spec.dtype, const_cast<uint8_t*>(data), file.get(),
                         [](void* f) { static_cast<Storage*>(f)->release(); });
 }
@@ -112,7 +122,8 @@ static void check_replaceable(const std::string& path) {
   struct stat info;
   if (::lstat(path.c_str(), &info) != 0) return;
   if (S_ISDIR(info.st_mode)) system_failed("write", path, EISDIR);
-  check<ValueError>(S_ISREG(info.st_mode), "'", path, "' is ", S_ISLNK(info.st_mode) ? "a link" : "a device or a pipe",
+  check<ValueError>(S_ISREG(info.st_mode), "'", path, "' is ",
+                    S_ISLNK(info.st_mode) ? "a link" : "a device or a pipe",
                     "; only regular files are written: choose another name");
 }
 
@@ -157,7 +168,8 @@ void FileWriter::finish() {
   if (::rename(temporary_.c_str(), path_.c_str()) != 0) system_failed("write", path_, errno);
   done_ = true;
   const size_t slash = path_.find_last_of('/');
-  const FileHandle folder(slash == std::string::npos ? "." : path_.substr(0, slash + 1), O_RDONLY | O_DIRECTORY);
+  const FileHandle folder(slash == std::string::npos ? "." : path_.substr(0, slash + 1),
+                          O_RDONLY | O_DIRECTORY);
   ::fsync(folder.get());  // some file systems cannot; the rename has happened
 }
 

@@ -1,5 +1,5 @@
-// The format: uint64 length of the header, the header (JSON, may end with spaces), the values. Offsets count from the end of
-// the header; the tensors cover what follows without overlaps or holes.
+// The format: uint64 length of the header, the header (JSON, may end with spaces), the values. Offsets count
+// from the end of the header; the tensors cover what follows without overlaps or holes.
 #include "plmcore/safetensors.h"
 
 #include <algorithm>
@@ -14,7 +14,8 @@
 
 namespace plmcore::safetensors {
 
-static_assert(std::endian::native == std::endian::little, "safetensors files are little-endian and are used in place");
+static_assert(std::endian::native == std::endian::little,
+              "safetensors files are little-endian and are used in place");
 
 namespace {
 
@@ -27,13 +28,15 @@ constexpr const char* kMetadata = "__metadata__";
 
 // In the order in which the reference writes them.
 constexpr std::pair<std::string_view, DType> kDTypeNames[] = {
-    {"I64", DType::int64},   {"F64", DType::float64}, {"F32", DType::float32}, {"I32", DType::int32},    {"BF16", DType::bfloat16},
-    {"F16", DType::float16}, {"I8", DType::int8},     {"U8", DType::uint8},    {"BOOL", DType::boolean},
+    {"I64", DType::int64}, {"F64", DType::float64},   {"F32", DType::float32},
+    {"I32", DType::int32}, {"BF16", DType::bfloat16}, {"F16", DType::float16},
+    {"I8", DType::int8},   {"U8", DType::uint8},      {"BOOL", DType::boolean},
 };
 static_assert(std::size(kDTypeNames) == kDTypes);
 size_t rank_of(DType t) {
-  return static_cast<size_t>(std::find_if(std::begin(kDTypeNames), std::end(kDTypeNames), [&](auto& n) { return n.second == t; }) -
-                             std::begin(kDTypeNames));
+  return static_cast<size_t>(
+      std::find_if(std::begin(kDTypeNames), std::end(kDTypeNames), [&](auto& n) { return n.second == t; }) -
+      std::begin(kDTypeNames));
 }
 
 struct Entry {
@@ -44,7 +47,8 @@ struct Entry {
 
 // ---- reading ----
 
-// Takes the header as a stream of JSON events, so that nothing but its tensors costs memory. Every error names the place.
+// Takes the header as a stream of JSON events, so that nothing but its tensors costs memory. Every error
+// names the place.
 class HeaderReader {
  public:
   std::vector<Entry> entries;
@@ -53,7 +57,9 @@ class HeaderReader {
   // ---- called by the parser; false is never returned, errors are thrown ----
   bool null() { return value("null"); }
   bool boolean(bool) { return value("a truth value"); }
-  bool number_float(Json::number_float_t, const std::string&) { return value("a number that is not an integer, or too large a one"); }
+  bool number_float(Json::number_float_t, const std::string&) {
+    return value("a number that is not an integer, or too large a one");
+  }
   bool number_integer(Json::number_integer_t n) {
     require(n >= 0, "must not be negative, got ", n);
     return number_unsigned(static_cast<uint64_t>(n));
@@ -97,7 +103,11 @@ class HeaderReader {
     }
     member_ = std::move(s);
     if (at_ == At::metadata) require(!metadata.contains(member_), "is there twice");
-    else once(member_ == "dtype" ? has_dtype_ : member_ == "shape" ? has_shape_ : member_ == "data_offsets" ? has_offsets_ : unknown());
+    else
+      once(member_ == "dtype"          ? has_dtype_
+           : member_ == "shape"        ? has_shape_
+           : member_ == "data_offsets" ? has_offsets_
+                                       : unknown());
     return true;
   }
   bool end_object() {
@@ -125,11 +135,12 @@ class HeaderReader {
     return true;
   }
   bool parse_error(size_t position, const std::string&, const nlohmann::detail::exception& e) {
-    const std::string_view what =
-        e.what();  // "[json.exception.parse_error.101] parse error at ...: syntax error ...": the file's bytes follow
+    const std::string_view what = e.what();  // "[json.exception.parse_error.101] parse error at ...: syntax
+                                             // error ...": the file's bytes follow
     const size_t colon = what.find(": "), read = what.find("; last read");
     fail<FormatError>("the header is not valid JSON at its byte ", position, ": ",
-                      printable(what.substr(std::min(colon + 2, what.size()), read == what.npos ? read : read - colon - 2)));
+                      printable(what.substr(std::min(colon + 2, what.size()),
+                                            read == what.npos ? read : read - colon - 2)));
   }
 
  private:
@@ -179,13 +190,14 @@ class HeaderReader {
     bool empty = false;
     for (Dim d : entry_.spec.shape) {
       empty |= d.is(0);  // the other sizes must make sense nevertheless
-      require(!__builtin_mul_overflow(count, std::max<int64_t>(d.value(), 1), &count) && count <= kMaxElements, "has the shape ",
-              entry_.spec.shape, ", which is too large");
+      require(
+          !__builtin_mul_overflow(count, std::max<int64_t>(d.value(), 1), &count) && count <= kMaxElements,
+          "has the shape ", entry_.spec.shape, ", which is too large");
     }
     const uint64_t want = empty ? 0 : static_cast<uint64_t>(count) * size_of(entry_.spec.dtype);
     require(entry_.begin <= entry_.end, "ends at ", entry_.end, ", before it begins at ", entry_.begin);
-    require(entry_.end - entry_.begin == want, "is ", entry_.spec, " and must have ", want, " bytes, got ", entry_.end - entry_.begin,
-            " by its data_offsets");
+    require(entry_.end - entry_.begin == want, "is ", entry_.spec, " and must have ", want, " bytes, got ",
+            entry_.end - entry_.begin, " by its data_offsets");
   }
 
   At at_ = At::start;
@@ -200,12 +212,12 @@ void check_layout(const std::vector<Entry>& entries, uint64_t bytes) {
   uint64_t end = 0;
   const Entry* before = nullptr;
   for (const Entry& e : entries) {
-    check<FormatError>(e.end <= bytes, "the tensor '", printable(e.name), "' ends at byte ", e.end, " of the values, which have ", bytes,
-                       "; the file is cut off or damaged");
-    check<FormatError>(e.begin >= end, "the tensor '", printable(e.name), "' begins at ", e.begin, ", inside '",
-                       before ? printable(before->name) : "", "', which ends at ", end);
-    check<FormatError>(e.begin == end, "nothing tells of the bytes from ", end, " to ", e.begin, " of the values, before the tensor '",
-                       printable(e.name), "'");
+    check<FormatError>(e.end <= bytes, "the tensor '", printable(e.name), "' ends at byte ", e.end,
+                       " of the values, which have ", bytes, "; the file is cut off or damaged");
+    check<FormatError>(e.begin >= end, "the tensor '", printable(e.name), "' begins at ", e.begin,
+                       ", inside '", before ? printable(before->name) : "", "', which ends at ", end);
+    check<FormatError>(e.begin == end, "nothing tells of the bytes from ", end, " to ", e.begin,
+                       " of the values, before the tensor '", printable(e.name), "'");
     end = e.end;
     before = &e;
   }
@@ -228,7 +240,9 @@ std::string write_header(const std::vector<std::pair<Entry, Tensor>>& list, cons
     std::string text = json.dump();
     text.resize((8 + text.size() + kAlign - 1) / kAlign * kAlign - 8, ' ');
     return text;
-  } catch (const Json::exception&) { fail<ValueError>("safetensors: a name or a text of the metadata is not valid UTF-8"); }
+  } catch (const Json::exception&) {
+    fail<ValueError>("safetensors: a name or a text of the metadata is not valid UTF-8");
+  }
 }
 
 }  // namespace
@@ -244,22 +258,27 @@ File read(const std::string& path, bool mapped) {
   const Ref<Storage> file = open_file(path, "a safetensors file", sizeof length, mapped);
   try {
     std::memcpy(&length, file->data, sizeof length);
-    check<FormatError>(length <= kMaxHeader, "its header would have ", length, " bytes, at most ", kMaxHeader, " are allowed");
-    check<FormatError>(length <= file->bytes - sizeof length, "it is cut off: the header has ", length, " bytes, the file ", file->bytes);
+    check<FormatError>(length <= kMaxHeader, "its header would have ", length, " bytes, at most ", kMaxHeader,
+                       " are allowed");
+    check<FormatError>(length <= file->bytes - sizeof length, "it is cut off: the header has ", length,
+                       " bytes, the file ", file->bytes);
     const std::string_view text(static_cast<const char*>(file->data) + sizeof length, length);
     check<FormatError>(text.starts_with('{'), "its header must begin with '{'");
-    check<FormatError>(text.find('\0') == text.npos, "its header has a zero byte");  // the parser would take it for the end
+    check<FormatError>(text.find('\0') == text.npos,
+                       "its header has a zero byte");  // the parser would take it for the end
     HeaderReader header;
     Json::sax_parse(text, &header);
     std::vector<Entry>& entries = header.entries;
-    std::sort(entries.begin(), entries.end(),
-              [](const Entry& a, const Entry& b) { return std::tie(a.begin, a.end, a.name) < std::tie(b.begin, b.end, b.name); });
+    std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {
+      return std::tie(a.begin, a.end, a.name) < std::tie(b.begin, b.end, b.name);
+    });
     const size_t start = sizeof length + length;
     check_layout(entries, file->bytes - start);
     File result;
     result.metadata = std::move(header.metadata);
     result.tensors.reserve(entries.size());
-    for (Entry& e : entries) result.tensors.emplace_back(std::move(e.name), tensor_in_file(file, start + e.begin, e.spec));
+    for (Entry& e : entries)
+      result.tensors.emplace_back(std::move(e.name), tensor_in_file(file, start + e.begin, e.spec));
     return result;
   } catch (const FormatError& e) { fail<FormatError>("'", path, "' cannot be read: ", e.what()); }
 }
@@ -269,7 +288,8 @@ void write(const std::string& path, const Named& tensors, const Metadata& metada
   std::unordered_set<std::string_view> names;
   for (const auto& [name, tensor] : tensors) {
     check<ValueError>(name != kMetadata, "safetensors: a tensor cannot be named '", kMetadata, "'");
-    check<ValueError>(names.insert(name).second, "safetensors: two tensors are named '", printable(name), "'");
+    check<ValueError>(names.insert(name).second, "safetensors: two tensors are named '", printable(name),
+                      "'");
     check<ValueError>(tensor.defined(), "safetensors: there is no tensor '", printable(name), "'");
     check<ValueError>(!tensor.is_row_sparse(), "safetensors: '", printable(name),
                       "' is a row-sparse gradient; call to_dense() on it first");
@@ -287,7 +307,8 @@ void write(const std::string& path, const Named& tensors, const Metadata& metada
   }
   const std::string header = write_header(list, metadata);
   const uint64_t length = header.size();
-  check<ValueError>(length <= kMaxHeader, "safetensors: the header takes ", length, " bytes, at most ", kMaxHeader, " are allowed");
+  check<ValueError>(length <= kMaxHeader, "safetensors: the header takes ", length, " bytes, at most ",
+                    kMaxHeader, " are allowed");
   FileWriter out(path);
   out.write(&length, sizeof length);
   out.write(header.data(), header.size());

@@ -8,7 +8,8 @@ PLM_KERNEL(abs) {
 }
 
 PLM_KERNEL(abs_grad) {
-  map2("abs_grad", args, [](auto x, auto dy) __attribute__((always_inline)) { return x > 0 ? dy : (x < 0 ? -dy : x * 0); });
+  map2("abs_grad", args,
+       [](auto x, auto dy) __attribute__((always_inline)) { return x > 0 ? dy : (x < 0 ? -dy : x * 0); });
 }
 
 }  // namespace plmcore::PLM_ISA

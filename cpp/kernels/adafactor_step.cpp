@@ -1,5 +1,6 @@
-// A matrix takes three passes over the gradient (sums of rows and columns; the size of the update; the update) and two over param; the
-// update is computed twice rather than kept. Rows are cut into row_chunks pieces, by their number alone.
+// A matrix takes three passes over the gradient (sums of rows and columns; the size of the update; the
+// update) and two over param; the update is computed twice rather than kept. Rows are cut into row_chunks
+// pieces, by their number alone.
 #include "kernels/kernel.h"
 #include "kernels/math.h"
 #include "kernels/pieces.h"
@@ -13,7 +14,8 @@ struct Options {
 
   // How long the step is, from the sums of the squares of param and update.
   double rate(Sums squares, int64_t n) const {
-    const double rms_p = std::sqrt(squares.a / static_cast<double>(n)), rms_u = std::sqrt(squares.b / static_cast<double>(n));
+    const double rms_p = std::sqrt(squares.a / static_cast<double>(n)),
+                 rms_u = std::sqrt(squares.b / static_cast<double>(n));
     const double size = !relative ? 1 : rms_p > floor ? rms_p : floor;
     return lr * size / (rms_u > threshold ? rms_u / threshold : 1);
   }
@@ -107,7 +109,8 @@ void step_matrix(const KernelArgs& args, const Options& o, A scale) {
       for (int64_t c = 0; c < C; c += W) {
         const int k = C - c < W ? static_cast<int>(C - c) : W;
         const int64_t i = r * C + c;
-        store_first(p + i, load_first(p + i, k) * keep - load_first(g + i, k) * own * load_first(factor + c, k), k);
+        store_first(p + i,
+                    load_first(p + i, k) * keep - load_first(g + i, k) * own * load_first(factor + c, k), k);
       }
     }
   });
@@ -117,14 +120,16 @@ void step_matrix(const KernelArgs& args, const Options& o, A scale) {
 static Workspace workspace(const KernelArgs& args) {
   const View& param = args.in[0];
   if (param.rank < 2) return {};
-  return {.shared = static_cast<size_t>((row_chunks(param.rows()) + 1) * param.last()) * (param.dtype == DType::float64 ? 8 : 4)};
+  return {.shared = static_cast<size_t>((row_chunks(param.rows()) + 1) * param.last()) *
+                    (param.dtype == DType::float64 ? 8 : 4)};
 }
 
 PLM_KERNEL(adafactor_step, workspace) {
   if (args.in[0].numel == 0) return;
-  const Options o{
-      args.f("lr"),    args.f("eps"),       args.f("weight_decay"), 1 - std::pow(static_cast<double>(args.i("step")), -args.f("power")),
-      args.f("floor"), args.f("threshold"), args.i("relative") != 0};
+  const Options o{args.f("lr"),           args.f("eps"),
+                  args.f("weight_decay"), 1 - std::pow(static_cast<double>(args.i("step")), -args.f("power")),
+                  args.f("floor"),        args.f("threshold"),
+                  args.i("relative") != 0};
   for_float("adafactor_step", args.in[0].dtype, [&](auto type) {
     using T = typename decltype(type)::type;
     using A = typename Lane<T>::Scalar;

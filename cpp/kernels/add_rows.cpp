@@ -15,7 +15,8 @@ PLM_KERNEL(add_rows) {
       std::memcpy(static_cast<void*>(y + b * C), dense + b * C, static_cast<size_t>((e - b) * C) * sizeof(T));
       for (int64_t k = first_row(rows, n, b); k < n && rows[k] < e; ++k) {
         T* row = y + rows[k] * C;
-        for (int64_t c = 0; c < C; ++c) row[c] = from_float<T>(to_float(row[c]) + to_float(values[k * C + c]));
+        for (int64_t c = 0; c < C; ++c)
+          row[c] = from_float<T>(to_float(row[c]) + to_float(values[k * C + c]));
       }
     });
   });

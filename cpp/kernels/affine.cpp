@@ -9,7 +9,8 @@ static void whole(const KernelArgs& args) {
           shift = static_cast<T>(static_cast<int64_t>(args.f("shift")));
   T* y = args.out[0].as<T>();
   for_chunks(args.out[0].numel, kGrain, [&](int64_t b, int64_t e) {
-    for (int64_t i = b; i < e; ++i) y[i] = static_cast<T>(unsigned_of(x[i]) * unsigned_of(scale) + unsigned_of(shift));
+    for (int64_t i = b; i < e; ++i)
+      y[i] = static_cast<T>(unsigned_of(x[i]) * unsigned_of(scale) + unsigned_of(shift));
   });
 }
 

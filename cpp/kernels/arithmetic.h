@@ -19,7 +19,8 @@ PLM_INLINE void arithmetic2(const char* op, const KernelArgs& args, F f) {
 // y = f(a, b) as bool.
 template <class F>
 PLM_INLINE void compare2(const KernelArgs& args, F f) {
-  const auto halves = [&](auto a, auto b) __attribute__((always_inline)) { return f(to_float(a), to_float(b)); };
+  const auto halves = [&](auto a, auto b)
+                          __attribute__((always_inline)) { return f(to_float(a), to_float(b)); };
   switch (args.in[0].dtype) {
     case DType::float64: return broadcast2_scalar<double, uint8_t>(args, f);
     case DType::float32: return broadcast2_scalar<float, uint8_t>(args, f);

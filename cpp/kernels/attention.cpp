@@ -1,12 +1,13 @@
 // out = softmax(scale q k^T + bias, over the keys a query may see) v, for each head.
 //
-// A task is one head and a block of queries. It walks the keys in blocks (one block up to 512 keys): k is packed into
-// transposed panels and v into panels of columns, once for all queries of the task; then for 24 queries at a time the
-// scores, the softmax and the product with v stay in the first- and second-level cache. With several key blocks the
-// running maximum m and sum l of each query are corrected as it goes (online softmax), so the memory is linear in length.
-// Traffic: q, k, v read and out written once per task; scores never leave the worker's space unless they are asked for.
-// Scores are kept in base 2 (scaled by log2(e)), the saved log-sums too: m and log2(l) apart, because their sum would drop the
-// latter for scores of -1e15; m is -inf for a query without keys.
+// A task is one head and a block of queries. It walks the keys in blocks (one block up to 512 keys): k is
+// packed into transposed panels and v into panels of columns, once for all queries of the task; then for 24
+// queries at a time the scores, the softmax and the product with v stay in the first- and second-level cache.
+// With several key blocks the running maximum m and sum l of each query are corrected as it goes (online
+// softmax), so the memory is linear in length. Traffic: q, k, v read and out written once per task; scores
+// never leave the worker's space unless they are asked for. Scores are kept in base 2 (scaled by log2(e)),
+// the saved log-sums too: m and log2(l) apart, because their sum would drop the latter for scores of -1e15; m
+// is -inf for a query without keys.
 #include "kernels/attention_decode.h"
 #include "kernels/attention_dropout.h"
 #include "kernels/attention_mask.h"
@@ -109,7 +110,8 @@ class Forward {
     Columns columns(int64_t i, int64_t key, int64_t keys) const {
       if (i >= n_) return {0, 0};
       const int64_t rows = least(R, n_ - i);
-      const int64_t begin = most(rules_.pattern.begin(i0_ + i) - key, 0), end = least(rules_.pattern.end(i0_ + i, rows) - key, keys);
+      const int64_t begin = most(rules_.pattern.begin(i0_ + i) - key, 0),
+                    end = least(rules_.pattern.end(i0_ + i, rows) - key, keys);
       return {begin / P * P, end};
     }
 
@@ -144,8 +146,8 @@ class Forward {
       for (int64_t c = begin; c < end; c += P)
         for (int64_t g = 0; g < groups; ++g)
           if (see[g].begin <= c && c < see[g].end)
-            tile_product<Start::zero, false>(q[g], ldq[g], kt_ + c * D_, P, scores_ + g * R * lds + c, lds, D_,
-                                             static_cast<const A*>(nullptr));
+            tile_product<Start::zero, false>(q[g], ldq[g], kt_ + c * D_, P, scores_ + g * R * lds + c, lds,
+                                             D_, static_cast<const A*>(nullptr));
       for (int64_t g = 0; g < groups; ++g)
         if (!see[g].empty()) soften(i + g * R, see[g], key, scores_ + g * R * lds);
         else fill(factor_ + i + g * R, R, A(0));
@@ -156,23 +158,28 @@ class Forward {
           const int64_t n = see[g].end - see[g].begin;
           if constexpr (std::is_same_v<T, A>)
             if (direct_ && i + (g + 1) * R <= n_) {
-              tile_product<Start::zero_scaled, false>(p, lds, v, P, out_rows_ + (i + g * R) * f_.at_.H * D_ + c, f_.at_.H * D_, n,
-                                                      factor_ + i + g * R);
+              tile_product<Start::zero_scaled, false>(p, lds, v, P,
+                                                      out_rows_ + (i + g * R) * f_.at_.H * D_ + c,
+                                                      f_.at_.H * D_, n, factor_ + i + g * R);
               continue;
             }
           if (!started_) tile_product<Start::zero, false>(p, lds, v, P, out, width_, n, factor_);
-          else if (n > 0) tile_product<Start::scaled, false>(p, lds, v, P, out, width_, n, factor_ + i + g * R);
+          else if (n > 0)
+            tile_product<Start::scaled, false>(p, lds, v, P, out, width_, n, factor_ + i + g * R);
         }
     }
 
-    // Scores to weights for a group of rows. Rows beyond the last query hold zeros and are not looked at again.
+    // Scores to weights for a group of rows. Rows beyond the last query hold zeros and are not looked at
+    // again.
     void soften(int64_t i, Columns see, int64_t key, A* s) {
-      const int64_t lds = f_.space_.ld, rows = least(R, n_ - i), n = see.end - see.begin, padded = round_up(n, P);
+      const int64_t lds = f_.space_.ld, rows = least(R, n_ - i), n = see.end - see.begin,
+                    padded = round_up(n, P);
       s += see.begin;
       key += see.begin;
       if (!rules_.plain(i0_ + i, rows, key, n, padded))
         for (int64_t r = 0; r < rows; ++r) rules_.apply(i0_ + i + r, key, n, padded, s + r * lds);
-      for (int r = 0; r < R; r += kSoftmaxRows) softmax_rows(s + r * lds, lds, padded, m_ + i + r, l_ + i + r, factor_ + i + r, !started_);
+      for (int r = 0; r < R; r += kSoftmaxRows)
+        softmax_rows(s + r * lds, lds, padded, m_ + i + r, l_ + i + r, factor_ + i + r, !started_);
       if (direct_)
         for (int r = 0; r < R; ++r) factor_[i + r] = l_[i + r] == 0 ? A(0) : 1 / l_[i + r];
       for (int64_t r = 0; r < rows; ++r) {
@@ -195,11 +202,13 @@ class Forward {
       A* lse = f_.args_.out[1].template as<A>() + at.lse_row(b_, h_, s_) + i0_;
       for (int64_t i = direct_ ? n_ / R * R : 0; i < n_; ++i) {
         if (l_[i] == 0) fill(out_ + i * width_, D_, A(0));  // it saw nothing
-        store_rows(out_ + i * width_, width_, 1, D_, out_rows_ + i * at.H * D_, at.H * D_, l_[i] == 0 ? A(0) : 1 / l_[i]);
+        store_rows(out_ + i * width_, width_, 1, D_, out_rows_ + i * at.H * D_, at.H * D_,
+                   l_[i] == 0 ? A(0) : 1 / l_[i]);
       }
       if (f_.weights_)
         for (int64_t i = 0; i < n_; ++i)
-          if (l_[i] == 0) fill(f_.weights_ + ((b_ * at.H + h_) * s_.T + i0_ + i) * s_.S, s_.S, from_float<T>(A(0)));
+          if (l_[i] == 0)
+            fill(f_.weights_ + ((b_ * at.H + h_) * s_.T + i0_ + i) * s_.S, s_.S, from_float<T>(A(0)));
       constexpr int W = Lane<A>::n;
       for (int64_t i = 0; i < n_; i += W) {  // m_ and l_ have room for whole vectors
         const auto m = load(m_ + i), l = log(load(l_ + i)) * static_cast<A>(1.44269504088896340736);
@@ -218,7 +227,7 @@ class Forward {
     A *q_copy_, *kt_, *v_, *scores_, *out_, *m_, *l_, *factor_, *staging_;
     int64_t i0_ = 0, n_ = 0;
     T* out_rows_ = nullptr;
-    bool direct_ = false;   // one block of keys: the products go to the output
+    bool direct_ = false;  // one block of keys: the products go to the output
     bool started_ = false;  // a block of keys was added to out_
   };
 
@@ -235,10 +244,12 @@ class Forward {
 static Workspace workspace(const KernelArgs& args) {
   const View& q = args.in[kQ];
   const bool ragged = args.has(kOffsets), weights = args.i("weights") != 0;
-  const int64_t H = q.size[q.rank - 2], D = q.size[q.rank - 1], B = ragged ? args.in[kOffsets].numel - 1 : q.size[0],
-                T = args.out[0].size[ragged ? 0 : 1];
+  const int64_t H = q.size[q.rank - 2], D = q.size[q.rank - 1],
+                B = ragged ? args.in[kOffsets].numel - 1 : q.size[0], T = args.out[0].size[ragged ? 0 : 1];
   const int64_t S = args.has(kK) && !ragged ? args.in[kK].size[1] : T;
-  const auto bytes = [&](int64_t elements) { return static_cast<size_t>(elements) * (q.dtype == DType::float64 ? 8 : 4); };
+  const auto bytes = [&](int64_t elements) {
+    return static_cast<size_t>(elements) * (q.dtype == DType::float64 ? 8 : 4);
+  };
   if (decodes(T, ragged, weights, args.f("dropout"))) {
     const DecodeSpace space(B, T, S, H, D);
     return {.shared = bytes(space.parts + space.stats), .per_worker = bytes(space.scores + space.q)};

@@ -1,6 +1,7 @@
-// Attention of a few queries over many keys (decoding with a cache): bound by reading k and v once. A task is one
-// sequence and a run of keys; it takes the keys in the order of memory, all heads of a key together, so that the reads
-// are long streams. Each run leaves its maximum, sum and weighted values per head; they are joined in order.
+// Attention of a few queries over many keys (decoding with a cache): bound by reading k and v once. A task is
+// one sequence and a run of keys; it takes the keys in the order of memory, all heads of a key together, so
+// that the reads are long streams. Each run leaves its maximum, sum and weighted values per head; they are
+// joined in order.
 #pragma once
 
 #include "kernels/attention_mask.h"
@@ -26,7 +27,8 @@ class Decode {
     const T* q = at_.in[0].template as<T>();
     const T* k = at_.k_of(q, at_.in[1].template as<const T>());
     const T* v = at_.v_of(q, at_.in[1].template as<const T>(), at_.in[2].template as<const T>());
-    parallel_for(at_.B * chunks_, [&](int64_t task, int worker) { look(q, k, v, task / chunks_, task % chunks_, worker); });
+    parallel_for(at_.B * chunks_,
+                 [&](int64_t task, int worker) { look(q, k, v, task / chunks_, task % chunks_, worker); });
     for_rows(at_.B * rows_, chunks_ * at_.D, [&](int64_t begin, int64_t end) {
       for (int64_t r = begin; r < end; ++r) join(r / rows_, r % rows_);
     });
@@ -51,7 +53,8 @@ class Decode {
     const int64_t n = end - begin, padded = round_up(n, kPanel<A>);
 
     const A scale = static_cast<A>(args_.f("scale") * 1.44269504088896340736);
-    for (int64_t t = 0; t < at_.T; ++t) load_rows(q + (s.q_row + t) * at_.q_stride, D, H, D, query + t * H * D, D, scale);
+    for (int64_t t = 0; t < at_.T; ++t)
+      load_rows(q + (s.q_row + t) * at_.q_stride, D, H, D, query + t * H * D, D, scale);
     k += (s.k_row + begin) * stride;
     v += (s.k_row + begin) * stride;
     for (int64_t r = rows_; r < space_.rows; ++r) fill(scores + r * kDecodeKeys, padded, A(0));
@@ -69,7 +72,8 @@ class Decode {
       rules.apply(r / H, begin, n, padded, scores + r * kDecodeKeys);
     }
     for (int64_t r = 0; r < space_.rows; r += kSoftmaxRows)
-      softmax_rows(scores + r * kDecodeKeys, kDecodeKeys, padded, m + r, l + r, static_cast<A*>(nullptr), true);
+      softmax_rows(scores + r * kDecodeKeys, kDecodeKeys, padded, m + r, l + r, static_cast<A*>(nullptr),
+                   true);
     for (int64_t j = 0; j < n; j += 4) {
       const T* value[4];
       for (int u = 0; u < 4; ++u) value[u] = v + (j + u < n ? j + u : j) * stride;

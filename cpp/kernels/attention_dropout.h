@@ -17,8 +17,8 @@ class WeightDropout {
         groups_(ceil_div(at.S, kMaskGroup)) {}
   explicit operator bool() const { return p_ > 0; }
 
-  // Multiplies the weights w[0, n) of row `row` (of all rows of lse), keys from `key` on, by 0 or 1 / (1 - p). They take
-  // random_half of core/philox.h, each row from a new group of elements on.
+  // Multiplies the weights w[0, n) of row `row` (of all rows of lse), keys from `key` on, by 0 or 1 / (1 -
+  // p). They take random_half of core/philox.h, each row from a new group of elements on.
   template <class A>
   void apply(int64_t row, int64_t key, int64_t n, A* w) const {
     for (int64_t j = 0; j < n;) {

@@ -1,5 +1,5 @@
-// What attention's arguments mean to its kernels: where the rows of a sequence lie in the padded, packed and ragged
-// layouts.
+// What attention's arguments mean to its kernels: where the rows of a sequence lie in the padded, packed and
+// ragged layouts.
 #pragma once
 
 #include "core/attention_inputs.h"
@@ -12,7 +12,9 @@ namespace plmcore::PLM_ISA {
 using namespace attention_inputs;
 using namespace attention_plan;
 
-PLM_INLINE int64_t index_at(const View& v, int64_t i) { return v.dtype == DType::int64 ? v.as<int64_t>()[i] : v.as<int32_t>()[i]; }
+PLM_INLINE int64_t index_at(const View& v, int64_t i) {
+  return v.dtype == DType::int64 ? v.as<int64_t>()[i] : v.as<int32_t>()[i];
+}
 
 // One sequence: rows [q_row, q_row + T) of q and [k_row, k_row + S) of k and v.
 struct Sequence {
@@ -54,11 +56,15 @@ struct AttentionLayout {
   }
   int64_t rows() const { return ragged ? H * T : B * H * T; }
   // The log-sums of one head lie together: [B, H, T], ragged [H, N].
-  int64_t lse_row(int64_t b, int64_t h, const Sequence& s) const { return ragged ? h * T + s.q_row : (b * H + h) * T; }
+  int64_t lse_row(int64_t b, int64_t h, const Sequence& s) const {
+    return ragged ? h * T + s.q_row : (b * H + h) * T;
+  }
 
   // k and v of one tensor lie behind q, or behind each other, in each row.
   template <class E> E* k_of(E* q, E* k) const { return packed_qkv ? q + H * D : k; }
-  template <class E> E* v_of(E* q, E* k, E* v) const { return packed_qkv ? q + 2 * H * D : packed_kv ? k + H * D : v; }
+  template <class E> E* v_of(E* q, E* k, E* v) const {
+    return packed_qkv ? q + 2 * H * D : packed_kv ? k + H * D : v;
+  }
 
  private:
   void check_offsets() {
@@ -67,8 +73,9 @@ struct AttentionLayout {
     longest_q = 0;
     for (int64_t b = 0; b <= B; ++b) {
       const int64_t at = index_at(offsets, b);
-      check<ValueError>(at >= before && at <= T && (b > 0 || at == 0) && (b < B || at == T), "attention: offsets must rise from 0 to the ",
-                        T, " rows of q, got ", at, " at position ", b);
+      check<ValueError>(at >= before && at <= T && (b > 0 || at == 0) && (b < B || at == T),
+                        "attention: offsets must rise from 0 to the ", T, " rows of q, got ", at,
+                        " at position ", b);
       if (at - before > longest_q) longest_q = at - before;
       before = at;
     }
@@ -77,15 +84,16 @@ struct AttentionLayout {
       if (!has(i)) continue;
       const int64_t rows = in[i].size[2], columns = in[i].size[3];
       check<ShapeError>((rows >= longest_q || (i == kMask && rows == 1)) && columns >= longest_k,
-                        "attention: ", i == kMask ? "mask" : "bias", " must cover the longest sequence, ", longest_q, " rows, got ", rows,
-                        " by ", columns);
+                        "attention: ", i == kMask ? "mask" : "bias", " must cover the longest sequence, ",
+                        longest_q, " rows, got ", rows, " by ", columns);
     }
   }
   void check_positions(Input i, const char* name) const {
     if (!has(i)) return;
     for (int64_t b = 0; b < B; ++b) {
       const int64_t n = index_at(in[i], b);
-      check<ValueError>(n >= 0 && n <= S, "attention: ", name, "[", b, "] is ", n, ", outside 0..", S, " keys");
+      check<ValueError>(n >= 0 && n <= S, "attention: ", name, "[", b, "] is ", n, ", outside 0..", S,
+                        " keys");
     }
   }
 };

@@ -7,7 +7,8 @@
 
 namespace plmcore::PLM_ISA {
 
-// The keys of one query: [begin, end) without the hole, in which only every stride-th key back from `position` shows.
+// The keys of one query: [begin, end) without the hole, in which only every stride-th key back from
+// `position` shows.
 struct KeyRange {
   int64_t begin, end, hole_begin, hole_end, position;
 };
@@ -72,8 +73,8 @@ class Plane {
   int64_t stride_ = 0;
 };
 
-// The scores of one query over the keys [key, key + n) of a tile: bias, then -inf where the query may not look. Columns
-// [n, padded) belong to no key.
+// The scores of one query over the keys [key, key + n) of a tile: bias, then -inf where the query may not
+// look. Columns [n, padded) belong to no key.
 template <class T, class A>
 struct ScoreRules {
   Pattern pattern;
@@ -100,7 +101,8 @@ struct ScoreRules {
     for (int64_t j = within(see.end); j < padded; ++j) s[j] = kNever;
     const int64_t hole_end = within(see.hole_end), stride = pattern.stride();
     for (int64_t j = within(see.hole_begin); j < hole_end; ++j) {
-      const int64_t next = stride == 0 ? hole_end : j + (see.position - key - j) % stride;  // the next key that shows
+      const int64_t next =
+          stride == 0 ? hole_end : j + (see.position - key - j) % stride;  // the next key that shows
       for (; j < next && j < hole_end; ++j) s[j] = kNever;
     }
   }

@@ -1,4 +1,5 @@
-// How attention is cut into blocks, from sizes alone, so that results have the same bits for any number of threads.
+// How attention is cut into blocks, from sizes alone, so that results have the same bits for any number of
+// threads.
 #pragma once
 
 #include <cstddef>
@@ -20,24 +21,28 @@ constexpr bool decodes(int64_t T, bool ragged, bool weights, double dropout) {
   return T <= kDecodeQueries && !ragged && !weights && dropout <= 0;
 }
 
-// Forward: a task is one head and up to kTaskQueries queries; it visits the keys in blocks, packed for the products.
+// Forward: a task is one head and up to kTaskQueries queries; it visits the keys in blocks, packed for the
+// products.
 constexpr int64_t kTaskQueries = 528, kQueryBlock = 24;
 constexpr int64_t kKeyBlock = 256, kSingleBlock = 512;  // up to kSingleBlock keys are one block: no rescaling
 constexpr int64_t task_queries(int64_t heads, int64_t T) {  // 24 tasks if each can have 96 queries
   const int64_t wanted = least(most(heads * T / 24, 96), kTaskQueries);
   return round_up(most(ceil_div(T, ceil_div(most(T, 1), wanted)), 1), kQueryBlock);
 }
-// Backward: a task is one head (all heads that share a bias with a gradient) and a group of key blocks. With several
-// groups, each leaves its part of the gradient of q, and the parts are added in order.
+// Backward: a task is one head (all heads that share a bias with a gradient) and a group of key blocks. With
+// several groups, each leaves its part of the gradient of q, and the parts are added in order.
 constexpr int64_t kGradQueries = 96, kGradKeys = 96;
 constexpr int64_t grad_blocks(int64_t S) { return ceil_div(S, kGradKeys); }
-constexpr int64_t grad_block_keys(int64_t S) { return round_up(most(ceil_div(S, most(grad_blocks(S), 1)), 1), kColumnPad); }
+constexpr int64_t grad_block_keys(int64_t S) {
+  return round_up(most(ceil_div(S, most(grad_blocks(S), 1)), 1), kColumnPad);
+}
 constexpr int64_t key_groups(int64_t tasks, int64_t S) {
   return most(least(least(ceil_div(24, most(tasks, 1)), 8), grad_blocks(S) / 2), 1);
 }
 
-// Elements of a worker's buffers, in the order in which the kernels lay them out. Ragged sequences are of any length up to
-// the T rows of all of them. The weights are normalised in one piece: they need all keys in one block.
+// Elements of a worker's buffers, in the order in which the kernels lay them out. Ragged sequences are of any
+// length up to the T rows of all of them. The weights are normalised in one piece: they need all keys in one
+// block.
 struct ForwardSpace {
   int64_t width, queries, columns, ld, q, kt, v, scores, out, stats, staging;
   constexpr ForwardSpace(int64_t heads, int64_t T, int64_t S, int64_t D, bool ragged, bool weights)
@@ -77,7 +82,9 @@ struct BackwardSpace {
         scores(kGradQueries * ld),
         stats(round_up(3 * rows, 16)),
         staging(kColumnPad * width) {}
-  constexpr int64_t total() const { return 3 * q + 5 * keys + 2 * scores + stats + staging; }  // q, dout, dq; k^T, v^T, k, dk, dv; p, ds
+  constexpr int64_t total() const {
+    return 3 * q + 5 * keys + 2 * scores + stats + staging;
+  }  // q, dout, dq; k^T, v^T, k, dk, dv; p, ds
 };
 
 }  // namespace plmcore::attention_plan

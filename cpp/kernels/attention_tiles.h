@@ -1,5 +1,6 @@
-// The products of attention's tiles, the copies that lay tiles out for them, and softmax of a row. Rows come in groups of kTileRows,
-// columns in panels of two vectors: twelve accumulators on 16 registers, twenty-four on 32.
+// The products of attention's tiles, the copies that lay tiles out for them, and softmax of a row. Rows come
+// in groups of kTileRows, columns in panels of two vectors: twelve accumulators on 16 registers, twenty-four
+// on 32.
 #pragma once
 
 #include <limits>
@@ -12,12 +13,19 @@ namespace plmcore::PLM_ISA {
 constexpr int kTileRows = PLM_VECTOR_BYTES == 64 ? 12 : 6;
 template <class A> constexpr int kPanel = 2 * Lane<A>::n;
 
-enum class Start { zero, zero_scaled, add, scaled };  // c = ab, c = factor[row] ab, c += ab, c = factor[row] c + ab
+enum class Start {
+  zero,
+  zero_scaled,
+  add,
+  scaled
+};  // c = ab, c = factor[row] ab, c += ab, c = factor[row] c + ab
 
 // c [kTileRows][panel] = start + sum over k < K of a(row, k) * b[k][panel].  a(row, k) = a[row * lda + k], or
-// a[k * lda + row] when kTransposed. Per k: two vector loads, kTileRows broadcasts, 2 kTileRows multiply-adds.
+// a[k * lda + row] when kTransposed. Per k: two vector loads, kTileRows broadcasts, 2 kTileRows
+// multiply-adds.
 template <Start kStart, bool kTransposed, class A>
-[[gnu::noinline]] void tile_product(const A* a, int64_t lda, const A* b, int64_t ldb, A* c, int64_t ldc, int64_t K, const A* factor) {
+[[gnu::noinline]] void tile_product(const A* a, int64_t lda, const A* b, int64_t ldb, A* c, int64_t ldc,
+                                    int64_t K, const A* factor) {
   using V = typename Lane<A>::Vec;
   constexpr int W = Lane<A>::n, R = kTileRows;
   V acc[R][2];
@@ -73,7 +81,8 @@ PLM_INLINE void prefetch_row(const T* row, int64_t D, bool write = false) {
 
 // to[i][0, D) = from[i] * scale; columns up to `width` become 0.
 template <class T, class A>
-PLM_INLINE void load_rows(const T* from, int64_t stride, int64_t n, int64_t D, A* to, int64_t width, A scale) {
+PLM_INLINE void load_rows(const T* from, int64_t stride, int64_t n, int64_t D, A* to, int64_t width,
+                          A scale) {
   constexpr int W = Lane<A>::n;
   for (int64_t i = 0; i < n; ++i, from += stride, to += width) {
     prefetch_row(from + kRowsAhead * stride, D);
@@ -85,7 +94,8 @@ PLM_INLINE void load_rows(const T* from, int64_t stride, int64_t n, int64_t D, A
 }
 // to[i] = from[i][0, D) * scale
 template <class T, class A>
-PLM_INLINE void store_rows(const A* from, int64_t width, int64_t n, int64_t D, T* to, int64_t stride, A scale) {
+PLM_INLINE void store_rows(const A* from, int64_t width, int64_t n, int64_t D, T* to, int64_t stride,
+                           A scale) {
   constexpr int W = Lane<A>::n;
   for (int64_t i = 0; i < n; ++i, from += width, to += stride) {
     prefetch_row(to + kRowsAhead * stride, D, true);
@@ -138,11 +148,13 @@ PLM_INLINE vf load_quads(const float* p, int64_t step) {
 // In each 16-byte lane, elements from..from+1 of a and b one by one (kPairs: from, from + 1 of a, then of b).
 template <int from, bool kPairs, size_t... i>
 PLM_INLINE vf unpack(vf a, vf b, std::index_sequence<i...>) {
-  return __builtin_shufflevector(a, b, (i / 4 * 4 + from + (kPairs ? i % 2 + i / 2 % 2 * kF : i / 2 % 2 + i % 2 * kF))...);
+  return __builtin_shufflevector(
+      a, b, (i / 4 * 4 + from + (kPairs ? i % 2 + i / 2 % 2 * kF : i / 2 % 2 + i % 2 * kF))...);
 }
 
-// One panel of the transpose, to[d][k] = from[k][d] * scale for d < D. Four columns of a vector's rows at a time: a register
-// holds four elements of row k in each 16-byte lane, and a 4x4 transpose inside the lanes gives the columns.
+// One panel of the transpose, to[d][k] = from[k][d] * scale for d < D. Four columns of a vector's rows at a
+// time: a register holds four elements of row k in each 16-byte lane, and a 4x4 transpose inside the lanes
+// gives the columns.
 template <class A>
 PLM_INLINE void transpose_panel(const A* from, int64_t stride, int64_t D, A* to, A scale) {
   constexpr int P = kPanel<A>;
@@ -152,10 +164,10 @@ PLM_INLINE void transpose_panel(const A* from, int64_t stride, int64_t D, A* to,
     for (; d + 4 <= D; d += 4)
       for (int half = 0; half < P; half += kF) {
         const float* p = from + half * stride + d;
-        const vf a = load_quads(p, 4 * stride), b = load_quads(p + stride, 4 * stride), c = load_quads(p + 2 * stride, 4 * stride),
-                 e = load_quads(p + 3 * stride, 4 * stride);
-        const vf ab = unpack<0, false>(a, b, lanes), ce = unpack<0, false>(c, e, lanes), ab2 = unpack<2, false>(a, b, lanes),
-                 ce2 = unpack<2, false>(c, e, lanes);
+        const vf a = load_quads(p, 4 * stride), b = load_quads(p + stride, 4 * stride),
+                 c = load_quads(p + 2 * stride, 4 * stride), e = load_quads(p + 3 * stride, 4 * stride);
+        const vf ab = unpack<0, false>(a, b, lanes), ce = unpack<0, false>(c, e, lanes),
+                 ab2 = unpack<2, false>(a, b, lanes), ce2 = unpack<2, false>(c, e, lanes);
         float* out = to + d * P + half;
         store(out, unpack<0, true>(ab, ce, lanes) * scale);
         store(out + P, unpack<2, true>(ab, ce, lanes) * scale);
@@ -167,9 +179,11 @@ PLM_INLINE void transpose_panel(const A* from, int64_t stride, int64_t D, A* to,
     for (int k = 0; k < P; ++k) to[d * P + k] = from[k * stride + d] * scale;
 }
 
-// Panels of the transpose: to[i / panel][d][i % panel] = from[i][d] * scale, 0 for i >= n. `staging` holds one panel's rows.
+// Panels of the transpose: to[i / panel][d][i % panel] = from[i][d] * scale, 0 for i >= n. `staging` holds
+// one panel's rows.
 template <class T, class A>
-PLM_INLINE void pack_transposed(const T* from, int64_t stride, int64_t n, int64_t D, A* to, A scale, A* staging) {
+PLM_INLINE void pack_transposed(const T* from, int64_t stride, int64_t n, int64_t D, A* to, A scale,
+                                A* staging) {
   constexpr int P = kPanel<A>;
   for (int64_t i = 0; i < n; i += P, from += P * stride, to += D * P) {
     const int64_t rows = n - i < P ? n - i : P;
@@ -187,9 +201,11 @@ PLM_INLINE void pack_transposed(const T* from, int64_t stride, int64_t n, int64_
 
 // ---- softmax ----
 
-// The weights of kSoftmaxRows rows from their scores s[row][0, n), in place; n is a whole number of panels. m and l are
-// the running maximum and sum; factor gets what earlier sums are multiplied by, unless these are the first scores.
-constexpr int kSoftmaxRows = 3;  // side by side, so that the latencies of one row's reductions hide behind another's
+// The weights of kSoftmaxRows rows from their scores s[row][0, n), in place; n is a whole number of panels. m
+// and l are the running maximum and sum; factor gets what earlier sums are multiplied by, unless these are
+// the first scores.
+constexpr int kSoftmaxRows =
+    3;  // side by side, so that the latencies of one row's reductions hide behind another's
 template <class A>
 PLM_INLINE void softmax_rows(A* s, int64_t lds, int64_t n, A* m, A* l, A* factor, bool first) {
   using V = typename Lane<A>::Vec;

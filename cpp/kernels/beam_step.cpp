@@ -1,6 +1,7 @@
-// Each row of logits is read twice, the second time from cache: for its log sum, and for its best n, which are kept in a
-// heap whose root is the worst of them. A vector of candidates none of which beats the root costs one comparison. Then the
-// K sorted lists of a batch row are merged. No buffer of the size of the logits.
+// Each row of logits is read twice, the second time from cache: for its log sum, and for its best n, which
+// are kept in a heap whose root is the worst of them. A vector of candidates none of which beats the root
+// costs one comparison. Then the K sorted lists of a batch row are merged. No buffer of the size of the
+// logits.
 #include "kernels/row_sums.h"
 
 namespace plmcore::PLM_ISA {
@@ -46,7 +47,8 @@ static void best_of_row(const T* x, int64_t V, A score, Candidate<A>* heap, int6
   int64_t i = m;
   if constexpr (!std::is_same_v<T, double>)
     for (; i + kF <= V; i += kF) {
-      const vi worse = value(load(x + i)) <= heap[0].value;  // false for NaN on either side: those are looked at one by one
+      const vi worse = value(load(x + i)) <=
+                       heap[0].value;  // false for NaN on either side: those are looked at one by one
       if (lane_bits(worse) != (1u << kF) - 1) [[unlikely]]
         for (int k = 0; k < kF; ++k) offer(i + k);
     }
@@ -65,7 +67,8 @@ static Workspace workspace(const KernelArgs& args) {
 }
 
 PLM_KERNEL(beam_step, workspace) {
-  const int64_t B = args.in[1].size[0], K = args.in[1].size[1], V = args.in[0].size[1], n = args.out[0].size[1], m = n < V ? n : V;
+  const int64_t B = args.in[1].size[0], K = args.in[1].size[1], V = args.in[0].size[1],
+                n = args.out[0].size[1], m = n < V ? n : V;
   check<ValueError>(n <= K * V, "beam_step: n must be at most the ", K * V, " candidates (K * V), got ", n);
   int64_t *beams = args.out[1].as<int64_t>(), *tokens = args.out[2].as<int64_t>();
   if (n == 0) return;

@@ -8,7 +8,8 @@ namespace plmcore::PLM_ISA {
 // The workspace of `sums` column sums over the rows of input 0.
 static inline Workspace column_sums(const KernelArgs& args, int64_t sums) {
   const View& x = args.in[0];
-  return {.shared = static_cast<size_t>(row_chunks(x.rows()) * sums * x.last()) * (x.dtype == DType::float64 ? 8 : 4)};
+  return {.shared = static_cast<size_t>(row_chunks(x.rows()) * sums * x.last()) *
+                    (x.dtype == DType::float64 ? 8 : 4)};
 }
 
 // out[c] = sum over k of part[k * stride + c], c in [0, width)

@@ -1,6 +1,8 @@
-// Forward reads the logits once: blocks of a row stay in the first cache between their maximum and their sum of
-// exponentials, which is rescaled when a later block has a larger maximum. Backward reads them once more and writes
-//   dlogits_v = g (p_v - w_all - w_target [v = label]), p_v = exp(x_v - lse);   for soft targets t: g (p_v sum(t) - t_v).
+// Forward reads the logits once: blocks of a row stay in the first cache between their maximum and their sum
+// of exponentials, which is rescaled when a later block has a larger maximum. Backward reads them once more
+// and writes
+//   dlogits_v = g (p_v - w_all - w_target [v = label]), p_v = exp(x_v - lse);   for soft targets t: g (p_v
+//   sum(t) - t_v).
 #include "kernels/indices.h"
 #include "kernels/row_sums.h"
 
@@ -32,7 +34,8 @@ static int64_t check_labels(const View& labels, int64_t V, int64_t ignore) {
     if (static_cast<uint64_t>(l) >= static_cast<uint64_t>(V)) {
       Shape position;
       for (int a = 0; a < labels.rank; ++a) position.push_back(r / labels.inner(a) % labels.size[a]);
-      fail<IndexError>("cross_entropy: label ", l, " at position ", position, " is out of range for ", V, " classes");
+      fail<IndexError>("cross_entropy: label ", l, " at position ", position, " is out of range for ", V,
+                       " classes");
     }
     ++count;
   }
@@ -87,7 +90,8 @@ PLM_KERNEL(cross_entropy, workspace) {
                                           : row_sums<false>(x + r * V, static_cast<const T*>(nullptr), V);
           top[r] = s.top;
           log_sum[r] = s.log_sum;
-          loss[r] = static_cast<A>(w.target * (s.log_sum + (s.top - to_float(x[r * V + labels[r]]))) + spread(w, V, s));
+          loss[r] = static_cast<A>(w.target * (s.log_sum + (s.top - to_float(x[r * V + labels[r]]))) +
+                                   spread(w, V, s));
         }
       });
       reduce(args, loss, rows, count);
@@ -96,7 +100,8 @@ PLM_KERNEL(cross_entropy, workspace) {
 }
 
 PLM_KERNEL(cross_entropy_grad) {
-  const int64_t V = args.in[0].last(), rows = args.in[0].rows(), ignore = args.i("ignore_index"), reduction = args.i("reduction");
+  const int64_t V = args.in[0].last(), rows = args.in[0].rows(), ignore = args.i("ignore_index"),
+                reduction = args.i("reduction");
   const Weights w(args, V);
   for_float("cross_entropy_grad", args.in[0].dtype, [&](auto type) {
     using T = typename decltype(type)::type;
@@ -116,11 +121,13 @@ PLM_KERNEL(cross_entropy_grad) {
           const T *xr = x + r * V, *tr = t + r * V;
           const A g = slope(r, rows), target = static_cast<A>(w.target), all = static_cast<A>(w.all);
           Vec sum{};
-          over_row<T>(V, [&](int64_t i, int part) __attribute__((always_inline)) { sum += load_at(tr, i, part); });
+          over_row<T>(
+              V, [&](int64_t i, int part) __attribute__((always_inline)) { sum += load_at(tr, i, part); });
           const A mass = target * reduce_add(sum) + all * static_cast<A>(V);
           over_row<T>(V, [&](int64_t i, int part) __attribute__((always_inline)) {
             const Vec d = load_at(xr, i, part) - top[r] - log_sum[r];
-            store_at(dx + r * V, i, part, (exp_nonpositive(d) * mass - (load_at(tr, i, part) * target + all)) * g);
+            store_at(dx + r * V, i, part,
+                     (exp_nonpositive(d) * mass - (load_at(tr, i, part) * target + all)) * g);
             if (dt) store_at(dt + r * V, i, part, -d * (target * g));
           });
         }
@@ -140,7 +147,8 @@ PLM_KERNEL(cross_entropy_grad) {
           }
           const A g = slope(r, count), all = static_cast<A>(w.all) * g;
           over_row<T>(V, [&](int64_t i, int part) __attribute__((always_inline)) {
-            store_at(to, i, part, exp_nonpositive(load_at(x + r * V, i, part) - top[r] - log_sum[r]) * g - all);
+            store_at(to, i, part,
+                     exp_nonpositive(load_at(x + r * V, i, part) - top[r] - log_sum[r]) * g - all);
           });
           const int64_t l = labels[r];
           const A p = std::exp(to_float(x[r * V + l]) - top[r] - log_sum[r]);

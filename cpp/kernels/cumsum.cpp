@@ -1,4 +1,5 @@
-// x is [outer, n, inner]; each of the outer * inner columns is one chain, added up in double (int64 for integers).
+// x is [outer, n, inner]; each of the outer * inner columns is one chain, added up in double (int64 for
+// integers).
 #include "kernels/kernel.h"
 #include "kernels/wrap.h"
 
@@ -8,7 +9,8 @@ template <class T> using Sum = std::conditional_t<std::is_integral_v<T>, int64_t
 
 template <class T>
 PLM_INLINE T add_to(Sum<T>& sum, T x) {
-  if constexpr (std::is_integral_v<T>) return static_cast<T>(sum = static_cast<int64_t>(unsigned_of(sum) + unsigned_of(int64_t{x})));
+  if constexpr (std::is_integral_v<T>)
+    return static_cast<T>(sum = static_cast<int64_t>(unsigned_of(sum) + unsigned_of(int64_t{x})));
   else return from_float<T>(sum += to_float(x));
 }
 
@@ -41,7 +43,8 @@ static void scan(const KernelArgs& args) {
   }
   for_rows(x.outer(axis) * blocks, n * (inner < kBlock ? inner : kBlock), [&](int64_t begin, int64_t end) {
     for (int64_t t = begin; t < end; ++t) {
-      const int64_t c = t % blocks * kBlock, width = c + kBlock < inner ? kBlock : inner - c, base = t / blocks * n * inner + c;
+      const int64_t c = t % blocks * kBlock, width = c + kBlock < inner ? kBlock : inner - c,
+                    base = t / blocks * n * inner + c;
       Sum<T> sum[kBlock] = {};
       for (int64_t j = 0; j < n; ++j) {
         const int64_t at = base + (reverse ? n - 1 - j : j) * inner;
@@ -55,7 +58,8 @@ PLM_KERNEL(cumsum) {
   switch (args.in[0].dtype) {
     case DType::int64: return scan<int64_t>(args);
     case DType::int32: return scan<int32_t>(args);
-    default: for_float("cumsum", args.in[0].dtype, [&](auto type) { scan<typename decltype(type)::type>(args); });
+    default:
+      for_float("cumsum", args.in[0].dtype, [&](auto type) { scan<typename decltype(type)::type>(args); });
   }
 }
 

@@ -33,13 +33,15 @@ PLM_INLINE vb load_bytes(const int8_t* p) {
   __builtin_memcpy(&v, p, sizeof v);
   return v;
 }
-// Lane i: sum + a[4i] b[4i] + ... + a[4i + 3] b[4i + 3], a without sign. VNNI is no part of x86-64-v4, so that there is no intrinsic.
+// Lane i: sum + a[4i] b[4i] + ... + a[4i + 3] b[4i + 3], a without sign. VNNI is no part of x86-64-v4, so
+// that there is no intrinsic.
 PLM_INLINE vi add_fours(vi sum, vb a, vb b) {
   asm("vpdpbusd %2, %1, %0" : "+v"(sum) : "v"(a), "v"(b));
   return sum;
 }
-// The instruction wants one operand without sign: the weight, as w + 128. So a sum is 128 times the sum of the activations too large,
-// whatever the column, and is right again once that is taken off, even if it has wrapped around meanwhile.
+// The instruction wants one operand without sign: the weight, as w + 128. So a sum is 128 times the sum of
+// the activations too large, whatever the column, and is right again once that is taken off, even if it has
+// wrapped around meanwhile.
 template <>
 struct Dot<int8_t, int8_t> {
   using Sum = int32_t;

@@ -1,6 +1,6 @@
-// An element is kept where its 16 random bits reach p * 2^16. The mask is made in registers between one read and one
-// write of x, and stored as bits; backward reads the bits instead of drawing again. Locked: the mask is [B, C], expanded
-// once and then read for every position.
+// An element is kept where its 16 random bits reach p * 2^16. The mask is made in registers between one read
+// and one write of x, and stored as bits; backward reads the bits instead of drawing again. Locked: the mask
+// is [B, C], expanded once and then read for every position.
 #include "kernels/random.h"
 
 namespace plmcore::PLM_ISA {
@@ -26,7 +26,8 @@ template <class T, class A>
 PLM_INLINE void apply(vi kept, const T* x, T* y, int64_t i, int64_t end, A scale) {
   if constexpr (!std::is_same_v<T, double>)
     if (i + kF <= end) return store(y + i, kept ? load(x + i) * scale : vf{});
-  for (int k = 0; k < kF && i + k < end; ++k) y[i + k] = from_float<T>(kept[k] ? to_float(x[i + k]) * scale : A(0));
+  for (int k = 0; k < kF && i + k < end; ++k)
+    y[i + k] = from_float<T>(kept[k] ? to_float(x[i + k]) * scale : A(0));
 }
 
 // f(kept, i) over n elements, kF at a time, with `end` of the chunk; the bits are left in `bits`.
@@ -34,18 +35,19 @@ template <class F>
 PLM_INLINE void draw(const View& state, double p, uint8_t* bits, int64_t n, F f) {
   const int threshold = static_cast<int>(p * 65536 + 0.5);
   for_chunks(n, kGrain, [&](int64_t begin, int64_t end) {
-    for_random<128>(state.as<int64_t>(), begin, end, [&](const RandomWords& r, int64_t i) __attribute__((always_inline)) {
-      auto half = [&](vu word, int64_t at) __attribute__((always_inline)) {
-        if (at >= end) return;
-        const vi kept = __builtin_bit_cast(vi, word) >= threshold;
-        store_bits(bits, at, end, kept);
-        f(kept, at, end);
-      };
-      for (int w = 0; w < 4; ++w, i += 16) {
-        half(r.word[w] & 0xffffu, i);
-        half(r.word[w] >> 16, i + 64);
-      }
-    });
+    for_random<128>(state.as<int64_t>(), begin, end,
+                    [&](const RandomWords& r, int64_t i) __attribute__((always_inline)) {
+                      auto half = [&](vu word, int64_t at) __attribute__((always_inline)) {
+                        if (at >= end) return;
+                        const vi kept = __builtin_bit_cast(vi, word) >= threshold;
+                        store_bits(bits, at, end, kept);
+                        f(kept, at, end);
+                      };
+                      for (int w = 0; w < 4; ++w, i += 16) {
+                        half(r.word[w] & 0xffffu, i);
+                        half(r.word[w] >> 16, i + 64);
+                      }
+                    });
   });
 }
 template <class F>
@@ -57,7 +59,8 @@ PLM_INLINE void redraw(const uint8_t* bits, int64_t n, F f) {
 
 static void fill_zero(const View& y) {
   const int64_t bytes = y.numel * static_cast<int64_t>(size_of(y.dtype));
-  for_chunks(bytes, 4 * kGrain, [&](int64_t b, int64_t e) { std::memset(y.as<char>() + b, 0, static_cast<size_t>(e - b)); });
+  for_chunks(bytes, 4 * kGrain,
+             [&](int64_t b, int64_t e) { std::memset(y.as<char>() + b, 0, static_cast<size_t>(e - b)); });
 }
 
 // Runs `source` (draw or redraw) over the mask and applies it to x.
@@ -73,27 +76,33 @@ PLM_INLINE void drop(const KernelArgs& args, S source) {
     const T* in = x.as<T>();
     T* out = y.as<T>();
     if (!args.i("locked"))
-      return source(x.numel, [&](vi kept, int64_t i, int64_t end) __attribute__((always_inline)) { apply(kept, in, out, i, end, scale); });
+      return source(x.numel, [&](vi kept, int64_t i, int64_t end)
+                                 __attribute__((always_inline)) { apply(kept, in, out, i, end, scale); });
     float* mask = args.shared_as<float>();
     const int64_t B = x.size[0], length = x.size[1], C = x.size[2];
-    source(B * C,
-           [&](vi kept, int64_t i, int64_t end) __attribute__((always_inline)) { store_until(mask, i, end, kept ? splat(1.f) : vf{}); });
+    source(B * C, [&](vi kept, int64_t i, int64_t end) __attribute__((always_inline)) {
+      store_until(mask, i, end, kept ? splat(1.f) : vf{});
+    });
     for_rows(B * length, C, [&](int64_t begin, int64_t end) {
       for (int64_t r = begin; r < end; ++r) {
         const float* m = mask + r / length * C;
-        for (int64_t c = 0; c < C; ++c) out[r * C + c] = from_float<T>(m[c] != 0 ? to_float(in[r * C + c]) * scale : A(0));
+        for (int64_t c = 0; c < C; ++c)
+          out[r * C + c] = from_float<T>(m[c] != 0 ? to_float(in[r * C + c]) * scale : A(0));
       }
     });
   });
 }
 
 static Workspace workspace(const KernelArgs& args) {
-  return {.shared = args.i("locked") ? static_cast<size_t>(args.in[0].size[0] * args.in[0].size[2]) * sizeof(float) : 0};
+  return {.shared = args.i("locked")
+                        ? static_cast<size_t>(args.in[0].size[0] * args.in[0].size[2]) * sizeof(float)
+                        : 0};
 }
 
 PLM_KERNEL(dropout, workspace) {
   uint8_t* bits = args.out[1].as<uint8_t>();
-  drop(args, [&](int64_t n, auto f) __attribute__((always_inline)) { draw(args.in[1], args.f("p"), bits, n, f); });
+  drop(args,
+       [&](int64_t n, auto f) __attribute__((always_inline)) { draw(args.in[1], args.f("p"), bits, n, f); });
 }
 
 PLM_KERNEL(dropout_grad, workspace) {

@@ -39,12 +39,13 @@ PLM_INLINE void map2(const char* op, const KernelArgs& args, F f) {
     using T = typename decltype(type)::type;
     const T *a = args.in[0].as<T>(), *b = args.in[1].as<T>();
     T* y = args.out[0].as<T>();
-    for_chunks(args.out[0].numel, kGrain, [&](int64_t i, int64_t e) { map_range(f, e - i, y + i, a + i, b + i); });
+    for_chunks(args.out[0].numel, kGrain,
+               [&](int64_t i, int64_t e) { map_range(f, e - i, y + i, a + i, b + i); });
   });
 }
 
-// Strides of an input against the output it broadcasts to, with neighbouring axes merged where all inputs allow it. The
-// innermost stride of each input is 1 (contiguous) or 0 (one value repeated).
+// Strides of an input against the output it broadcasts to, with neighbouring axes merged where all inputs
+// allow it. The innermost stride of each input is 1 (contiguous) or 0 (one value repeated).
 template <int N>
 struct Broadcast {
   int rank = 0;
@@ -85,8 +86,8 @@ struct Broadcast {
   }
 };
 
-// f(at, to, n) over runs of the innermost axis: n elements from offset at[k] of input k (a step of stride[k][0]) to offset
-// `to` of the output. Runs and their grouping into tasks depend on the sizes alone.
+// f(at, to, n) over runs of the innermost axis: n elements from offset at[k] of input k (a step of
+// stride[k][0]) to offset `to` of the output. Runs and their grouping into tasks depend on the sizes alone.
 template <int N, class F>
 PLM_INLINE void over_segments(const Broadcast<N>& bc, F f) {
   if (bc.outer == 1) {  // one long row: chunks of it
@@ -117,7 +118,8 @@ PLM_INLINE void over_segments(const Broadcast<N>& bc, F f) {
   });
 }
 
-// y = f(a, b) with broadcasting, A -> R elementwise scalars; used where vectors do not apply (comparisons, integers).
+// y = f(a, b) with broadcasting, A -> R elementwise scalars; used where vectors do not apply (comparisons,
+// integers).
 template <class A, class R, class F>
 PLM_INLINE void broadcast2_scalar(const KernelArgs& args, F f) {
   if (args.out[0].numel == 0) return;

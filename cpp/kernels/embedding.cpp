@@ -1,13 +1,15 @@
-// Forward copies rows. Backward sorts the positions by row (radix sort, stable: equal rows keep the order of positions) and
-// then sums each row's run of positions on its own, so the bits do not depend on how the rows are split among threads.
-// Traffic: dy once, and one write of the gradient; no pass of zeros under rows that are written anyway.
+// Forward copies rows. Backward sorts the positions by row (radix sort, stable: equal rows keep the order of
+// positions) and then sums each row's run of positions on its own, so the bits do not depend on how the rows
+// are split among threads. Traffic: dy once, and one write of the gradient; no pass of zeros under rows that
+// are written anyway.
 #include "kernels/indices.h"
 
 namespace plmcore::PLM_ISA {
 
 PLM_KERNEL(embedding) {
   const View &weight = args.in[0], &ids = args.in[1];
-  const int64_t V = weight.size[0], n = ids.numel, bytes = weight.size[1] * static_cast<int64_t>(size_of(weight.dtype));
+  const int64_t V = weight.size[0], n = ids.numel,
+                bytes = weight.size[1] * static_cast<int64_t>(size_of(weight.dtype));
   const char* from = weight.as<char>();
   char* to = args.out[0].as<char>();
   for_index("embedding", ids.dtype, [&](auto type) {
@@ -15,7 +17,8 @@ PLM_KERNEL(embedding) {
     const I* id = ids.as<I>();
     check_indices<I>("embedding", ids, V);
     for_rows(n, bytes / 4, [&](int64_t b, int64_t e) {
-      for (int64_t i = b; i < e; ++i) std::memcpy(to + i * bytes, from + id[i] * bytes, static_cast<size_t>(bytes));
+      for (int64_t i = b; i < e; ++i)
+        std::memcpy(to + i * bytes, from + id[i] * bytes, static_cast<size_t>(bytes));
     });
   });
 }
@@ -46,8 +49,8 @@ struct Sorted {
 
 static Sorted sort_positions(const KernelArgs& args, int64_t V) {
   const int64_t n = args.in[1].numel;
-  check<ValueError>(n < (int64_t{1} << 32) && V <= (int64_t{1} << 32), "embedding: the gradient takes at most 2^32 ids and rows, got ", n,
-                    " and ", V);
+  check<ValueError>(n < (int64_t{1} << 32) && V <= (int64_t{1} << 32),
+                    "embedding: the gradient takes at most 2^32 ids and rows, got ", n, " and ", V);
   uint64_t *a = args.shared_as<uint64_t>(), *b = a + n + 1;
   uint32_t* count = reinterpret_cast<uint32_t*>(b + n + 1);
   for_index("embedding", args.in[1].dtype, [&](auto type) {
@@ -77,7 +80,8 @@ static Sorted sort_positions(const KernelArgs& args, int64_t V) {
 
 // to[c0 ... c1) = sum of dy over the positions k ... end; the half types are summed in `sums`.
 template <class T, class A = typename Lane<T>::Scalar>
-PLM_INLINE void sum_run(const Sorted& s, int64_t k, int64_t end, const T* dy, int64_t C, int64_t c0, int64_t c1, T* to, A* sums) {
+PLM_INLINE void sum_run(const Sorted& s, int64_t k, int64_t end, const T* dy, int64_t C, int64_t c0,
+                        int64_t c1, T* to, A* sums) {
   const T* row = dy + s.position(k) * C;
   if (k + 1 == end) {
     std::memcpy(to + c0, row + c0, static_cast<size_t>(c1 - c0) * sizeof(T));
@@ -119,7 +123,8 @@ PLM_KERNEL(embedding_grad, workspace) {
       const auto clear = [&](int64_t from, int64_t to) {
         if (strips == 1) std::memset(dw + from * C, 0, static_cast<size_t>((to - from) * C) * sizeof(T));
         else
-          for (int64_t r = from; r < to; ++r) std::memset(dw + r * C + c0, 0, static_cast<size_t>(c1 - c0) * sizeof(T));
+          for (int64_t r = from; r < to; ++r)
+            std::memset(dw + r * C + c0, 0, static_cast<size_t>(c1 - c0) * sizeof(T));
       };
       int64_t next = b;
       for (int64_t k = s.first_of(b); k < s.n && s.row(k) < e;) {
@@ -152,8 +157,8 @@ PLM_KERNEL(embedding_grad_rows, workspace) {
     const int64_t each = C < kGrain ? kGrain / (C > 0 ? C : 1) : 1;
     parallel_for((U + each - 1) / each, [&](int64_t task, int worker) {
       for (int64_t r = task * each; r < U && r < (task + 1) * each; ++r)
-        sum_run(s, static_cast<int64_t>(start[r]), static_cast<int64_t>(start[r + 1]), dy, C, 0, C, values + r * C,
-                args.worker_as<typename Lane<T>::Scalar>(worker));
+        sum_run(s, static_cast<int64_t>(start[r]), static_cast<int64_t>(start[r + 1]), dy, C, 0, C,
+                values + r * C, args.worker_as<typename Lane<T>::Scalar>(worker));
     });
   });
 }

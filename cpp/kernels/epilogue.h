@@ -1,5 +1,5 @@
-// What follows a product on a finished tile: bias and activation. One function per activation and type, picked once, so
-// that the product itself is compiled once per type.
+// What follows a product on a finished tile: bias and activation. One function per activation and type,
+// picked once, so that the product itself is compiled once per type.
 #pragma once
 
 #include "kernels/math.h"
@@ -22,14 +22,16 @@ static void finish_row(T* y, const T* bias, T* sum, int64_t n) {
   });
 }
 
-// dz = dy * slope on n elements; the slope is of the sum z for gelu, gelu_tanh and silu, of the result y for the others.
+// dz = dy * slope on n elements; the slope is of the sum z for gelu, gelu_tanh and silu, of the result y for
+// the others.
 template <class T>
 using SlopeRow = void (*)(T* dz, const T* dy, const T* at, int64_t n);
 
 template <class T, class F>
 static void slope_row(T* dz, const T* dy, const T* at, int64_t n) {
-  over_row<T>(n, [&](int64_t j, int part)
-                     __attribute__((always_inline)) { store_at(dz, j, part, load_at(dy, j, part) * F()(load_at(at, j, part))); });
+  over_row<T>(n, [&](int64_t j, int part) __attribute__((always_inline)) {
+    store_at(dz, j, part, load_at(dy, j, part) * F()(load_at(at, j, part)));
+  });
 }
 
 #define PLM_FUNCTION(Name, expression)   \
@@ -56,8 +58,9 @@ PLM_FUNCTION(SiluSlope, silu_slope(v))
 
 template <class T>
 PLM_INLINE FinishRow<T> finish_of(int64_t activation) {
-  const FinishRow<T> table[] = {finish_row<T, NoActivation>, finish_row<T, Relu>,    finish_row<T, Gelu>, finish_row<T, GeluTanh>,
-                                finish_row<T, Tanh>,         finish_row<T, Sigmoid>, finish_row<T, Silu>};
+  const FinishRow<T> table[] = {finish_row<T, NoActivation>, finish_row<T, Relu>, finish_row<T, Gelu>,
+                                finish_row<T, GeluTanh>,     finish_row<T, Tanh>, finish_row<T, Sigmoid>,
+                                finish_row<T, Silu>};
   return table[activation];
 }
 template <class T>

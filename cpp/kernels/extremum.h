@@ -1,5 +1,5 @@
-// The largest (smallest) element along an axis and its first position; NaN counts as the largest (smallest) of all.
-// x is [outer, n, inner]. Traffic: one read of x. Shared by max, min and argmax.
+// The largest (smallest) element along an axis and its first position; NaN counts as the largest (smallest)
+// of all. x is [outer, n, inner]. Traffic: one read of x. Shared by max, min and argmax.
 #pragma once
 
 #include "kernels/kernel.h"
@@ -94,7 +94,10 @@ static void extremum(const char* op, const View& x, int axis, void* y, int64_t* 
     case DType::int8: return extremum<Order>(x, axis, static_cast<int8_t*>(y), index);
     case DType::uint8:
     case DType::boolean: return extremum<Order>(x, axis, static_cast<uint8_t*>(y), index);
-    default: for_float(op, x.dtype, [&](auto type) { extremum<Order>(x, axis, static_cast<typename decltype(type)::type*>(y), index); });
+    default:
+      for_float(op, x.dtype, [&](auto type) {
+        extremum<Order>(x, axis, static_cast<typename decltype(type)::type*>(y), index);
+      });
   }
 }
 

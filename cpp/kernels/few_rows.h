@@ -20,7 +20,8 @@ PLM_INLINE void sum_all(const V* v, S* sums) {
 
 // R rows of W at distance ldw against those of X for MB rows of Y. The order over k is fixed by K alone.
 template <int MB, int R, int parts, class X, class W, class D = Dot<X, W>>
-[[gnu::noinline]] static void few_rows_block(int64_t K, const X* __restrict x, int64_t ldx, const W* __restrict w, int64_t ldw,
+[[gnu::noinline]] static void few_rows_block(int64_t K, const X* __restrict x, int64_t ldx,
+                                             const W* __restrict w, int64_t ldw,
                                              typename D::Sum* __restrict y, int64_t ldy, int64_t step) {
   constexpr int rows = MB * parts;
   typename D::Vec acc[rows][R] = {};
@@ -51,30 +52,43 @@ template <int MB, int R, int parts, class X, class W, class D = Dot<X, W>>
         return s;
       };
       if constexpr (parts == 1) y[m * ldy + r * step] = sum(m);
-      else y[m * ldy + r * step] = static_cast<int32_t>(128u * static_cast<uint32_t>(sum(2 * m)) + static_cast<uint32_t>(sum(2 * m + 1)));
+      else
+        y[m * ldy + r * step] = static_cast<int32_t>(128u * static_cast<uint32_t>(sum(2 * m)) +
+                                                     static_cast<uint32_t>(sum(2 * m + 1)));
     }
 }
 template <int MB, int R, int parts, class X, class W, class Y>
-PLM_INLINE void few_rows_range(int64_t K, int64_t begin, int64_t end, const X* x, int64_t ldx, const W* w, Y* y, int64_t ldy) {
+PLM_INLINE void few_rows_range(int64_t K, int64_t begin, int64_t end, const X* x, int64_t ldx, const W* w,
+                               Y* y, int64_t ldy) {
   const int64_t q = (end - begin) / R;  // stream r reads rows begin + r * q, ...
-  for (int64_t i = 0; i < q; ++i) few_rows_block<MB, R, parts>(K, x, ldx, w + (begin + i) * K, q * K, y + begin + i, ldy, q);
-  for (int64_t n = begin + q * R; n < end; ++n) few_rows_block<MB, 1, parts>(K, x, ldx, w + n * K, K, y + n, ldy, 1);
+  for (int64_t i = 0; i < q; ++i)
+    few_rows_block<MB, R, parts>(K, x, ldx, w + (begin + i) * K, q * K, y + begin + i, ldy, q);
+  for (int64_t n = begin + q * R; n < end; ++n)
+    few_rows_block<MB, 1, parts>(K, x, ldx, w + n * K, K, y + n, ldy, 1);
 }
 
 // Rows of X are ldx apart. epilogue(begin, end) runs after columns [begin, end) of all rows of Y.
 template <int parts = 1, class X, class W, class F>
-PLM_INLINE void few_rows(int64_t M, int64_t N, int64_t K, const X* x0, int64_t ldx, const W* w, typename Dot<X, W>::Sum* y0, F epilogue) {
+PLM_INLINE void few_rows(int64_t M, int64_t N, int64_t K, const X* x0, int64_t ldx, const W* w,
+                         typename Dot<X, W>::Sum* y0, F epilogue) {
   constexpr bool bytes = std::is_same_v<X, int8_t>;  // these have 32 registers
-  constexpr int once = bytes ? 8 / parts : 4;        // rows of Y at once, at most
-  constexpr int beside4 = bytes ? 4 / parts : sizeof(W) == 1 ? 2 : 3, beside3 = bytes ? 4 / parts : 3;  // rows of W beside 4 and 3 of them
+  constexpr int once = bytes ? 8 / parts : 4;  // rows of Y at once, at most
+  constexpr int beside4 = bytes            ? 4 / parts
+                          : sizeof(W) == 1 ? 2
+                                           : 3,
+                beside3 = bytes ? 4 / parts : 3;  // rows of W beside 4 and 3 of them
   // A chunk of W: half a megabyte; a quarter of it where it is read twice and should stay in L2.
-  const int64_t elements = (M <= once ? 512 << 10 : 128 << 10) / static_cast<int64_t>(sizeof(W)), most = N / 16 > 12 ? N / 16 : 12;
+  const int64_t elements = (M <= once ? 512 << 10 : 128 << 10) / static_cast<int64_t>(sizeof(W)),
+                most = N / 16 > 12 ? N / 16 : 12;
   int64_t chunk = elements / (K > 0 ? K : 1) / 12 * 12;
   chunk = chunk < 12 ? 12 : chunk > most ? most : chunk;
   for_chunks(N, chunk, [&](int64_t b, int64_t e) {
     for (int64_t m = 0; m < M;) {
       const int64_t left = M - m;
-      const int64_t mb = left >= 8 ? once : left == 7 || left == 4 ? 4 : left >= 5 ? 3 : left;  // 5 = 3+2, 6 = 3+3, 7 = 4+3
+      const int64_t mb = left >= 8                ? once
+                         : left == 7 || left == 4 ? 4
+                         : left >= 5              ? 3
+                                                  : left;  // 5 = 3+2, 6 = 3+3, 7 = 4+3
       const X* x = x0 + m * parts * ldx;
       auto* y = y0 + m * N;
       switch (mb) {

@@ -10,7 +10,8 @@ PLM_KERNEL(gather_beams) {
     check_indices<I>("gather_beams", beams, K);
     for_blocks(y.size[0] * n, bytes, [&](int64_t r, int64_t at, int64_t count, int64_t size) {
       for (int64_t k = r; k < r + count; ++k)
-        copy_some(1, size, y.as<char>() + k * bytes + at, bytes, x.as<char>() + (k / n * K + beams.as<I>()[k]) * bytes + at, bytes);
+        copy_some(1, size, y.as<char>() + k * bytes + at, bytes,
+                  x.as<char>() + (k / n * K + beams.as<I>()[k]) * bytes + at, bytes);
     });
   });
 }

@@ -1,9 +1,10 @@
-// C[M, N] = op(A) op(B) in tiles on the pool, row-major, with an epilogue on each finished tile while it is in cache.
+// C[M, N] = op(A) op(B) in tiles on the pool, row-major, with an epilogue on each finished tile while it is
+// in cache.
 //
-// Two engines behind one interface. The own one packs blocks of A to [k][kMR] and of B to [k][kNR] and runs a register
-// kernel of kMR x kNR; it takes any float type, converting while packing. On vectors of 32 and 64 bytes it beats MKL's plain
-// products; on others float32 tiles go to the BLAS, and those of float64 everywhere. Either way a tile's bits depend on M, N, K
-// alone, never on the threads.
+// Two engines behind one interface. The own one packs blocks of A to [k][kMR] and of B to [k][kNR] and runs a
+// register kernel of kMR x kNR; it takes any float type, converting while packing. On vectors of 32 and 64
+// bytes it beats MKL's plain products; on others float32 tiles go to the BLAS, and those of float64
+// everywhere. Either way a tile's bits depend on M, N, K alone, never on the threads.
 #pragma once
 
 #include "blas/blas.h"
@@ -14,8 +15,8 @@
 namespace plmcore::PLM_ISA {
 
 constexpr int kMR = kF == 16 ? 12 : 6, kNR = 2 * kF;  // kMR * 2 accumulators, two vectors of B, one of A
-// Of k at a time. On 32 registers a row of B lasts so long that a panel may come from L2, fetched kPanelAhead rows before its use, and sums
-// stay in registers for twice as long; on 16 a panel stays in L1.
+// Of k at a time. On 32 registers a row of B lasts so long that a panel may come from L2, fetched kPanelAhead
+// rows before its use, and sums stay in registers for twice as long; on 16 a panel stays in L1.
 constexpr int64_t kDepth = kF == 16 ? kGemmDepth : kGemmDepth / 2;
 constexpr int kPanelAhead = kF == 16 ? 32 : 0;
 
@@ -30,12 +31,13 @@ struct Operand {
   bool k_contiguous;  // element (x, k) at p[x * ld + k]; otherwise at p[k * ld + x]
 };
 
-// acc[R][V vectors] += a[R][kc] * bp[kc][V of kNR], then into C (added to it when `add`). A is packed, [kc][kMR], or (kRows) its rows
-// are read where they lie, lda apart. `later`: what calls to come will read, brought from far memory while this one computes: two lines per
-// row of A or, on 32 registers, one per k.
+// acc[R][V vectors] += a[R][kc] * bp[kc][V of kNR], then into C (added to it when `add`). A is packed,
+// [kc][kMR], or (kRows) its rows are read where they lie, lda apart. `later`: what calls to come will read,
+// brought from far memory while this one computes: two lines per row of A or, on 32 registers, one per k.
 template <int R, bool kRows, int V>
-[[gnu::noinline]] static void micro(int64_t kc, const float* __restrict a, int64_t lda, const float* __restrict bp, float* __restrict c,
-                                    int64_t ldc, bool add, const float* later) {
+[[gnu::noinline]] static void micro(int64_t kc, const float* __restrict a, int64_t lda,
+                                    const float* __restrict bp, float* __restrict c, int64_t ldc, bool add,
+                                    const float* later) {
   vf acc[R][V];
 #pragma GCC unroll 12
   for (int i = 0; i < R; ++i) {
@@ -80,16 +82,16 @@ template <int R, bool kRows, int V>
 }
 
 template <bool kRows, int V, int R = kMR>
-PLM_INLINE void micro_rows(int64_t rows, int64_t kc, const float* a, int64_t lda, const float* bp, float* c, int64_t ldc, bool add,
-                           const float* later) {
+PLM_INLINE void micro_rows(int64_t rows, int64_t kc, const float* a, int64_t lda, const float* bp, float* c,
+                           int64_t ldc, bool add, const float* later) {
   if constexpr (R > 1)
     if (rows < R) return micro_rows<kRows, V, R - 1>(rows, kc, a, lda, bp, c, ldc, add, later);
   micro<R, kRows, V>(kc, a, lda, bp, c, ldc, add, later);
 }
 // A block at the right edge: its first vector if that is all, else through a buffer of whole vectors.
 template <bool kRows>
-static void micro_edge(int64_t rows, int64_t cols, int64_t kc, const float* a, int64_t lda, const float* bp, float* c, int64_t ldc,
-                       bool add, const float* later) {
+static void micro_edge(int64_t rows, int64_t cols, int64_t kc, const float* a, int64_t lda, const float* bp,
+                       float* c, int64_t ldc, bool add, const float* later) {
   if (cols == kNR) return micro_rows<kRows, 2>(rows, kc, a, lda, bp, c, ldc, add, later);
   if (cols == kF) return micro_rows<kRows, 1>(rows, kc, a, lda, bp, c, ldc, add, later);
   alignas(64) float t[kMR * kNR];
@@ -108,16 +110,19 @@ PLM_INLINE void pack_k_contiguous(const T* a, int64_t ld, int64_t rows, int64_t 
   int64_t k = 0;
 #if PLM_VECTOR_BYTES >= 32
   if (rows == W)
-    for (; k + 16 <= kc; k += 16)  // whole lines of float32: rows whose distance is a power of two push each other out of L1
+    for (; k + 16 <= kc;
+         k += 16)  // whole lines of float32: rows whose distance is a power of two push each other out of L1
       for (int g = 0; g < W; g += 8) {
-        for (int i = 0; i < 8 && g + i < W; ++i) __builtin_prefetch(a + (W + g + i) * ld + k);  // the rows of the next panel
+        for (int i = 0; i < 8 && g + i < W; ++i)
+          __builtin_prefetch(a + (W + g + i) * ld + k);  // the rows of the next panel
         for (int half = 0; half < 16; half += 8) {
           v8f r[8];
 #pragma GCC unroll 8
           for (int i = 0; i < 8; ++i) r[i] = g + i < W ? load8(a + (g + i) * ld + k + half) : v8f{};
           transpose8(r);
 #pragma GCC unroll 8
-          for (int i = 0; i < 8; ++i) __builtin_memcpy(out + (k + half + i) * W + g, &r[i], g > 0 && W - g == 4 ? 16 : 32);
+          for (int i = 0; i < 8; ++i)
+            __builtin_memcpy(out + (k + half + i) * W + g, &r[i], g > 0 && W - g == 4 ? 16 : 32);
         }
       }
 #endif
@@ -143,18 +148,24 @@ PLM_INLINE void pack(const Operand<T>& o, int64_t x, int64_t n, int64_t k, int64
   int64_t i = 0;
   if (!o.k_contiguous) {
     constexpr int G = W == kMR ? 8 : 4;
-    for (; i + G * W <= n; i += G * W, out += G * panel) pack_k_strided<W, G>(o.p + k * o.ld + x + i, o.ld, kc, out, panel);
-    for (; i + W <= n; i += W, out += panel) pack_k_strided<W, 1>(o.p + k * o.ld + x + i, o.ld, kc, out, panel);
+    for (; i + G * W <= n; i += G * W, out += G * panel)
+      pack_k_strided<W, G>(o.p + k * o.ld + x + i, o.ld, kc, out, panel);
+    for (; i + W <= n; i += W, out += panel)
+      pack_k_strided<W, 1>(o.p + k * o.ld + x + i, o.ld, kc, out, panel);
     if (i < n)
       for (int64_t q = 0; q < kc; ++q)
-        for (int64_t r = 0; r < W; ++r) out[q * W + r] = i + r < n ? to_float(o.p[(k + q) * o.ld + x + i + r]) : 0.f;
+        for (int64_t r = 0; r < W; ++r)
+          out[q * W + r] = i + r < n ? to_float(o.p[(k + q) * o.ld + x + i + r]) : 0.f;
     return;
   }
-  for (; i < n; i += W, out += panel) pack_k_contiguous<W>(o.p + (x + i) * o.ld + k, o.ld, min_of(W, n - i), kc, out);
+  for (; i < n; i += W, out += panel)
+    pack_k_contiguous<W>(o.p + (x + i) * o.ld + k, o.ld, min_of(W, n - i), kc, out);
 }
 
 // Depth of a block of k: an even split of K, so that an element's sum has one order for a given K.
-PLM_INLINE int64_t depth_of(int64_t K) { return ceil_div(ceil_div(K, ceil_div(K > 0 ? K : 1, kDepth)), 8) * 8; }
+PLM_INLINE int64_t depth_of(int64_t K) {
+  return ceil_div(ceil_div(K, ceil_div(K > 0 ? K : 1, kDepth)), 8) * 8;
+}
 
 // What the call for row i fetches of the panel behind b, so that all calls of a tile's rows bring it whole.
 PLM_INLINE const float* slice_of(const float* next, const float* b, int64_t i, int64_t kc) {
@@ -164,19 +175,24 @@ PLM_INLINE const float* slice_of(const float* next, const float* b, int64_t i, i
 
 // One tile on the own engine. `packed`: the tile's columns of B were packed before, [n / kNR][K][kNR].
 template <class TA, class TB>
-static void own_tile(int64_t m0, int64_t m, int64_t n0, int64_t n, int64_t K, const Operand<TA>& A, const Operand<TB>& B,
-                     const float* packed, float* C, int64_t ldc, float* space) {
-  const int64_t KC = depth_of(K), group = B.k_contiguous ? kNR : 4 * kNR;  // columns of B that are packed just before they are used
+static void own_tile(int64_t m0, int64_t m, int64_t n0, int64_t n, int64_t K, const Operand<TA>& A,
+                     const Operand<TB>& B, const float* packed, float* C, int64_t ldc, float* space) {
+  const int64_t KC = depth_of(K),
+                group =
+                    B.k_contiguous ? kNR : 4 * kNR;  // columns of B that are packed just before they are used
   float *ap = space, *bb = space + kPackedA;
-  // Packing A costs more than it brings when few columns follow, or where its rows stay in L1 for a whole panel.
-  const bool rows_in_place = std::is_same_v<TA, float> && A.k_contiguous && (kF == 16 || n <= 2 * kGemmColumns);
+  // Packing A costs more than it brings when few columns follow, or where its rows stay in L1 for a whole
+  // panel.
+  const bool rows_in_place =
+      std::is_same_v<TA, float> && A.k_contiguous && (kF == 16 || n <= 2 * kGemmColumns);
   for (int64_t k = 0; k < K; k += KC) {
     const int64_t kc = min_of(KC, K - k);
     for (int64_t i0 = 0; i0 < m; i0 += kGemmRows) {
       const int64_t mc = min_of(kGemmRows, m - i0);
       if (!rows_in_place) pack<kMR>(A, m0 + i0, mc, k, kc, ap);
       for (int64_t j = 0; j < n; j += kNR) {
-        if (!packed && i0 == 0 && j % group == 0) pack<kNR>(B, n0 + j, min_of(group, n - j), k, kc, bb + j * kc);
+        if (!packed && i0 == 0 && j % group == 0)
+          pack<kNR>(B, n0 + j, min_of(group, n - j), k, kc, bb + j * kc);
         const float* b = packed ? packed + j * K + k * kNR : bb + j * kc;
         float* c = C + i0 * ldc + j;
         const int64_t cols = min_of(kNR, n - j);
@@ -186,11 +202,14 @@ static void own_tile(int64_t m0, int64_t m, int64_t n0, int64_t n, int64_t K, co
           if constexpr (std::is_same_v<TA, float>)
             if (rows_in_place) {
               const float* a = A.p + (m0 + i0 + i) * A.ld + k;
-              const float* later = kF == 16 && j == 0 && kc == A.ld ? a + kMR * A.ld : slice_of(next, b, i, kc);  // rows on their first use
+              const float* later = kF == 16 && j == 0 && kc == A.ld
+                                       ? a + kMR * A.ld
+                                       : slice_of(next, b, i, kc);  // rows on their first use
               micro_edge<true>(rows, cols, kc, a, A.ld, b, c + i * ldc, ldc, k > 0, later);
               continue;
             }
-          micro_edge<false>(rows, cols, kc, ap + i * kc, kMR, b, c + i * ldc, ldc, k > 0, slice_of(next, b, i, kc));
+          micro_edge<false>(rows, cols, kc, ap + i * kc, kMR, b, c + i * ldc, ldc, k > 0,
+                            slice_of(next, b, i, kc));
         }
       }
     }
@@ -218,12 +237,13 @@ PLM_INLINE Tiles flat_tiles_of(int64_t M, int64_t N) {
 
 // Whether products of these types run on the own engine.
 template <class T, class TB = T>
-constexpr bool kOwnEngine = !std::is_same_v<T, double> && (!std::is_same_v<T, float> || !std::is_same_v<TB, float> || kF >= 8);
+constexpr bool kOwnEngine =
+    !std::is_same_v<T, double> && (!std::is_same_v<T, float> || !std::is_same_v<TB, float> || kF >= 8);
 
 // One tile of C into memory of type T. `space` is a worker's workspace.
 template <class T, class TB>
-PLM_INLINE void gemm_tile(int64_t m0, int64_t m, int64_t n0, int64_t n, int64_t K, const Operand<T>& A, const Operand<TB>& B,
-                          const float* packed, T* C, int64_t ldc, float* space) {
+PLM_INLINE void gemm_tile(int64_t m0, int64_t m, int64_t n0, int64_t n, int64_t K, const Operand<T>& A,
+                          const Operand<TB>& B, const float* packed, T* C, int64_t ldc, float* space) {
   if (K == 0) {
     for (int64_t i = 0; i < m; ++i) std::memset(C + i * ldc, 0, static_cast<size_t>(n) * sizeof(T));
     return;
@@ -232,8 +252,8 @@ PLM_INLINE void gemm_tile(int64_t m0, int64_t m, int64_t n0, int64_t n, int64_t 
     if (!packed) {
       const blas::Op a = A.k_contiguous ? blas::Op::plain : blas::Op::transposed,
                      b = B.k_contiguous ? blas::Op::transposed : blas::Op::plain;
-      return blas::gemm(a, b, m, n, K, T(1), A.p + (A.k_contiguous ? m0 * A.ld : m0), A.ld, B.p + (B.k_contiguous ? n0 * B.ld : n0), B.ld,
-                        T(0), C, ldc);
+      return blas::gemm(a, b, m, n, K, T(1), A.p + (A.k_contiguous ? m0 * A.ld : m0), A.ld,
+                        B.p + (B.k_contiguous ? n0 * B.ld : n0), B.ld, T(0), C, ldc);
     }
   }
   if constexpr (std::is_same_v<T, float>) own_tile(m0, m, n0, n, K, A, B, packed, C, ldc, space);
@@ -273,11 +293,12 @@ PLM_INLINE void turn(const float* from, int64_t ld, int64_t M, int64_t n, float*
       }
     }
 }
-// With few rows of A, packing B costs more than it brings: C^T = B A^T, rows of B as they lie against packed A, and turned. An element's
-// sum keeps its order.
+// With few rows of A, packing B costs more than it brings: C^T = B A^T, rows of B as they lie against packed
+// A, and turned. An element's sum keeps its order.
 template <class F>
-PLM_INLINE void gemm_turned(const KernelArgs& args, char* shared, int64_t M, int64_t N, int64_t K, const Operand<float>& A,
-                            const Operand<float>& B, float* C, int64_t ldc, F epilogue) {
+PLM_INLINE void gemm_turned(const KernelArgs& args, char* shared, int64_t M, int64_t N, int64_t K,
+                            const Operand<float>& A, const Operand<float>& B, float* C, int64_t ldc,
+                            F epilogue) {
   const float* packed = pack_strip(A, 0, M, K, reinterpret_cast<float*>(shared));
   const int64_t ld = ceil_div(M, kNR) * kNR;
   parallel_for(ceil_div(N, kGemmColumns), [&](int64_t t, int worker) {
@@ -289,16 +310,19 @@ PLM_INLINE void gemm_turned(const KernelArgs& args, char* shared, int64_t M, int
   });
 }
 
-// The whole product; epilogue(i, j, rows, columns) runs after the tile at row i, column j. B is packed by `packed`, or here into
-// `shared` (gemm_shared(N, K) bytes), a strip of columns at a time; or A is, into gemm_shared(M, K) bytes.
+// The whole product; epilogue(i, j, rows, columns) runs after the tile at row i, column j. B is packed by
+// `packed`, or here into `shared` (gemm_shared(N, K) bytes), a strip of columns at a time; or A is, into
+// gemm_shared(M, K) bytes.
 template <class T, class TB, class F>
-PLM_INLINE void gemm(const KernelArgs& args, char* shared, int64_t M, int64_t N, int64_t K, const Operand<T>& A, const Operand<TB>& B,
-                     const float* packed, T* C, int64_t ldc, F epilogue) {
+PLM_INLINE void gemm(const KernelArgs& args, char* shared, int64_t M, int64_t N, int64_t K,
+                     const Operand<T>& A, const Operand<TB>& B, const float* packed, T* C, int64_t ldc,
+                     F epilogue) {
   if (M == 0 || N == 0) return;
   if constexpr (std::is_same_v<T, float> && kOwnEngine<T, TB> && std::is_same_v<T, TB>)
     if (!packed && A.k_contiguous && B.k_contiguous && K > 0 && gemm_turns(M, K))
       return gemm_turned(args, shared, M, N, K, A, B, C, ldc, epilogue);
-  const bool pack_here = kOwnEngine<T, TB> && !packed && K > 0 && M > kGemmRows;  // fewer rows: each worker packs its own columns
+  const bool pack_here = kOwnEngine<T, TB> && !packed && K > 0 &&
+                         M > kGemmRows;  // fewer rows: each worker packs its own columns
   const int64_t strip = pack_here ? gemm_strip(N, K) : N;
   for (int64_t n0 = 0; n0 < N; n0 += strip) {
     const int64_t width = min_of(strip, N - n0);
@@ -309,14 +333,15 @@ PLM_INLINE void gemm(const KernelArgs& args, char* shared, int64_t M, int64_t N,
     parallel_for(tiles.rows * tiles.columns, [&](int64_t t, int worker) {
       const int64_t i = t % tiles.rows * tiles.m, j = t / tiles.rows * tiles.n;
       const int64_t m = min_of(tiles.m, M - i), n = min_of(tiles.n, width - j);
-      gemm_tile(i, m, n0 + j, n, K, A, B, b ? b + j * K : nullptr, C + i * ldc + n0 + j, ldc, args.worker_as<float>(worker));
+      gemm_tile(i, m, n0 + j, n, K, A, B, b ? b + j * K : nullptr, C + i * ldc + n0 + j, ldc,
+                args.worker_as<float>(worker));
       epilogue(i, n0 + j, m, n);
     });
   }
 }
 template <class T>
-PLM_INLINE void gemm(const KernelArgs& args, char* shared, int64_t M, int64_t N, int64_t K, const Operand<T>& A, const Operand<T>& B, T* C,
-                     int64_t ldc) {
+PLM_INLINE void gemm(const KernelArgs& args, char* shared, int64_t M, int64_t N, int64_t K,
+                     const Operand<T>& A, const Operand<T>& B, T* C, int64_t ldc) {
   gemm(args, shared, M, N, K, A, B, nullptr, C, ldc, [](int64_t, int64_t, int64_t, int64_t) {});
 }
 

@@ -1,4 +1,5 @@
-// Each tensor is cut into at most 64 pieces by its size alone; the pieces' sums are added in order. One read of the list.
+// Each tensor is cut into at most 64 pieces by its size alone; the pieces' sums are added in order. One read
+// of the list.
 #include "kernels/kernel.h"
 
 namespace plmcore::PLM_ISA {
@@ -25,7 +26,8 @@ PLM_INLINE double sum_squares(const T* x, int64_t n) {
     add_squares(s0, s1, load(x + i));
     add_squares(s2, s3, load(x + i + W));
   }
-  for (; i < n; i += W) add_squares(s0, s1, n - i >= W ? load(x + i) : load_part(x + i, static_cast<int>(n - i)));
+  for (; i < n; i += W)
+    add_squares(s0, s1, n - i >= W ? load(x + i) : load_part(x + i, static_cast<int>(n - i)));
   return reduce_add((s0 + s1) + (s2 + s3));
 }
 }  // namespace

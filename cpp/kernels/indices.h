@@ -17,14 +17,16 @@ template <class I>
 void check_indices(const char* op, const View& index, int64_t n) {
   const I* p = index.as<I>();
   bool bad = false;
-  for (int64_t i = 0; i < index.numel; ++i) bad |= static_cast<uint64_t>(static_cast<int64_t>(p[i])) >= static_cast<uint64_t>(n);
+  for (int64_t i = 0; i < index.numel; ++i)
+    bad |= static_cast<uint64_t>(static_cast<int64_t>(p[i])) >= static_cast<uint64_t>(n);
   if (!bad) return;
   int64_t i = 0;
   while (static_cast<uint64_t>(static_cast<int64_t>(p[i])) < static_cast<uint64_t>(n)) ++i;
   const int64_t value = p[i];
   Shape position;
   for (int a = 0; a < index.rank; ++a) position.push_back(i / index.inner(a) % index.size[a]);
-  fail<IndexError>(op, ": index ", value, " at position ", position, " is out of range for an axis of size ", n);
+  fail<IndexError>(op, ": index ", value, " at position ", position, " is out of range for an axis of size ",
+                   n);
 }
 
 template <class T> struct SumOf {
@@ -47,14 +49,15 @@ PLM_INLINE void for_addable(const char* op, DType t, F f) {
   }
 }
 
-// sum[o, index[j], i] += rows[o, j, i] for o < outer, j < m, i < inner; sum has n rows. A task owns columns, and walks j
-// in order: the sums do not depend on the threads.
+// sum[o, index[j], i] += rows[o, j, i] for o < outer, j < m, i < inner; sum has n rows. A task owns columns,
+// and walks j in order: the sums do not depend on the threads.
 template <class T, class A, class I>
 void add_rows(A* sum, const T* rows, const I* index, int64_t outer, int64_t n, int64_t m, int64_t inner) {
   constexpr int64_t kColumns = 128;
   const int64_t parts = (inner + kColumns - 1) / kColumns;
   auto task = [&](int64_t t, int) {
-    const int64_t o = t / parts, begin = t % parts * kColumns, end = begin + kColumns < inner ? begin + kColumns : inner;
+    const int64_t o = t / parts, begin = t % parts * kColumns,
+                  end = begin + kColumns < inner ? begin + kColumns : inner;
     for (int64_t j = 0; j < m; ++j) {
       A* to = sum + (o * n + index[j]) * inner;
       const T* from = rows + (o * m + j) * inner;
@@ -69,7 +72,8 @@ void add_rows(A* sum, const T* rows, const I* index, int64_t outer, int64_t n, i
   else parallel_for(outer * parts, task);
 }
 
-// Where rows are added: the output itself, or for the half types a float copy in the workspace, rounded at the end.
+// Where rows are added: the output itself, or for the half types a float copy in the workspace, rounded at
+// the end.
 template <class T, class F>
 PLM_INLINE void with_sums(const KernelArgs& args, const View* start, F f) {
   using A = typename SumOf<T>::type;

@@ -1,6 +1,6 @@
 // Blocking of products with int8 weights, and the workspace that follows from it. Activations are whole
-// numbers of 8 bits or 13. They lie as int16; or, where the processor multiplies bytes (core/isa.h), as int8, and those of 13 bits in two
-// parts, 128 times the first and the second, each a row of its own.
+// numbers of 8 bits or 13. They lie as int16; or, where the processor multiplies bytes (core/isa.h), as int8,
+// and those of 13 bits in two parts, 128 times the first and the second, each a row of its own.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,8 @@
 
 namespace plmcore {
 
-constexpr int64_t kInt8FewRows = 32;  // of activations; up to here the weights as they lie (few_rows.h), several rows at a time
+constexpr int64_t kInt8FewRows =
+    32;  // of activations; up to here the weights as they lie (few_rows.h), several rows at a time
 constexpr int64_t kInt8Panel = 32;  // columns of a panel of B, at most
 constexpr size_t kInt8Workspace = 32 << 10;  // of a panel, which stays in L1
 
@@ -32,7 +33,8 @@ template <class X>
 constexpr int64_t activation_row(int64_t K) {
   return (K + Int8Blocks<X>::unit - 1) / Int8Blocks<X>::unit * Int8Blocks<X>::unit;
 }
-// What goes with such a row: what one of its whole numbers is worth, and by how much sums with it are too large (kernels/dot.h).
+// What goes with such a row: what one of its whole numbers is worth, and by how much sums with it are too
+// large (kernels/dot.h).
 struct ActivationRow {
   float unit;
   int32_t excess;

@@ -5,7 +5,8 @@
 #include "kernels/simd.h"
 #include "plmcore/threads.h"
 
-// PLM_KERNEL(add) { ... } is the kernel of an op. PLM_KERNEL(sum, workspace) { ... } needs the memory that the function `workspace` says.
+// PLM_KERNEL(add) { ... } is the kernel of an op. PLM_KERNEL(sum, workspace) { ... } needs the memory that
+// the function `workspace` says.
 #define PLM_KERNEL(name, ...)                                              \
   static void name##_run(const KernelArgs& args);                          \
   extern const KernelDef name##_kernel;                                    \

@@ -1,5 +1,6 @@
-// Two passes. The first moves the moments (16 bytes read, 8 written per float parameter) and sums the squares of param and update,
-// in pieces that depend on the size alone; the second computes the update again (12 read, 4 written) rather than keep it.
+// Two passes. The first moves the moments (16 bytes read, 8 written per float parameter) and sums the squares
+// of param and update, in pieces that depend on the size alone; the second computes the update again (12
+// read, 4 written) rather than keep it.
 #include "kernels/kernel.h"
 #include "kernels/math.h"
 #include "kernels/pieces.h"

@@ -1,5 +1,5 @@
-// A row is read three times (mean, variance, output), twice of them from cache: traffic is one read and one write of x.
-// Backward: norm.h.
+// A row is read three times (mean, variance, output), twice of them from cache: traffic is one read and one
+// write of x. Backward: norm.h.
 #include "kernels/norm.h"
 
 namespace plmcore::PLM_ISA {
@@ -27,7 +27,8 @@ PLM_KERNEL(layer_norm) {
 static Workspace workspace(const KernelArgs& args) { return column_sums(args, 2); }
 
 PLM_KERNEL(layer_norm_grad, workspace) {
-  for_float("layer_norm_grad", args.in[0].dtype, [&](auto type) { layer_norm_backward<typename decltype(type)::type, false>(args); });
+  for_float("layer_norm_grad", args.in[0].dtype,
+            [&](auto type) { layer_norm_backward<typename decltype(type)::type, false>(args); });
 }
 
 }  // namespace plmcore::PLM_ISA

@@ -27,8 +27,8 @@ PLM_KERNEL(linear_packed, workspace) {
   const float* bias = args.has(2) ? args.in[2].as<float>() : nullptr;
   float* out = y.as<float>();
   const FinishRow<float> finish = finish_of<float>(activation);
-  gemm(args, nullptr, M, N, K, Operand<float>{x.as<float>(), K, true}, Operand<float>{nullptr, 0, true}, args.in[1].as<float>(), out, N,
-       [&](int64_t i, int64_t j, int64_t m, int64_t n) {
+  gemm(args, nullptr, M, N, K, Operand<float>{x.as<float>(), K, true}, Operand<float>{nullptr, 0, true},
+       args.in[1].as<float>(), out, N, [&](int64_t i, int64_t j, int64_t m, int64_t n) {
          if (!bias && activation == 0) return;
          for (int64_t r = i; r < i + m; ++r) finish(out + r * N + j, bias ? bias + j : nullptr, nullptr, n);
        });

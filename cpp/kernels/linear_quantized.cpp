@@ -1,6 +1,6 @@
-// bfloat16 weights widen on their way into the product. int8 weights meet activations that are rounded here, a row at a time; the sums are
-// whole numbers, kept in y's memory until a tile is done and its scales, bias and activation are applied. With few rows W is read where it
-// lies.
+// bfloat16 weights widen on their way into the product. int8 weights meet activations that are rounded here,
+// a row at a time; the sums are whole numbers, kept in y's memory until a tile is done and its scales, bias
+// and activation are applied. With few rows W is read where it lies.
 #include "core/isa.h"
 #include "kernels/epilogue.h"
 #include "kernels/few_rows.h"
@@ -9,8 +9,8 @@
 
 namespace plmcore::PLM_ISA {
 
-// q = round(x Q / max |x|), and the scale max |x| / Q that undoes it. A row with NaN or infinity gets the scale NaN; one that is too small
-// to scale counts as zeros.
+// q = round(x Q / max |x|), and the scale max |x| / Q that undoes it. A row with NaN or infinity gets the
+// scale NaN; one that is too small to scale counts as zeros.
 template <int parts, class X>
 static ActivationRow round_row(const float* x, int64_t K, float most, X* q) {
   const int64_t ld = activation_row<X>(K);
@@ -19,7 +19,8 @@ static ActivationRow round_row(const float* x, int64_t K, float most, X* q) {
     const vi v = bits(abs(load_at(x, k, part)));
     top = v > top ? v : top;
   });
-  const float largest = __builtin_bit_cast(float, fold(top, [](vi a, vi b) { return a > b ? a : b; })[0]), inverse = most / largest;
+  const float largest = __builtin_bit_cast(float, fold(top, [](vi a, vi b) { return a > b ? a : b; })[0]),
+              inverse = most / largest;
   if (!(largest > 0 && inverse > 0 && inverse <= __FLT_MAX__)) {
     std::memset(q, 0, static_cast<size_t>(parts * ld) * sizeof(X));
     return {largest <= __FLT_MAX__ ? 0.f : __builtin_nanf(""), 0};
@@ -46,7 +47,8 @@ static ActivationRow round_row(const float* x, int64_t K, float most, X* q) {
   return {largest / most, sizeof(X) == 1 ? 128 * reduce_add(sum) : 0};
 }
 
-// gelu(x) = x (1/2 + x q(x^2)) with a polynomial q up to |x| = 5, error below 3e-6: far less than rounding has left of x, in half the time.
+// gelu(x) = x (1/2 + x q(x^2)) with a polynomial q up to |x| = 5, error below 3e-6: far less than rounding
+// has left of x, in half the time.
 struct GeluOfRounded {
   PLM_INLINE vf operator()(vf x) const {
     const vf a = max(splat(-5.f), x), t = min(splat(5.f), a), s = t * t * 0.08f - 1.f;
@@ -67,13 +69,17 @@ struct GeluOfRounded {
   }
 };
 
-// y = F((sum - excess) * (scale * unit) + bias) on a block of m rows and n columns of y, which holds the sums.
-using FinishSums = void (*)(float* y, int64_t ldy, int64_t m, int64_t n, const ActivationRow* row, const float* scale, const float* bias);
+// y = F((sum - excess) * (scale * unit) + bias) on a block of m rows and n columns of y, which holds the
+// sums.
+using FinishSums = void (*)(float* y, int64_t ldy, int64_t m, int64_t n, const ActivationRow* row,
+                            const float* scale, const float* bias);
 
 template <class F>
-static void finish_sums(float* y, int64_t ldy, int64_t m, int64_t n, const ActivationRow* row, const float* scale, const float* bias) {
+static void finish_sums(float* y, int64_t ldy, int64_t m, int64_t n, const ActivationRow* row,
+                        const float* scale, const float* bias) {
   over_row<float>(n, [&](int64_t j, int part) __attribute__((always_inline)) {
-    const vf s = load_at(scale, j, part), b = bias ? load_at(bias, j, part) : splat(-0.f);  // z - 0 is z, also for -0
+    const vf s = load_at(scale, j, part),
+             b = bias ? load_at(bias, j, part) : splat(-0.f);  // z - 0 is z, also for -0
     for (int64_t i = 0; i < m; ++i) {
       const vf z = to_float(bits(load_at(y + i * ldy, j, part)) - row[i].excess) * (s * row[i].unit) + b;
       store_at(y + i * ldy, j, part, F()(z));
@@ -81,13 +87,15 @@ static void finish_sums(float* y, int64_t ldy, int64_t m, int64_t n, const Activ
   });
 }
 static FinishSums finish_sums_of(int64_t activation) {
-  const FinishSums table[] = {finish_sums<NoActivation>, finish_sums<Relu>,    finish_sums<GeluOfRounded>, finish_sums<GeluTanh>,
-                              finish_sums<Tanh>,         finish_sums<Sigmoid>, finish_sums<Silu>};
+  const FinishSums table[] = {finish_sums<NoActivation>, finish_sums<Relu>, finish_sums<GeluOfRounded>,
+                              finish_sums<GeluTanh>,     finish_sums<Tanh>, finish_sums<Sigmoid>,
+                              finish_sums<Silu>};
   return table[activation];
 }
 
 template <class X, int parts>
-static void int8_linear(const KernelArgs& args, int64_t M, int64_t N, int64_t K, float* out, const float* bias, FinishSums finish) {
+static void int8_linear(const KernelArgs& args, int64_t M, int64_t N, int64_t K, float* out,
+                        const float* bias, FinishSums finish) {
   const int64_t ld = activation_row<X>(K);
   const float *x = args.in[0].as<float>(), *scale = args.in[2].as<float>();
   X* q = args.shared_as<X>();
@@ -109,7 +117,8 @@ static void int8_linear(const KernelArgs& args, int64_t M, int64_t N, int64_t K,
 static Workspace workspace(const KernelArgs& args) {
   const View& weight = args.in[1];
   const int64_t N = weight.size[0], K = weight.size[1];
-  if (weight.dtype == DType::int8) return {.shared = activation_workspace(args.in[0].rows(), K), .per_worker = kInt8Workspace};
+  if (weight.dtype == DType::int8)
+    return {.shared = activation_workspace(args.in[0].rows(), K), .per_worker = kInt8Workspace};
   return {.shared = gemm_shared(N, K), .per_worker = kGemmWorkspace};
 }
 
@@ -135,8 +144,10 @@ PLM_KERNEL(linear_quantized, workspace) {
     for (int64_t r = i; r < i + m; ++r) finish(out + r * N + j, bias ? bias + j : nullptr, nullptr, n);
   };
   if (M <= kGemmFewRows)
-    return few_rows(M, N, K, x.as<float>(), K, w.as<bf16>(), out, [&](int64_t b, int64_t e) { epilogue(0, b, M, e - b); });
-  gemm(args, args.shared, M, N, K, Operand<float>{x.as<float>(), K, true}, Operand<bf16>{w.as<bf16>(), K, true}, nullptr, out, N, epilogue);
+    return few_rows(M, N, K, x.as<float>(), K, w.as<bf16>(), out,
+                    [&](int64_t b, int64_t e) { epilogue(0, b, M, e - b); });
+  gemm(args, args.shared, M, N, K, Operand<float>{x.as<float>(), K, true},
+       Operand<bf16>{w.as<bf16>(), K, true}, nullptr, out, N, epilogue);
 }
 
 }  // namespace plmcore::PLM_ISA

@@ -1,5 +1,5 @@
-// A row is read for its maximum, for the sum of e^(x - max) and for y = x - max - ln sum, the last two from cache: traffic
-// is one read of x and one write of y.  Backward: dx = dy - e^y sum(dy).
+// A row is read for its maximum, for the sum of e^(x - max) and for y = x - max - ln sum, the last two from
+// cache: traffic is one read of x and one write of y.  Backward: dx = dy - e^y sum(dy).
 #include "kernels/reduce.h"
 #include "kernels/softmax_rows.h"
 
@@ -17,8 +17,9 @@ PLM_KERNEL(log_softmax) {
         const A m = row_max(x, C);
         const A sum = row_exp_sum(x, C, m, [](int64_t, int, auto) {});
         const A log_sum = static_cast<A>(std::log(static_cast<double>(sum)));
-        over_row<T>(C,
-                    [&](int64_t i, int part) __attribute__((always_inline)) { store_at(y, i, part, load_at(x, i, part) - m - log_sum); });
+        over_row<T>(C, [&](int64_t i, int part) __attribute__((always_inline)) {
+          store_at(y, i, part, load_at(x, i, part) - m - log_sum);
+        });
       }
     });
   });

@@ -13,8 +13,8 @@ PLM_INLINE vd each(vd x, F f) {
 PLM_INLINE vi bits(vf x) { return __builtin_bit_cast(vi, x); }
 PLM_INLINE vf from_bits(vi x) { return __builtin_bit_cast(vf, x); }
 
-// e^x: x = n ln 2 + r, |r| <= ln 2 / 2, a degree-6 polynomial, then the exponent. Error below 2 ulp; overflow gives inf,
-// underflow 0, NaN passes.
+// e^x: x = n ln 2 + r, |r| <= ln 2 / 2, a degree-6 polynomial, then the exponent. Error below 2 ulp; overflow
+// gives inf, underflow 0, NaN passes.
 PLM_INLINE vf exp(vf x) {
   const vf clamped = max(splat(-104.f), min(splat(88.8f), x));
   const vf magic = splat(12582912.f);  // 1.5 * 2^23: adding it rounds to an integer
@@ -32,9 +32,11 @@ PLM_INLINE vf exp(vf x) {
   const vi k = __builtin_convertvector(n, vi), half = k >> 1;
   return p * from_bits((half + 127) << 23) * from_bits((k - half + 127) << 23);
 }
-// p 2^n, with n in the low bits: into the exponent, without sign, as saved statistics from outside lead to any number.
+// p 2^n, with n in the low bits: into the exponent, without sign, as saved statistics from outside lead to
+// any number.
 PLM_INLINE vf times_power(vf p, vi n) {
-  return from_bits(__builtin_bit_cast(vi, __builtin_bit_cast(vu, bits(p)) + (__builtin_bit_cast(vu, n) << 23)));
+  return from_bits(
+      __builtin_bit_cast(vi, __builtin_bit_cast(vu, bits(p)) + (__builtin_bit_cast(vu, n) << 23)));
 }
 // The same for x <= 0 whose tiny results may become 0: the softmax family.
 PLM_INLINE vf exp_nonpositive(vf x) {
@@ -54,8 +56,8 @@ PLM_INLINE vf exp_nonpositive(vf x) {
   return x < -87.3f ? splat(0.f) : y;
 }
 
-// 2^x for x <= 0, to 2 ulp; 0 from -127 on (there 2^r is 1 and its exponent becomes 0), NaN passes. The base of softmax
-// where the scores are scaled anyway: half the steps of exp.
+// 2^x for x <= 0, to 2 ulp; 0 from -127 on (there 2^r is 1 and its exponent becomes 0), NaN passes. The base
+// of softmax where the scores are scaled anyway: half the steps of exp.
 PLM_INLINE vf exp2_nonpositive(vf x) {
   x = max(splat(-127.f), x);
   const vf magic = splat(12582912.f), shifted = x + magic;  // its low bits are the rounded x
@@ -103,7 +105,9 @@ PLM_INLINE vf sqrt(vf x) {
   return x;
 }
 PLM_INLINE vf abs(vf x) { return from_bits(bits(x) & 0x7fffffff); }
-PLM_INLINE vf copysign(vf size, vf sign) { return from_bits((bits(size) & 0x7fffffff) | (bits(sign) & static_cast<int32_t>(0x80000000u))); }
+PLM_INLINE vf copysign(vf size, vf sign) {
+  return from_bits((bits(size) & 0x7fffffff) | (bits(sign) & static_cast<int32_t>(0x80000000u)));
+}
 
 PLM_INLINE vd exp(vd x) {
   return each(x, [](double v) { return std::exp(v); });
@@ -125,8 +129,8 @@ PLM_INLINE vd abs(vd x) {
   return each(x, [](double v) { return std::fabs(v); });
 }
 
-// 1 / x for x from 1 to 2^64, to 2 ulp. 64-byte vectors: an estimate of 14 bits, exact for 1, and a step of Newton's method, in a quarter
-// of the time of a division.
+// 1 / x for x from 1 to 2^64, to 2 ulp. 64-byte vectors: an estimate of 14 bits, exact for 1, and a step of
+// Newton's method, in a quarter of the time of a division.
 PLM_INLINE vf reciprocal(vf x) {
 #if defined(__AVX512F__) && PLM_VECTOR_BYTES == 64
   const vf y = _mm512_rcp14_ps(x);
@@ -172,8 +176,9 @@ template <class V>
 PLM_INLINE V relu(V x) {
   return max(V{}, x);
 }
-// gelu(x) = x P(x) with P the normal distribution function. By way of the tail 1 - P(a) of a = |x|, which keeps its digits
-// for negative x: tail = density * t poly(t), t = 1 / (1 + 0.3 a), relative error 4e-8. Beyond 14 both are 0 in float.
+// gelu(x) = x P(x) with P the normal distribution function. By way of the tail 1 - P(a) of a = |x|, which
+// keeps its digits for negative x: tail = density * t poly(t), t = 1 / (1 + 0.3 a), relative error 4e-8.
+// Beyond 14 both are 0 in float.
 struct NormalTail {
   vf at, density, tail;  // min(|x|, 14), and the two there
 };
@@ -216,7 +221,8 @@ PLM_INLINE vf gelu_slope(vf x) {
 PLM_INLINE vd gelu_slope(vd x) {
   return each(x, [](double v) {
     return std::fabs(v) > 40 ? double(v > 0)
-                             : 0.5 * std::erfc(v * -0.70710678118654752440) + v * 0.39894228040143267794 * std::exp(v * v * -0.5);
+                             : 0.5 * std::erfc(v * -0.70710678118654752440) +
+                                   v * 0.39894228040143267794 * std::exp(v * v * -0.5);
   });
 }
 // The slope is constant beyond the bounds; without them the product of a huge and a zero factor would be NaN.

@@ -36,9 +36,10 @@ PLM_KERNEL(matmul, workspace) {
           rest /= y.size[i];
         }
         const int64_t i = t % each % tiles.rows * tiles.m, j = t % each / tiles.rows * tiles.n;
-        gemm_tile(i, min_of(tiles.m, M - i), j, min_of(tiles.n, N - j), K, Operand<T>{a.as<T>() + at[0], ta ? M : K, !ta},
-                  Operand<T>{b.as<T>() + at[1], tb ? K : N, tb}, nullptr, y.as<T>() + t / each * M * N + i * N + j, N,
-                  args.worker_as<float>(worker));
+        gemm_tile(i, min_of(tiles.m, M - i), j, min_of(tiles.n, N - j), K,
+                  Operand<T>{a.as<T>() + at[0], ta ? M : K, !ta},
+                  Operand<T>{b.as<T>() + at[1], tb ? K : N, tb}, nullptr,
+                  y.as<T>() + t / each * M * N + i * N + j, N, args.worker_as<float>(worker));
       }
     });
   });

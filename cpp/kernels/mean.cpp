@@ -5,14 +5,17 @@
 namespace plmcore::PLM_ISA {
 
 static Workspace workspace(const KernelArgs& args) {
-  return {.shared = ReducePlan(args.in[0], static_cast<uint32_t>(args.i("axes"))).workspace(args.in[0].dtype)};
+  return {.shared =
+              ReducePlan(args.in[0], static_cast<uint32_t>(args.i("axes"))).workspace(args.in[0].dtype)};
 }
 
 PLM_KERNEL(mean, workspace) {
   const View& x = args.in[0];
   const ReducePlan plan(x, static_cast<uint32_t>(args.i("axes")));
-  const double n = static_cast<double>(x.numel) / static_cast<double>(args.out[0].numel ? args.out[0].numel : 1);
-  for_float("mean", x.dtype, [&](auto type) { reduce_sum<typename decltype(type)::type>(args, plan, 1 / n); });
+  const double n =
+      static_cast<double>(x.numel) / static_cast<double>(args.out[0].numel ? args.out[0].numel : 1);
+  for_float("mean", x.dtype,
+            [&](auto type) { reduce_sum<typename decltype(type)::type>(args, plan, 1 / n); });
 }
 
 PLM_KERNEL(mean_grad) {
@@ -31,7 +34,8 @@ PLM_KERNEL(mean_grad) {
       const T value = from_float<T>(to_float(from[at[0]]) * scale);
       if (repeats)
         for (int64_t k = 0; k < n; ++k) to[i + k] = value;
-      else map_range([&](auto v) __attribute__((always_inline)) { return v * scale; }, n, to + i, from + at[0]);
+      else
+        map_range([&](auto v) __attribute__((always_inline)) { return v * scale; }, n, to + i, from + at[0]);
     });
   });
 }

@@ -3,7 +3,9 @@
 
 namespace plmcore::PLM_ISA {
 
-static Workspace workspace(const KernelArgs& args) { return {.shared = static_cast<size_t>(args.out[0].numel) * 2 * sizeof(int64_t)}; }
+static Workspace workspace(const KernelArgs& args) {
+  return {.shared = static_cast<size_t>(args.out[0].numel) * 2 * sizeof(int64_t)};
+}
 
 PLM_KERNEL(merge_rows, workspace) {
   const int64_t n = args.in[0].numel, m = args.in[2].numel, W = args.out[0].numel, C = args.out[1].inner(0);
@@ -26,7 +28,9 @@ PLM_KERNEL(merge_rows, workspace) {
         const T *x = a + from_a[w] * C, *z = b + from_b[w] * C;
         if (from_a[w] >= 0 && from_b[w] >= 0)
           for (int64_t c = 0; c < C; ++c) y[w * C + c] = from_float<T>(to_float(x[c]) + to_float(z[c]));
-        else std::memcpy(static_cast<void*>(y + w * C), from_a[w] >= 0 ? x : z, static_cast<size_t>(C) * sizeof(T));
+        else
+          std::memcpy(static_cast<void*>(y + w * C), from_a[w] >= 0 ? x : z,
+                      static_cast<size_t>(C) * sizeof(T));
       }
     });
   });

@@ -2,6 +2,9 @@
 
 namespace plmcore::PLM_ISA {
 
-PLM_KERNEL(min) { extremum<Smaller>("min", args.in[0], static_cast<int>(args.i("axis")), args.out[0].data, args.out[1].as<int64_t>()); }
+PLM_KERNEL(min) {
+  extremum<Smaller>("min", args.in[0], static_cast<int>(args.i("axis")), args.out[0].data,
+                    args.out[1].as<int64_t>());
+}
 
 }  // namespace plmcore::PLM_ISA

@@ -4,7 +4,8 @@
 namespace plmcore::PLM_ISA {
 
 PLM_KERNEL(mul) {
-  arithmetic2("mul", args, [](auto a, auto b) __attribute__((always_inline)) { return unsigned_of(a) * unsigned_of(b); });
+  arithmetic2("mul", args,
+              [](auto a, auto b) __attribute__((always_inline)) { return unsigned_of(a) * unsigned_of(b); });
 }
 
 }  // namespace plmcore::PLM_ISA

@@ -29,7 +29,8 @@ PLM_INLINE RowStats<A> row_stats(const T* x, int64_t C, A eps) {
   const A mean = reduce_add((s0 + s1) + (s2 + s3)) / static_cast<A>(C);
   s0 = s1 = s2 = s3 = V{};
   for (i = 0; i + 4 * W <= C; i += 4 * W) {
-    const V a = load(x + i) - mean, b = load(x + i + W) - mean, c = load(x + i + 2 * W) - mean, d = load(x + i + 3 * W) - mean;
+    const V a = load(x + i) - mean, b = load(x + i + W) - mean, c = load(x + i + 2 * W) - mean,
+            d = load(x + i + 3 * W) - mean;
     s0 += a * a;
     s1 += b * b;
     s2 += c * c;
@@ -47,12 +48,15 @@ PLM_INLINE RowStats<A> row_stats(const T* x, int64_t C, A eps) {
   return {mean, A(1) / static_cast<A>(__builtin_sqrt(var + eps))};
 }
 
-// `ahead` are rows that will be read next: memory would be idle while this row, which is in cache, is written.
+// `ahead` are rows that will be read next: memory would be idle while this row, which is in cache, is
+// written.
 template <class T, class A, class... P>
-PLM_INLINE void normalise_row(const T* x, const T* gamma, const T* beta, T* y, int64_t C, RowStats<A> s, const P*... ahead) {
+PLM_INLINE void normalise_row(const T* x, const T* gamma, const T* beta, T* y, int64_t C, RowStats<A> s,
+                              const P*... ahead) {
   over_row<T>(C, [&](int64_t i, int part) __attribute__((always_inline)) {
     (prefetch_at(ahead, i), ...);
-    store_at(y, i, part, (load_at(x, i, part) - s.mean) * s.rstd * load_at(gamma, i, part) + load_at(beta, i, part));
+    store_at(y, i, part,
+             (load_at(x, i, part) - s.mean) * s.rstd * load_at(gamma, i, part) + load_at(beta, i, part));
   });
 }
 
@@ -60,12 +64,13 @@ PLM_INLINE void normalise_row(const T* x, const T* gamma, const T* beta, T* y, i
 //   dx = rstd * (d - mean(d) - xh * mean(d * xh)) + ds,  dgamma += dy * xh,  dbeta += dy
 // The rows after it are asked for while dx is written. kExtra: there is a ds.
 template <bool kExtra, class T, class A>
-PLM_INLINE void normalise_row_grad(const T* x, const T* gamma, RowStats<A> s, const T* dy, const T* ds, T* dx, A* dgamma, A* dbeta,
-                                   int64_t C) {
+PLM_INLINE void normalise_row_grad(const T* x, const T* gamma, RowStats<A> s, const T* dy, const T* ds, T* dx,
+                                   A* dgamma, A* dbeta, int64_t C) {
   using V = typename Lane<T>::Vec;
   V sum_d{}, sum_dx{};
   over_row<T>(C, [&](int64_t i, int part) __attribute__((always_inline)) {
-    const V g = load_at(dy, i, part), xh = (load_at(x, i, part) - s.mean) * s.rstd, d = g * load_at(gamma, i, part);
+    const V g = load_at(dy, i, part), xh = (load_at(x, i, part) - s.mean) * s.rstd,
+            d = g * load_at(gamma, i, part);
     sum_d += d;
     sum_dx += d * xh;
     store_at(dgamma, i, part, load_at(dgamma, i, part) + g * xh);
@@ -83,13 +88,14 @@ PLM_INLINE void normalise_row_grad(const T* x, const T* gamma, RowStats<A> s, co
   });
 }
 
-// The whole backward pass: inputs x (or s), gamma, mean, rstd, dy, ds or none; outputs dx, dgamma, dbeta. The workspace
-// holds [chunks][2][C] sums.
+// The whole backward pass: inputs x (or s), gamma, mean, rstd, dy, ds or none; outputs dx, dgamma, dbeta. The
+// workspace holds [chunks][2][C] sums.
 template <class T, bool kExtra>
 PLM_INLINE void layer_norm_backward(const KernelArgs& args) {
   using A = typename Lane<T>::Scalar;
   const int64_t C = args.in[0].last(), rows = args.in[0].rows(), chunks = row_chunks(rows);
-  const T *x = args.in[0].as<T>(), *gamma = args.in[1].as<T>(), *dy = args.in[4].as<T>(), *ds = kExtra ? args.in[5].as<T>() : nullptr;
+  const T *x = args.in[0].as<T>(), *gamma = args.in[1].as<T>(), *dy = args.in[4].as<T>(),
+          *ds = kExtra ? args.in[5].as<T>() : nullptr;
   const A *mean = args.in[2].as<A>(), *rstd = args.in[3].as<A>();
   T* dx = args.out[0].as<T>();
   A* sums = args.shared_as<A>();
@@ -97,8 +103,8 @@ PLM_INLINE void layer_norm_backward(const KernelArgs& args) {
     A *dgamma = sums + k * 2 * C, *dbeta = dgamma + C;
     for (int64_t c = 0; c < 2 * C; ++c) dgamma[c] = 0;
     for (int64_t r = chunk_begin(rows, chunks, k), end = chunk_begin(rows, chunks, k + 1); r < end; ++r)
-      normalise_row_grad<kExtra>(x + r * C, gamma, RowStats<A>{mean[r], rstd[r]}, dy + r * C, kExtra ? ds + r * C : nullptr, dx + r * C,
-                                 dgamma, dbeta, C);
+      normalise_row_grad<kExtra>(x + r * C, gamma, RowStats<A>{mean[r], rstd[r]}, dy + r * C,
+                                 kExtra ? ds + r * C : nullptr, dx + r * C, dgamma, dbeta, C);
   });
   add_chunks(sums, chunks, 2 * C, C, args.out[1].as<T>());
   add_chunks(sums + C, chunks, 2 * C, C, args.out[2].as<T>());

@@ -1,5 +1,5 @@
-// Box-Muller: two words u, v give sqrt(-2 ln u) * (cos 2 pi v, sin 2 pi v). The words of a group come in vectors, the
-// first and the second half of the words of a block are the two pairs.
+// Box-Muller: two words u, v give sqrt(-2 ln u) * (cos 2 pi v, sin 2 pi v). The words of a group come in
+// vectors, the first and the second half of the words of a block are the two pairs.
 #include "kernels/math.h"
 #include "kernels/random.h"
 
@@ -33,15 +33,17 @@ PLM_KERNEL(normal) {
       else store_until(y, i, end, z * static_cast<float>(std) + static_cast<float>(mean));
     };
     for_chunks(args.out[0].numel, kGrain, [&](int64_t begin, int64_t end) {
-      for_random<64>(args.in[0].as<int64_t>(), begin, end, [&](const RandomWords& r, int64_t i) __attribute__((always_inline)) {
-        for (int w = 0; w < 4; w += 2) {
-          vf cosine, sine;
-          turn(uniform01(r.word[w + 1]), cosine, sine);
-          const vf radius = sqrt(-2.f * log(uniform01(r.word[w]) + 0x1p-24f));  // of u in (0, 1]
-          place(i + 16 * w, end, radius * cosine);
-          place(i + 16 * (w + 1), end, radius * sine);
-        }
-      });
+      for_random<64>(args.in[0].as<int64_t>(), begin, end,
+                     [&](const RandomWords& r, int64_t i) __attribute__((always_inline)) {
+                       for (int w = 0; w < 4; w += 2) {
+                         vf cosine, sine;
+                         turn(uniform01(r.word[w + 1]), cosine, sine);
+                         const vf radius =
+                             sqrt(-2.f * log(uniform01(r.word[w]) + 0x1p-24f));  // of u in (0, 1]
+                         place(i + 16 * w, end, radius * cosine);
+                         place(i + 16 * (w + 1), end, radius * sine);
+                       }
+                     });
     });
   });
 }

@@ -1,5 +1,5 @@
-// The axes after the last padded one are one run of memory. Each row of y along the last padded axis is written once: all
-// fill, or fill, a row of x, fill.
+// The axes after the last padded one are one run of memory. Each row of y along the last padded axis is
+// written once: all fill, or fill, a row of x, fill.
 #include "kernels/move.h"
 
 namespace plmcore::PLM_ISA {
@@ -12,7 +12,8 @@ static void pad_rows(const KernelArgs& args, T value) {
     if (y.size[a] != x.size[a]) last = a;
   const int64_t inner = last < 0 ? y.numel : y.inner(last);
   const int64_t rows = last < 0 ? 1 : y.outer(last), width = last < 0 ? inner : y.size[last] * inner;
-  const int64_t left = last < 0 ? 0 : args.dim("before", last) * inner, run = last < 0 ? inner : x.size[last] * inner;
+  const int64_t left = last < 0 ? 0 : args.dim("before", last) * inner,
+                run = last < 0 ? inner : x.size[last] * inner;
   int64_t before[Shape::kMaxRank];
   for (int a = 0; a < last; ++a) before[a] = args.dim("before", a);
   for_rows(rows, width, [&](int64_t b, int64_t e) {

@@ -1,4 +1,5 @@
-// Sums over a tensor in pieces whose bounds depend on its size alone, added in order: the same bits for any number of threads.
+// Sums over a tensor in pieces whose bounds depend on its size alone, added in order: the same bits for any
+// number of threads.
 #pragma once
 
 #include "kernels/kernel.h"
@@ -54,7 +55,9 @@ template <class F>
 PLM_INLINE Sums sum_pieces(int64_t n, F f) {
   const int64_t pieces = n < 2 * kGrain ? 1 : n / kGrain < kPieces ? n / kGrain : kPieces;
   Sums parts[kPieces], total;
-  parallel_for(pieces, [&](int64_t i, int) { parts[i] = f(chunk_begin(n, pieces, i), chunk_begin(n, pieces, i + 1)); });
+  parallel_for(pieces, [&](int64_t i, int) {
+    parts[i] = f(chunk_begin(n, pieces, i), chunk_begin(n, pieces, i + 1));
+  });
   for (int64_t i = 0; i < pieces; ++i) {
     total.a += parts[i].a;
     total.b += parts[i].b;

@@ -1,6 +1,7 @@
-// Sums over any axes, shared by sum, mean and sum_to. A summed innermost run is added up in vectors, a partial sum per
-// 16K elements in float, the partial sums in double and in order. A kept innermost run is a matrix whose rows are added up:
-// columns in blocks that stay in the first cache, 256 rows at a time. Traffic: one read of x.
+// Sums over any axes, shared by sum, mean and sum_to. A summed innermost run is added up in vectors, a
+// partial sum per 16K elements in float, the partial sums in double and in order. A kept innermost run is a
+// matrix whose rows are added up: columns in blocks that stay in the first cache, 256 rows at a time.
+// Traffic: one read of x.
 #pragma once
 
 #include "kernels/kernel.h"
@@ -31,17 +32,21 @@ PLM_INLINE void add_rows(const T* const* x, int rows, int64_t n, A* sum) {
   constexpr int W = Lane<T>::n;
   int64_t c = 0;
   if (rows == 4) {
-    for (; c + W <= n; c += W) store(sum + c, load(sum + c) + ((load(x[0] + c) + load(x[1] + c)) + (load(x[2] + c) + load(x[3] + c))));
-    for (; c < n; ++c) sum[c] += (to_float(x[0][c]) + to_float(x[1][c])) + (to_float(x[2][c]) + to_float(x[3][c]));
+    for (; c + W <= n; c += W)
+      store(sum + c, load(sum + c) + ((load(x[0] + c) + load(x[1] + c)) + (load(x[2] + c) + load(x[3] + c))));
+    for (; c < n; ++c)
+      sum[c] += (to_float(x[0][c]) + to_float(x[1][c])) + (to_float(x[2][c]) + to_float(x[3][c]));
     return;
   }
   for (int r = 0; r < rows; ++r)
     for (int64_t i = 0; i < n; ++i) sum[i] += to_float(x[r][i]);
 }
 
-// The summed positions [begin, end) of one kept position, n columns from x on; the result goes to total[0..n).
+// The summed positions [begin, end) of one kept position, n columns from x on; the result goes to
+// total[0..n).
 template <class T, class A>
-PLM_INLINE void sum_columns(const ReducePlan& plan, const T* x, int64_t begin, int64_t end, int64_t n, A* total) {
+PLM_INLINE void sum_columns(const ReducePlan& plan, const T* x, int64_t begin, int64_t end, int64_t n,
+                            A* total) {
   A block[kSumColumns];
   for (int64_t c = 0; c < n; ++c) total[c] = 0;
   const bool simple = plan.summed.n == 1;
@@ -51,7 +56,8 @@ PLM_INLINE void sum_columns(const ReducePlan& plan, const T* x, int64_t begin, i
     for (; r < stop; r += 4) {
       const T* rows[4];
       const int count = stop - r < 4 ? static_cast<int>(stop - r) : 4;
-      for (int k = 0; k < count; ++k) rows[k] = x + (simple ? (r + k) * plan.summed.stride[0] : plan.summed.offset(r + k));
+      for (int k = 0; k < count; ++k)
+        rows[k] = x + (simple ? (r + k) * plan.summed.stride[0] : plan.summed.offset(r + k));
       add_rows(rows, count, n, block);
     }
     r = stop;
@@ -102,15 +108,18 @@ static void reduce_sum(const KernelArgs& args, const ReducePlan& plan, double fa
   const int64_t blocks = plan.column_blocks(), rows = plan.summed.count, width = plan.run;
   A* part = args.shared_as<A>();
   const auto task = [&](int64_t t) {
-    const int64_t k = t % chunks, block = t / chunks % blocks, o = t / chunks / blocks, c = block * kSumColumns;
+    const int64_t k = t % chunks, block = t / chunks % blocks, o = t / chunks / blocks,
+                  c = block * kSumColumns;
     const int64_t n = c + kSumColumns < width ? kSumColumns : width - c;
     A total[kSumColumns];
     A* to = chunks == 1 ? total : part + (o * chunks + k) * width + c;
-    sum_columns<T, A>(plan, x + plan.kept.offset(o) + c, chunk_begin(rows, chunks, k), chunk_begin(rows, chunks, k + 1), n, to);
+    sum_columns<T, A>(plan, x + plan.kept.offset(o) + c, chunk_begin(rows, chunks, k),
+                      chunk_begin(rows, chunks, k + 1), n, to);
     if (chunks == 1)
       for (int64_t i = 0; i < n; ++i) y[o * width + c + i] = from_float<T>(static_cast<A>(total[i] * factor));
   };
-  const int64_t tasks = kept * blocks * chunks, work = (rows / chunks + 1) * (width < kSumColumns ? width : kSumColumns);
+  const int64_t tasks = kept * blocks * chunks,
+                work = (rows / chunks + 1) * (width < kSumColumns ? width : kSumColumns);
   for_rows(tasks, work, [&](int64_t b, int64_t e) {
     for (int64_t t = b; t < e; ++t) task(t);
   });
@@ -134,7 +143,8 @@ template <class T, class R>
 static void reduce_sum_whole(const KernelArgs& args, const ReducePlan& plan) {
   const T* x = args.in[0].as<T>();
   R* y = args.out[0].as<R>();
-  const int64_t step = plan.run_summed ? 0 : 1, outputs = args.out[0].numel, inner = plan.run_summed ? 1 : plan.run;
+  const int64_t step = plan.run_summed ? 0 : 1, outputs = args.out[0].numel,
+                inner = plan.run_summed ? 1 : plan.run;
   if (args.in[0].numel == 0) {
     for (int64_t i = 0; i < outputs; ++i) y[i] = 0;
     return;

@@ -1,6 +1,6 @@
-// How a sum over some axes of a contiguous array is walked. Axes of size 1 are dropped and neighbours of one kind merged;
-// what is left is an innermost run, either summed or kept, and two lists of outer axes. Every number in it depends on the
-// sizes alone.
+// How a sum over some axes of a contiguous array is walked. Axes of size 1 are dropped and neighbours of one
+// kind merged; what is left is an innermost run, either summed or kept, and two lists of outer axes. Every
+// number in it depends on the sizes alone.
 #pragma once
 
 #include "core/kernel_args.h"
@@ -72,7 +72,8 @@ struct ReducePlan {
   size_t workspace(DType dtype) const {
     if (chunks == 1) return 0;
     if (run_summed) return static_cast<size_t>(kept.count * chunks) * sizeof(double);
-    return static_cast<size_t>(kept.count * chunks * run) * (dtype == DType::float64 ? sizeof(double) : sizeof(float));
+    return static_cast<size_t>(kept.count * chunks * run) *
+           (dtype == DType::float64 ? sizeof(double) : sizeof(float));
   }
 };
 

@@ -1,5 +1,5 @@
-// The sum and its norm in one sweep: x and residual are read once, s and y written once; the statistics read s from
-// cache. Backward adds the gradient that reached s to layer_norm's dx while it is in registers.
+// The sum and its norm in one sweep: x and residual are read once, s and y written once; the statistics read
+// s from cache. Backward adds the gradient that reached s to layer_norm's dx while it is in registers.
 #include "kernels/norm.h"
 
 namespace plmcore::PLM_ISA {
@@ -10,7 +10,8 @@ PLM_KERNEL(residual_layer_norm) {
   for_float("residual_layer_norm", args.in[0].dtype, [&](auto type) {
     using T = typename decltype(type)::type;
     using A = typename Lane<T>::Scalar;
-    const T *x = args.in[0].as<T>(), *residual = args.in[1].as<T>(), *gamma = args.in[2].as<T>(), *beta = args.in[3].as<T>();
+    const T *x = args.in[0].as<T>(), *residual = args.in[1].as<T>(), *gamma = args.in[2].as<T>(),
+            *beta = args.in[3].as<T>();
     T *y = args.out[0].as<T>(), *s = args.out[1].as<T>();
     A *mean = args.out[2].as<A>(), *rstd = args.out[3].as<A>();
     for_rows(rows, C, [&](int64_t b, int64_t e) {

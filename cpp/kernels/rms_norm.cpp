@@ -1,5 +1,6 @@
 // A row is read twice, once of it from cache: traffic is one read and one write of x.
-// Backward, with xh = x * rstd and d = dy * gamma:  dx = rstd * (d - xh * mean(d * xh)),  dgamma = sum(dy * xh)
+// Backward, with xh = x * rstd and d = dy * gamma:  dx = rstd * (d - xh * mean(d * xh)),  dgamma = sum(dy *
+// xh)
 #include "kernels/column_sums.h"
 #include "kernels/norm.h"
 
@@ -23,7 +24,8 @@ PLM_KERNEL(rms_norm) {
           const V v = load_at(row, i, part);
           sum[i / Lane<T>::n & 1] += v * v;
         });
-        const A scale = A(1) / static_cast<A>(__builtin_sqrt(reduce_add(sum[0] + sum[1]) / static_cast<A>(C) + static_cast<A>(eps)));
+        const A scale = A(1) / static_cast<A>(__builtin_sqrt(reduce_add(sum[0] + sum[1]) / static_cast<A>(C) +
+                                                             static_cast<A>(eps)));
         rstd[r] = scale;
         over_row<T>(C, [&](int64_t i, int part) __attribute__((always_inline)) {
           prefetch_at(row + C, i);

@@ -23,8 +23,8 @@ PLM_INLINE void store_at(T* p, int64_t i, int part, V v) {
   else store_part(p + i, v, part);
 }
 
-// Asks for the cache line of p[i], once per line: called for every vector of a row, it brings the row at p while the present
-// one is worked on.
+// Asks for the cache line of p[i], once per line: called for every vector of a row, it brings the row at p
+// while the present one is worked on.
 template <class T>
 PLM_INLINE void prefetch_at(const T* p, int64_t i) {
   constexpr int64_t kLine = 64 / sizeof(T);

@@ -1,5 +1,5 @@
-// Sums over a row of logits in one pass: blocks of it stay in the first cache between their maximum and their sum of
-// exponentials, which is rescaled when a later block has a larger maximum.
+// Sums over a row of logits in one pass: blocks of it stay in the first cache between their maximum and their
+// sum of exponentials, which is rescaled when a later block has a larger maximum.
 #pragma once
 
 #include "kernels/math.h"
@@ -10,8 +10,8 @@ namespace plmcore::PLM_ISA {
 // The two parts of log sum exp(x): added, a large maximum would swallow the logarithm.
 template <class A>
 struct RowSums {
-  A top, log_sum;     // max(x), log sum exp(x - top)
-  double x, t, tx;    // sum(x), sum(t), sum(t x)
+  A top, log_sum;  // max(x), log sum exp(x - top)
+  double x, t, tx;  // sum(x), sum(t), sum(t x)
 };
 
 // kSum: also sum(x). t: soft targets or null.

@@ -11,7 +11,9 @@ PLM_KERNEL(scatter_add, float_sums) {
     check_indices<I>("scatter_add", index, n);
     for_addable("scatter_add", x.dtype, [&](auto type) {
       using T = typename decltype(type)::type;
-      with_sums<T>(args, &x, [&](auto* sum) { add_rows(sum, updates.as<T>(), index.as<I>(), int64_t{1}, n, m, inner); });
+      with_sums<T>(args, &x, [&](auto* sum) {
+        add_rows(sum, updates.as<T>(), index.as<I>(), int64_t{1}, n, m, inner);
+      });
     });
   });
 }

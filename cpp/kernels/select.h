@@ -5,10 +5,11 @@
 
 namespace plmcore::PLM_ISA {
 
-// Strides of a and b, 0 or 1, are template arguments and both values are read whatever the condition: the loops become vector
-// code for every mix of rows and single values, with no branch to mispredict.
+// Strides of a and b, 0 or 1, are template arguments and both values are read whatever the condition: the
+// loops become vector code for every mix of rows and single values, with no branch to mispredict.
 template <int SA, int SB, class T>
-PLM_INLINE void select_row(const uint8_t* __restrict__ c, const T* __restrict__ a, const T* __restrict__ b, T* __restrict__ y, int64_t n) {
+PLM_INLINE void select_row(const uint8_t* __restrict__ c, const T* __restrict__ a, const T* __restrict__ b,
+                           T* __restrict__ y, int64_t n) {
   const T a0 = *a, b0 = *b;
   for (int64_t i = 0; i < n; ++i) {
     const T u = SA ? a[i] : a0, v = SB ? b[i] : b0;

@@ -17,7 +17,8 @@ PLM_INLINE void write_index(const View& index, int64_t n, F chosen) {
 PLM_INLINE void copy_chosen(const View& x, const View& index, const View& y, int64_t bytes) {
   const int64_t* from = index.as<int64_t>();
   for_chunks(index.numel, rows_per_task(bytes), [&](int64_t b, int64_t e) {
-    for (int64_t k = b; k < e; ++k) copy_some(1, bytes, y.as<char>() + k * bytes, bytes, x.as<char>() + from[k] * bytes, bytes);
+    for (int64_t k = b; k < e; ++k)
+      copy_some(1, bytes, y.as<char>() + k * bytes, bytes, x.as<char>() + from[k] * bytes, bytes);
   });
 }
 

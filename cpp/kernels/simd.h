@@ -1,6 +1,6 @@
-// Vectors of the instruction set this file is compiled for, on the compiler's vector extension: + - * / < ?: work as on
-// scalars, and a * b + c contracts to FMA. Everything is inlined and lives in a namespace per instruction set, so that
-// no copy compiled for a newer processor can be linked into an older one's path.
+// Vectors of the instruction set this file is compiled for, on the compiler's vector extension: + - * / < ?:
+// work as on scalars, and a * b + c contracts to FMA. Everything is inlined and lives in a namespace per
+// instruction set, so that no copy compiled for a newer processor can be linked into an older one's path.
 #pragma once
 
 #include <cmath>
@@ -94,7 +94,9 @@ PLM_INLINE v8f load8(const float* p) {
   return v;
 }
 PLM_INLINE v8f load8(const bf16* p) {
-  return __builtin_bit_cast(v8f, _mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))), 16));
+  return __builtin_bit_cast(
+      v8f,
+      _mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))), 16));
 }
 PLM_INLINE v8f load8(const f16* p) {
   return __builtin_bit_cast(v8f, _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))));
@@ -102,7 +104,9 @@ PLM_INLINE v8f load8(const f16* p) {
 #endif
 PLM_INLINE vf load(const bf16* p) {
 #if defined(__AVX512F__) && PLM_VECTOR_BYTES == 64
-  return __builtin_bit_cast(vf, _mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p))), 16));
+  return __builtin_bit_cast(
+      vf,
+      _mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p))), 16));
 #elif defined(__AVX2__)
   vf v;
   for (int i = 0; i < kF; i += 8) {
@@ -168,10 +172,13 @@ PLM_INLINE vf load_part(const float* p, int n, float fill = 0) {
   const vf v = _mm256_maskload_ps(p, reinterpret_cast<__m256i>(mask));
   return __builtin_constant_p(fill) && fill == 0 ? v : (mask ? v : splat(fill));
 }
-PLM_INLINE void store_part(float* p, vf v, int n) { _mm256_maskstore_ps(p, reinterpret_cast<__m256i>(first_lanes(n)), v); }
+PLM_INLINE void store_part(float* p, vf v, int n) {
+  _mm256_maskstore_ps(p, reinterpret_cast<__m256i>(first_lanes(n)), v);
+}
 #endif
 
-// The larger (smaller) of the two; b where either is NaN. One instruction, which the compiler does not find by itself.
+// The larger (smaller) of the two; b where either is NaN. One instruction, which the compiler does not find
+// by itself.
 #if defined(__AVX512F__) && PLM_VECTOR_BYTES == 64
 PLM_INLINE vf max(vf a, vf b) { return _mm512_max_ps(a, b); }
 PLM_INLINE vf min(vf a, vf b) { return _mm512_min_ps(a, b); }
@@ -198,12 +205,13 @@ PLM_INLINE V fold(V v, F f) {
   constexpr size_t n = sizeof(V) / sizeof(v[0]);
   return fold_from<n / 2>(v, f, std::make_index_sequence<n>{});
 }
-// Lane i: the sum of the lanes of v[i], for the first n of kF vectors, each added up in the order of fold. Two vectors share an addition,
-// so that all of them take little more than one alone.
+// Lane i: the sum of the lanes of v[i], for the first n of kF vectors, each added up in the order of fold.
+// Two vectors share an addition, so that all of them take little more than one alone.
 template <int w, class V, size_t... i>
 PLM_INLINE V merge_sums(V p, V q, std::index_sequence<i...>) {
   constexpr size_t n = sizeof...(i);
-  return __builtin_shufflevector(p, q, (i & w ? n + i : i)...) + __builtin_shufflevector(p, q, ((i & w ? n + i : i) ^ w)...);
+  return __builtin_shufflevector(p, q, (i & w ? n + i : i)...) +
+         __builtin_shufflevector(p, q, ((i & w ? n + i : i) ^ w)...);
 }
 template <int w, int at, int n, class V>
 PLM_INLINE V sums_from(const V* v) {
@@ -252,7 +260,8 @@ PLM_INLINE v16s widen(const int8_t* p) {
 }
 PLM_INLINE vs load(const int8_t* p) {  // widened
 #if defined(__AVX512BW__) && PLM_VECTOR_BYTES == 64
-  return __builtin_bit_cast(vs, _mm512_cvtepi8_epi16(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p))));
+  return __builtin_bit_cast(vs,
+                            _mm512_cvtepi8_epi16(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p))));
 #elif defined(__AVX2__)
   vs v;
   for (int i = 0; i < kS; i += 16) {
@@ -272,7 +281,8 @@ PLM_INLINE vf to_float(vi v) { return __builtin_convertvector(v, vf); }
 // Lane i: a[2i] b[2i] + a[2i + 1] b[2i + 1].
 PLM_INLINE vi multiply_pairs(vs a, vs b) {
 #if defined(__AVX512BW__) && PLM_VECTOR_BYTES == 64
-  return __builtin_bit_cast(vi, _mm512_madd_epi16(__builtin_bit_cast(__m512i, a), __builtin_bit_cast(__m512i, b)));
+  return __builtin_bit_cast(
+      vi, _mm512_madd_epi16(__builtin_bit_cast(__m512i, a), __builtin_bit_cast(__m512i, b)));
 #elif defined(__AVX2__)
   __m256i x[PLM_VECTOR_BYTES / 32], y[PLM_VECTOR_BYTES / 32];
   __builtin_memcpy(x, &a, sizeof a);
@@ -282,7 +292,8 @@ PLM_INLINE vi multiply_pairs(vs a, vs b) {
   __builtin_memcpy(&v, x, sizeof v);
   return v;
 #elif defined(__SSE2__)
-  return __builtin_bit_cast(vi, _mm_madd_epi16(__builtin_bit_cast(__m128i, a), __builtin_bit_cast(__m128i, b)));
+  return __builtin_bit_cast(vi,
+                            _mm_madd_epi16(__builtin_bit_cast(__m128i, a), __builtin_bit_cast(__m128i, b)));
 #else
   vi v;
   for (int i = 0; i < kF; ++i) v[i] = a[2 * i] * b[2 * i] + a[2 * i + 1] * b[2 * i + 1];
@@ -323,7 +334,8 @@ PLM_INLINE uint32_t lane_bits(vi mask) {
   v8 part[sizeof(vi) / 32];
   __builtin_memcpy(part, &mask, sizeof mask);
   uint32_t b = 0;
-  for (size_t k = 0; k < sizeof(vi) / 32; ++k) b |= static_cast<uint32_t>(__builtin_ia32_movmskps256(part[k])) << 8 * k;
+  for (size_t k = 0; k < sizeof(vi) / 32; ++k)
+    b |= static_cast<uint32_t>(__builtin_ia32_movmskps256(part[k])) << 8 * k;
   return b;
 #elif defined(__SSE2__)
   typedef float v4 __attribute__((vector_size(16)));

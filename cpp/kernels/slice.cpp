@@ -1,6 +1,6 @@
-// x is [outer, size, inner]; y takes every step-th of the rows [start, stop) of the middle axis, from the end of the range
-// when the step is negative. With step 1 a row of y is one run of memory. Traffic: the output, read and written once; the
-// gradient writes all of dx.
+// x is [outer, size, inner]; y takes every step-th of the rows [start, stop) of the middle axis, from the end
+// of the range when the step is negative. With step 1 a row of y is one run of memory. Traffic: the output,
+// read and written once; the gradient writes all of dx.
 #include "kernels/move.h"
 
 namespace plmcore::PLM_ISA {
@@ -8,7 +8,7 @@ namespace plmcore::PLM_ISA {
 namespace {
 struct Walk {
   int64_t outer, size, count, unit, step;  // unit: bytes of one row of the middle axis
-  int64_t start;                           // the first row of x that is taken
+  int64_t start;  // the first row of x that is taken
 };
 }  // namespace
 
@@ -26,7 +26,8 @@ static Walk walk_of(const KernelArgs& args, const View& x, const View& y) {
 // move(outer position, first, rows): y's rows [first, first + rows) of the middle axis.
 template <class F>
 PLM_INLINE void for_walk(const Walk& w, F move) {
-  for_chunks(w.outer * w.count, rows_per_task(w.unit), [&](int64_t b, int64_t e) { in_blocks(b, e, w.count, move); });
+  for_chunks(w.outer * w.count, rows_per_task(w.unit),
+             [&](int64_t b, int64_t e) { in_blocks(b, e, w.count, move); });
 }
 
 PLM_KERNEL(slice) {
@@ -36,7 +37,8 @@ PLM_KERNEL(slice) {
   char* y = args.out[0].as<char>();
   if (w.step == 1) return copy_rows(w.outer, w.count * w.unit, y, w.count * w.unit, x, w.size * w.unit);
   for_walk(w, [&](int64_t o, int64_t first, int64_t rows) {
-    copy_some(rows, w.unit, y + (o * w.count + first) * w.unit, w.unit, x + (o * w.size + first * w.step) * w.unit, w.step * w.unit);
+    copy_some(rows, w.unit, y + (o * w.count + first) * w.unit, w.unit,
+              x + (o * w.size + first * w.step) * w.unit, w.step * w.unit);
   });
 }
 

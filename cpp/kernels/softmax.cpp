@@ -1,6 +1,6 @@
-// A row is read for its maximum, again for e^(x - max), which goes to y, and y is scaled: the last two from cache, so traffic
-// is one read of x and one write of y. The half types compute e^(x - max) a second time instead of rounding it twice.
-// Backward: dx = y (dy - sum(y dy)).
+// A row is read for its maximum, again for e^(x - max), which goes to y, and y is scaled: the last two from
+// cache, so traffic is one read of x and one write of y. The half types compute e^(x - max) a second time
+// instead of rounding it twice. Backward: dx = y (dy - sum(y dy)).
 #include "kernels/softmax_rows.h"
 
 namespace plmcore::PLM_ISA {
@@ -16,13 +16,17 @@ PLM_KERNEL(softmax) {
         T* y = args.out[0].as<T>() + r * C;
         const A m = row_max(x, C);
         if constexpr (std::is_same_v<T, A>) {
-          const A scale =
-              1 / row_exp_sum(x, C, m, [&](int64_t i, int part, auto v) __attribute__((always_inline)) { store_at(y, i, part, v); });
-          over_row<T>(C, [&](int64_t i, int part) __attribute__((always_inline)) { store_at(y, i, part, load_at(y, i, part) * scale); });
+          const A scale = 1 / row_exp_sum(x, C, m,
+                                          [&](int64_t i, int part, auto v)
+                                              __attribute__((always_inline)) { store_at(y, i, part, v); });
+          over_row<T>(C, [&](int64_t i, int part) __attribute__((always_inline)) {
+            store_at(y, i, part, load_at(y, i, part) * scale);
+          });
         } else {
           const A scale = 1 / row_exp_sum(x, C, m, [](int64_t, int, auto) {});
-          over_row<T>(C, [&](int64_t i, int part)
-                             __attribute__((always_inline)) { store_at(y, i, part, exp_nonpositive(load_at(x, i, part) - m) * scale); });
+          over_row<T>(C, [&](int64_t i, int part) __attribute__((always_inline)) {
+            store_at(y, i, part, exp_nonpositive(load_at(x, i, part) - m) * scale);
+          });
         }
       }
     });
@@ -50,8 +54,9 @@ PLM_KERNEL(softmax_grad) {
           s0 += load_at(y, i, part) * load_at(dy, i, part);
         }
         const auto s = reduce_add(s0 + s1);
-        over_row<T>(C, [&](int64_t k, int part)
-                           __attribute__((always_inline)) { store_at(dx, k, part, load_at(y, k, part) * (load_at(dy, k, part) - s)); });
+        over_row<T>(C, [&](int64_t k, int part) __attribute__((always_inline)) {
+          store_at(dx, k, part, load_at(y, k, part) * (load_at(dy, k, part) - s));
+        });
       }
     });
   });

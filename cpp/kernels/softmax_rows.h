@@ -26,7 +26,8 @@ PLM_INLINE typename Lane<T>::Scalar row_max(const T* x, int64_t n) {
   return reduce_max(max(max(m0, m1), max(m2, m3)));
 }
 
-// The sum of e^(x - m); f(i, part, v) also gets every vector of the terms. Two chains of sums, in a fixed order.
+// The sum of e^(x - m); f(i, part, v) also gets every vector of the terms. Two chains of sums, in a fixed
+// order.
 template <class T, class A, class F>
 PLM_INLINE A row_exp_sum(const T* x, int64_t n, A m, F f) {
   using V = typename Lane<T>::Vec;

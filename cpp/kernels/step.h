@@ -1,9 +1,10 @@
-// The loops of the optimiser steps. A rule is a struct of constants with `operator()(p, g, a, b)`: it takes a vector of
-// the parameters, of the scaled gradient and of up to two moments, and changes all but the gradient. Traffic for two
-// moments is 16 bytes read and 12 written per float parameter, one pass; there is nothing else to save.
+// The loops of the optimiser steps. A rule is a struct of constants with `operator()(p, g, a, b)`: it takes a
+// vector of the parameters, of the scaled gradient and of up to two moments, and changes all but the
+// gradient. Traffic for two moments is 16 bytes read and 12 written per float parameter, one pass; there is
+// nothing else to save.
 //
-// Every element goes through the same machine code, whether it stands in the middle of a tensor, at its end or in a row
-// without gradient, so that a row-sparse step gives the bits of the dense one.
+// Every element goes through the same machine code, whether it stands in the middle of a tensor, at its end
+// or in a row without gradient, so that a row-sparse step gives the bits of the dense one.
 #pragma once
 
 #include "kernels/kernel.h"
@@ -19,7 +20,8 @@ static inline Workspace zero_row(const KernelArgs& args, int rows) {
 
 // n is a multiple of the vector width. A moment that the rule does not use may be null.
 template <class T, class Rule, class A = typename Lane<T>::Scalar>
-[[gnu::noinline]] static void step_vectors(const Rule& rule_, A scale, int64_t n, T* p, const T* g, A* a, A* b) {
+[[gnu::noinline]] static void step_vectors(const Rule& rule_, A scale, int64_t n, T* p, const T* g, A* a,
+                                           A* b) {
   constexpr int W = Lane<T>::n;
   const Rule rule = rule_;  // in registers: the stores below may alias the caller's
   for (int64_t i = 0; i < n; i += W) {
@@ -58,9 +60,11 @@ PLM_INLINE void step_range(const Rule& rule, A scale, int64_t n, T* p, const T* 
 // Rows must be increasing and inside the tensor: a repeated row would be stepped twice.
 inline void check_rows(const char* op, const int64_t* rows, int64_t n, int64_t V) {
   for (int64_t k = 0; k < n; ++k) {
-    if (rows[k] < 0 || rows[k] >= V) fail<IndexError>(op, ": row ", rows[k], " at position ", k, " is out of range for ", V, " rows");
+    if (rows[k] < 0 || rows[k] >= V)
+      fail<IndexError>(op, ": row ", rows[k], " at position ", k, " is out of range for ", V, " rows");
     if (k && rows[k] <= rows[k - 1])
-      fail<IndexError>(op, ": the rows of a row-sparse gradient must increase, got ", rows[k - 1], " before ", rows[k], " at position ", k);
+      fail<IndexError>(op, ": the rows of a row-sparse gradient must increase, got ", rows[k - 1], " before ",
+                       rows[k], " at position ", k);
   }
 }
 
@@ -75,25 +79,31 @@ inline int64_t lower_bound(const int64_t* rows, int64_t n, int64_t row) {
   return low;
 }
 
-// Runs a rule over the inputs param, grad, moments..., scale, rows. `only_given`: rows without gradient stay as they are.
+// Runs a rule over the inputs param, grad, moments..., scale, rows. `only_given`: rows without gradient stay
+// as they are.
 template <class T, class Rule>
 PLM_INLINE void run_step(const char* op, const KernelArgs& args, const Rule& rule, bool only_given) {
   using A = typename Lane<T>::Scalar;
   constexpr int kScale = Rule::kScaleInput, kRows = kScale + 1;
   T* p = args.in[0].as<T>();
   const T* g = args.in[1].as<T>();
-  A *a = Rule::kMoments > 0 ? args.in[2].as<A>() : nullptr, *b = Rule::kMoments > 1 ? args.in[3].as<A>() : nullptr;
+  A *a = Rule::kMoments > 0 ? args.in[2].as<A>() : nullptr,
+    *b = Rule::kMoments > 1 ? args.in[3].as<A>() : nullptr;
   const A scale = args.has(kScale) ? static_cast<A>(*args.in[kScale].as<float>()) : A(1);
   const auto at = [](A* moment, int64_t i) { return moment ? moment + i : nullptr; };
 
   if (!args.has(kRows)) {
-    for_chunks(args.in[0].numel, kGrain, [&](int64_t i, int64_t e) { step_range(rule, scale, e - i, p + i, g + i, at(a, i), at(b, i)); });
+    for_chunks(args.in[0].numel, kGrain, [&](int64_t i, int64_t e) {
+      step_range(rule, scale, e - i, p + i, g + i, at(a, i), at(b, i));
+    });
     return;
   }
   const int64_t V = args.in[0].size[0], C = args.in[0].inner(0), n = args.in[kRows].numel;
   const int64_t* rows = args.in[kRows].as<int64_t>();
   check_rows(op, rows, n, V);
-  const auto step_row = [&](int64_t r, const T* from) { step_range(rule, scale, C, p + r * C, from, at(a, r * C), at(b, r * C)); };
+  const auto step_row = [&](int64_t r, const T* from) {
+    step_range(rule, scale, C, p + r * C, from, at(a, r * C), at(b, r * C));
+  };
   if (only_given) {
     for_rows(n, C, [&](int64_t k, int64_t e) {
       for (; k < e; ++k) step_row(rows[k], g + k * C);

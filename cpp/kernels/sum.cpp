@@ -3,7 +3,8 @@
 namespace plmcore::PLM_ISA {
 
 static Workspace workspace(const KernelArgs& args) {
-  return {.shared = ReducePlan(args.in[0], static_cast<uint32_t>(args.i("axes"))).workspace(args.in[0].dtype)};
+  return {.shared =
+              ReducePlan(args.in[0], static_cast<uint32_t>(args.i("axes"))).workspace(args.in[0].dtype)};
 }
 
 PLM_KERNEL(sum, workspace) {
@@ -15,7 +16,8 @@ PLM_KERNEL(sum, workspace) {
     case DType::int8: return reduce_sum_whole<int8_t, int64_t>(args, plan);
     case DType::uint8:
     case DType::boolean: return reduce_sum_whole<uint8_t, int64_t>(args, plan);
-    default: for_float("sum", x.dtype, [&](auto type) { reduce_sum<typename decltype(type)::type>(args, plan, 1); });
+    default:
+      for_float("sum", x.dtype, [&](auto type) { reduce_sum<typename decltype(type)::type>(args, plan, 1); });
   }
 }
 

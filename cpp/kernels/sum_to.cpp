@@ -12,7 +12,9 @@ PLM_KERNEL(sum_to, workspace) {
   switch (x.dtype) {
     case DType::int64: return reduce_sum_whole<int64_t, int64_t>(args, plan);
     case DType::int32: return reduce_sum_whole<int32_t, int32_t>(args, plan);
-    default: for_float("sum_to", x.dtype, [&](auto type) { reduce_sum<typename decltype(type)::type>(args, plan, 1); });
+    default:
+      for_float("sum_to", x.dtype,
+                [&](auto type) { reduce_sum<typename decltype(type)::type>(args, plan, 1); });
   }
 }
 

@@ -1,5 +1,5 @@
-// A row keeps its best k in a heap whose top is the worst of them. Most elements lose against the top at once, several at a
-// time; the heap is sorted at the end. Traffic: one read of x.
+// A row keeps its best k in a heap whose top is the worst of them. Most elements lose against the top at
+// once, several at a time; the heap is sorted at the end. Traffic: one read of x.
 #include <algorithm>
 
 #include "kernels/kernel.h"
@@ -35,10 +35,11 @@ static void best_of_row(const T* x, int64_t n, int64_t k, Entry* heap, T* values
   int64_t i = k;
   if constexpr (std::is_same_v<T, float>) {
     for (; i + 4 * kF <= n; i += 4 * kF) {
-      // A later element must be larger, not equal, to get in; NaN fails the comparison with <= and so gets a look.
+      // A later element must be larger, not equal, to get in; NaN fails the comparison with <= and so gets a
+      // look.
       const vf worst = splat(static_cast<float>(heap[0].value));
-      const vi lose =
-          (load(x + i) <= worst) & (load(x + i + kF) <= worst) & (load(x + i + 2 * kF) <= worst) & (load(x + i + 3 * kF) <= worst);
+      const vi lose = (load(x + i) <= worst) & (load(x + i + kF) <= worst) & (load(x + i + 2 * kF) <= worst) &
+                      (load(x + i + 3 * kF) <= worst);
       int32_t all = -1;
       for (int j = 0; j < kF; ++j) all &= lose[j];
       if (all) continue;
@@ -53,7 +54,9 @@ static void best_of_row(const T* x, int64_t n, int64_t k, Entry* heap, T* values
   }
 }
 
-static Workspace workspace(const KernelArgs& args) { return {.per_worker = static_cast<size_t>(args.out[0].last()) * 16}; }
+static Workspace workspace(const KernelArgs& args) {
+  return {.per_worker = static_cast<size_t>(args.out[0].last()) * 16};
+}
 
 PLM_KERNEL(topk, workspace) {
   const View& x = args.in[0];
@@ -65,7 +68,8 @@ PLM_KERNEL(topk, workspace) {
     const int64_t each = kGrain / n > 1 ? kGrain / n : 1;
     parallel_for((rows + each - 1) / each, [&](int64_t t, int worker) {
       for (int64_t r = t * each, e = r + each < rows ? r + each : rows; r < e; ++r)
-        best_of_row(x.as<T>() + r * n, n, k, args.worker_as<Entry>(worker), args.out[0].as<T>() + r * k, args.out[1].as<int64_t>() + r * k);
+        best_of_row(x.as<T>() + r * n, n, k, args.worker_as<Entry>(worker), args.out[0].as<T>() + r * k,
+                    args.out[1].as<int64_t>() + r * k);
     });
   });
 }

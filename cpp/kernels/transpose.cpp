@@ -1,7 +1,8 @@
-// Axes of size 1 go, axes that stay neighbours merge. Then either the last axis stays last, and rows are copied; or the
-// axis that is contiguous in x and the one that is contiguous in y span matrices that are turned tile by tile, each tile
-// in blocks of one vector by one vector. Results larger than a core's cache go to memory past it, in strips along the rows
-// of x, which may be a mapped file: each of its small pages is looked at in one go. Traffic: one read and one write.
+// Axes of size 1 go, axes that stay neighbours merge. Then either the last axis stays last, and rows are
+// copied; or the axis that is contiguous in x and the one that is contiguous in y span matrices that are
+// turned tile by tile, each tile in blocks of one vector by one vector. Results larger than a core's cache go
+// to memory past it, in strips along the rows of x, which may be a mapped file: each of its small pages is
+// looked at in one go. Traffic: one read and one write.
 #include <utility>
 
 #include "kernels/move.h"
@@ -96,7 +97,8 @@ void turn_tile(const T* x, int64_t x_stride, T* y, int64_t y_stride, int64_t row
   for (; r + n <= rows; r += n) {
     int64_t c = 0;
     for (; c + n <= columns; c += n)
-      B::turn(x + r * x_stride + c, x_stride, [&](int k, typename B::Vec v) { __builtin_memcpy(y + (c + k) * y_stride + r, &v, 16); });
+      B::turn(x + r * x_stride + c, x_stride,
+              [&](int k, typename B::Vec v) { __builtin_memcpy(y + (c + k) * y_stride + r, &v, 16); });
     for (; c < columns; ++c)
       for (int k = 0; k < n; ++k) y[c * y_stride + r + k] = x[(r + k) * x_stride + c];
   }
@@ -104,14 +106,15 @@ void turn_tile(const T* x, int64_t x_stride, T* y, int64_t y_stride, int64_t row
     for (int64_t c = 0; c < columns; ++c) y[c * y_stride + r] = x[r * x_stride + c];
 }
 
-constexpr int64_t kFar = 2 << 20;   // bytes of y from which on it goes past the cache
+constexpr int64_t kFar = 2 << 20;  // bytes of y from which on it goes past the cache
 constexpr int64_t kLine = 64;
 constexpr int64_t kStrip = 2 * kLine;  // bytes of y's rows that a strip of x covers
 
 // The same past the cache. The rows of y begin at lines, and `rows` fill lines of them.
 template <class T>
 void turn_strip(const T* x, int64_t x_stride, T* y, int64_t y_stride, int64_t rows, int64_t columns) {
-  constexpr int size = sizeof(T), most = 16 * size;  // a block is 16 x 16 at most: that many vectors are registers
+  constexpr int size = sizeof(T),
+                most = 16 * size;  // a block is 16 x 16 at most: that many vectors are registers
   using B = Block<T, (PLM_VECTOR_BYTES < most ? PLM_VECTOR_BYTES : most)>;
   constexpr int64_t n = B::n, ahead = 2 * kLine / size;
   int64_t c = 0;
@@ -134,7 +137,8 @@ void turn_far(const Plan& p, const Axis& column, int turned, int64_t matrices, c
     int64_t from, to;
     offsets(p, p.rank - 1, turned, t / (down * across), from, to);
     const int64_t r = t / across % down * kRows, c = t % across * kColumns;
-    const int64_t nr = last.size - r < kRows ? last.size - r : kRows, nc = column.size - c < kColumns ? column.size - c : kColumns;
+    const int64_t nr = last.size - r < kRows ? last.size - r : kRows,
+                  nc = column.size - c < kColumns ? column.size - c : kColumns;
     turn_strip(x + from + r * last.from + c, last.from, y + to + c * column.to + r, column.to, nr, nc);
   });
 }
@@ -156,8 +160,8 @@ PLM_KERNEL(transpose) {
       in_blocks(b, e, row.size, [&](int64_t o, int64_t first, int64_t count) {
         int64_t from, to;
         offsets(p, p.rank - 2, -1, o, from, to);
-        copy_some(count, run, y.as<char>() + (o * row.size + first) * run, run, x.as<char>() + (from + first * row.from) * bytes,
-                  row.from * bytes);
+        copy_some(count, run, y.as<char>() + (o * row.size + first) * run, run,
+                  x.as<char>() + (from + first * row.from) * bytes, row.from * bytes);
       });
     });
     return;
@@ -170,22 +174,29 @@ PLM_KERNEL(transpose) {
     constexpr int64_t kTile = 256 / sizeof(T);
     const int64_t down = (last.size + kTile - 1) / kTile, across = (column.size + kTile - 1) / kTile;
     const int64_t matrices = y.numel / (last.size * column.size);
-    const bool whole_lines = last.size * bytes % kLine == 0 && reinterpret_cast<uintptr_t>(y.as<T>()) % kLine == 0;
-    if (y.numel * bytes >= kFar && whole_lines) return turn_far(p, column, turned, matrices, x.as<T>(), y.as<T>());
-    const int64_t area = (last.size < kTile ? last.size : kTile) * (column.size < kTile ? column.size : kTile);
+    const bool whole_lines =
+        last.size * bytes % kLine == 0 && reinterpret_cast<uintptr_t>(y.as<T>()) % kLine == 0;
+    if (y.numel * bytes >= kFar && whole_lines)
+      return turn_far(p, column, turned, matrices, x.as<T>(), y.as<T>());
+    const int64_t area =
+        (last.size < kTile ? last.size : kTile) * (column.size < kTile ? column.size : kTile);
     for_rows(matrices * down * across, area, [&](int64_t b, int64_t e) {
       for (int64_t t = b; t < e; ++t) {
         int64_t from, to;
         offsets(p, p.rank - 1, turned, t / (down * across), from, to);
-        const int64_t r = t / down % across * kTile, c = t % down * kTile;  // r counts along `column`, c along `last`
-        const int64_t nr = column.size - r < kTile ? column.size - r : kTile, nc = last.size - c < kTile ? last.size - c : kTile;
+        const int64_t r = t / down % across * kTile,
+                      c = t % down * kTile;  // r counts along `column`, c along `last`
+        const int64_t nr = column.size - r < kTile ? column.size - r : kTile,
+                      nc = last.size - c < kTile ? last.size - c : kTile;
         const T* source = x.as<T>() + from + c * last.from + r;
         T* target = y.as<T>() + to + r * column.to + c;
         if (column.to < 8 * kTile) turn_tile(source, last.from, target, column.to, nc, nr);
-        else {  // far apart, rows of a tile fall on few cache sets: turn it in a buffer, and write whole lines
+        else {  // far apart, rows of a tile fall on few cache sets: turn it in a buffer, and write whole
+                // lines
           alignas(64) T buffer[kTile * kTile];
           turn_tile(source, last.from, buffer, kTile, nc, nr);
-          for (int64_t k = 0; k < nr; ++k) std::memcpy(target + k * column.to, buffer + k * kTile, static_cast<size_t>(nc) * sizeof(T));
+          for (int64_t k = 0; k < nr; ++k)
+            std::memcpy(target + k * column.to, buffer + k * kTile, static_cast<size_t>(nc) * sizeof(T));
         }
       }
     });

@@ -1,5 +1,6 @@
-// Whole numbers beyond their range. Sums and products wrap around, as in NumPy: they are computed without sign, where that
-// is defined. A float out of range becomes the smallest number, which is what the processor makes of it.
+// Whole numbers beyond their range. Sums and products wrap around, as in NumPy: they are computed without
+// sign, where that is defined. A float out of range becomes the smallest number, which is what the processor
+// makes of it.
 #pragma once
 
 #include <limits>

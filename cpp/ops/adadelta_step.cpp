@@ -5,7 +5,8 @@
 
 namespace plmcore {
 
-void adadelta_step(const Tensor& param, const Tensor& grad, const Tensor& m, const Tensor& v, const StepOptions& o) {
+void adadelta_step(const Tensor& param, const Tensor& grad, const Tensor& m, const Tensor& v,
+                   const StepOptions& o) {
   AttrList attrs{{"lr", o.lr}, {"rho", o.rho}, {"eps", o.eps}, {"weight_decay", o.weight_decay}};
   const Tensor rows = grad.rows(), values = rows.defined() ? grad.values() : grad;
   if (rows.defined()) attrs.push_back({"lazy", o.lazy});
@@ -13,10 +14,12 @@ void adadelta_step(const Tensor& param, const Tensor& grad, const Tensor& m, con
 }
 
 static Specs infer(const InSpecs& in, const Attrs& attrs) {
-  check<ValueError>(attrs.f("rho") >= 0 && attrs.f("rho") < 1, "adadelta_step: rho must be in [0, 1), got ", attrs.f("rho"));
+  check<ValueError>(attrs.f("rho") >= 0 && attrs.f("rho") < 1, "adadelta_step: rho must be in [0, 1), got ",
+                    attrs.f("rho"));
   check<ValueError>(attrs.f("eps") > 0, "adadelta_step: eps must be above 0, got ", attrs.f("eps"));
   return infer_step("adadelta_step", in, attrs, 2);
 }
-const OpDef ops::adadelta_step = {"adadelta_step", infer, no_grad, saves(), saves(), {.mutates = saves(0, 2, 3)}};
+const OpDef ops::adadelta_step = {"adadelta_step", infer,   no_grad,
+                                  saves(),         saves(), {.mutates = saves(0, 2, 3)}};
 
 }  // namespace plmcore

@@ -5,7 +5,8 @@
 
 namespace plmcore {
 
-void adam_step(const Tensor& param, const Tensor& grad, const Tensor& m, const Tensor& v, const StepOptions& options) {
+void adam_step(const Tensor& param, const Tensor& grad, const Tensor& m, const Tensor& v,
+               const StepOptions& options) {
   dispatch_adam(ops::adam_step, param, grad, m, v, options);
 }
 

@@ -8,7 +8,9 @@ Tensor add(const Tensor& a, const Tensor& b) { return dispatch(ops::add, {a, b})
 
 static Specs infer(const InSpecs& in, const Attrs&) { return arithmetic_rule("add", in); }
 
-static Tensors backward(const Grad& g) { return {unbroadcast(g.dy[0], g.in[0]), unbroadcast(g.dy[0], g.in[1])}; }
+static Tensors backward(const Grad& g) {
+  return {unbroadcast(g.dy[0], g.in[0]), unbroadcast(g.dy[0], g.in[1])};
+}
 
 const OpDef ops::add = {"add", infer, backward, saves(), saves()};
 

@@ -13,8 +13,8 @@ static Specs infer(const InSpecs& in, const Attrs& attrs) {
   const Dim start = attrs.dim("start"), stop = attrs.dim("stop");
   const DType dtype = attrs.dtype("dtype");
   check<DTypeError>(dtype != DType::boolean, "arange: not defined on bool");
-  check<ValueError>(!start.known() || !stop.known() || start.value() <= stop.value(), "arange: start must not be above stop, got ", start,
-                    " and ", stop);
+  check<ValueError>(!start.known() || !stop.known() || start.value() <= stop.value(),
+                    "arange: start must not be above stop, got ", start, " and ", stop);
   return {{{stop - start}, dtype}};
 }
 

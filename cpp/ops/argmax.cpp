@@ -1,11 +1,13 @@
-// y = the position of the largest element along an axis, int64; the first of equals. NaN counts as the largest.
+// y = the position of the largest element along an axis, int64; the first of equals. NaN counts as the
+// largest.
 #include "ops/shape_rules.h"
 #include "plmcore/ops.h"
 
 namespace plmcore {
 
 Tensor argmax(const Tensor& x, int axis, bool keepdims) {
-  return dispatch(ops::argmax, {x}, {{"axis", normal_axis("argmax", axis, x.rank())}, {"keepdims", keepdims}})[0];
+  return dispatch(ops::argmax, {x},
+                  {{"axis", normal_axis("argmax", axis, x.rank())}, {"keepdims", keepdims}})[0];
 }
 
 static Specs infer(const InSpecs& in, const Attrs& attrs) {

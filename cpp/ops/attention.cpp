@@ -1,6 +1,7 @@
 // out = softmax(scale q k^T + bias) v over the keys that a query may see.   q [B, T, H, D]; k, v [B, S, H, D]
-// With dropout the weights are multiplied by 0 or 1 / (1 - p) after softmax. Saved for backward: out, and the log-sum of
-// each query's scores to base 2, [B, H, T], float32 (float64 for float64 q). The layouts and masks are in plmcore/ops.h.
+// With dropout the weights are multiplied by 0 or 1 / (1 - p) after softmax. Saved for backward: out, and the
+// log-sum of each query's scores to base 2, [B, H, T], float32 (float64 for float64 q). The layouts and masks
+// are in plmcore/ops.h.
 #include "core/attention_inputs.h"
 #include "ops/shape_rules.h"
 #include "plmcore/ops.h"
@@ -48,9 +49,11 @@ static Sizes sizes_of(const char* op, const InSpecs& in) {
         ", got ", k);
   check(!n.packed_kv || k[rows].is(2), op, ": the axis before the heads of kv must be 2, got ", k);
   n.S = k[rows - 1];
-  check(require_equal(k[0], q[0]) && require_equal(k[k.rank() - 2], n.H) && require_equal(k.back(), n.D), op, ": q and k must agree in ",
-        n.ragged ? "rows" : "batch", ", heads and head width, got ", q, " and ", k);
-  check(n.packed_kv || in[kV].shape.matches(k), op, ": v must be ", k, " like k, got ", n.packed_kv ? k : in[kV].shape);
+  check(require_equal(k[0], q[0]) && require_equal(k[k.rank() - 2], n.H) && require_equal(k.back(), n.D), op,
+        ": q and k must agree in ", n.ragged ? "rows" : "batch", ", heads and head width, got ", q, " and ",
+        k);
+  check(n.packed_kv || in[kV].shape.matches(k), op, ": v must be ", k, " like k, got ",
+        n.packed_kv ? k : in[kV].shape);
   return n;
 }
 
@@ -58,7 +61,8 @@ static void check_per_sequence(const char* op, const InSpecs& in, Dim B) {
   for (const auto& [i, name] : {std::pair{kLengths, "lengths"}, {kPrefix, "prefix"}, {kStart, "start"}}) {
     if (!in.has(i)) continue;
     check<DTypeError>(is_index(in[i].dtype), op, ": ", name, " must be int64 or int32, got ", in[i]);
-    check(in[i].shape.matches({B}), op, ": ", name, " must be [", B, "], one per sequence, got ", in[i].shape);
+    check(in[i].shape.matches({B}), op, ": ", name, " must be [", B, "], one per sequence, got ",
+          in[i].shape);
   }
 }
 
@@ -72,10 +76,12 @@ static Sizes check_inputs(const char* op, const InSpecs& in, const Attrs& attrs)
   const Sizes n = sizes_of(op, in);
   check_per_sequence(op, in, n.B);
   const bool causal = attrs.flag("causal"), weights = attrs.flag("weights");
-  check<ValueError>(causal || (attrs.i("band") == 0 && attrs.i("stride") == 0 && !in.has(kPrefix) && !in.has(kStart)), op,
-                    ": band, stride, prefix and start need causal=True");
-  check<ValueError>(attrs.i("band") >= 0 && attrs.i("stride") >= 0, op, ": band and stride must not be negative, got ", attrs.i("band"),
-                    " and ", attrs.i("stride"));
+  check<ValueError>(
+      causal || (attrs.i("band") == 0 && attrs.i("stride") == 0 && !in.has(kPrefix) && !in.has(kStart)), op,
+      ": band, stride, prefix and start need causal=True");
+  check<ValueError>(attrs.i("band") >= 0 && attrs.i("stride") >= 0, op,
+                    ": band and stride must not be negative, got ", attrs.i("band"), " and ",
+                    attrs.i("stride"));
   check<ValueError>(!n.ragged || (!in.has(kLengths) && !in.has(kStart) && !weights), op,
                     ": lengths, start and weights need rows with a batch axis, offsets were given");
   const double p = attrs.f("dropout");
@@ -84,7 +90,8 @@ static Sizes check_inputs(const char* op, const InSpecs& in, const Attrs& attrs)
   attrs.f("scale");
   if (in.has(kMask)) {
     const Spec& m = in[kMask];
-    check<DTypeError>(m.dtype == DType::boolean, op, ": mask must be bool, true where a query may look, got ", m);
+    check<DTypeError>(m.dtype == DType::boolean, op, ": mask must be bool, true where a query may look, got ",
+                      m);
     check(m.shape.rank() == 4 && is_one_or(m.shape[0], n.B) && is_one_or(m.shape[1], n.H) &&
               (n.ragged || (is_one_or(m.shape[2], n.T) && require_equal(m.shape[3], n.S))),
           op, ": mask must be [", n.B, " or 1, ", n.H, " or 1, ", n.T, " or 1, ", n.S, "], got ", m.shape);
@@ -98,8 +105,8 @@ static Sizes check_inputs(const char* op, const InSpecs& in, const Attrs& attrs)
   return n;
 }
 
-// What the op gives, after check_inputs: out, the log-sums (largest scores, then logarithms of the sums relative to them), the
-// weights when they are asked for.
+// What the op gives, after check_inputs: out, the log-sums (largest scores, then logarithms of the sums
+// relative to them), the weights when they are asked for.
 static Specs outputs_of(const Sizes& n, DType dtype, bool weights) {
   Specs out = {{n.ragged ? Shape{n.T, n.H, n.D} : Shape{n.B, n.T, n.H, n.D}, dtype},
                {n.ragged ? Shape{2, n.H, n.T} : Shape{2, n.B, n.H, n.T}, sum_dtype(dtype)}};
@@ -118,13 +125,19 @@ Tensors attention(const Tensor& q, const Tensor& k, const Tensor& v, const Atten
   if (o.dropout > 0) {
     // Each row of the weights takes whole groups of random blocks: at most S / 8 + 16 of them.
     const Tensor& keys = k.defined() ? k : q;
-    const Dim rows = o.offsets.defined() ? q.size(0) : q.size(0) * q.size(1), S = keys.size(o.offsets.defined() ? 0 : 1);
+    const Dim rows = o.offsets.defined() ? q.size(0) : q.size(0) * q.size(1),
+              S = keys.size(o.offsets.defined() ? 0 : 1);
     random = next_random(rows * q.size(-2) * (S + 16), q.device());
   }
   const double scale = o.scale < 0 ? 1 / std::sqrt(static_cast<double>(q.size(-1).value())) : o.scale;
-  Tensors out = dispatch(
-      ops::attention, {q, k, v, o.lengths, o.mask, o.bias, o.offsets, o.prefix, o.start, random},
-      {{"causal", o.causal}, {"band", o.band}, {"stride", o.stride}, {"scale", scale}, {"dropout", o.dropout}, {"weights", o.weights}});
+  Tensors out =
+      dispatch(ops::attention, {q, k, v, o.lengths, o.mask, o.bias, o.offsets, o.prefix, o.start, random},
+               {{"causal", o.causal},
+                {"band", o.band},
+                {"stride", o.stride},
+                {"scale", scale},
+                {"dropout", o.dropout},
+                {"weights", o.weights}});
   if (o.weights) return {out[0], out[2]};
   return {out[0]};
 }
@@ -134,11 +147,11 @@ static Tensors backward(const Grad& g) {
   const Tensor none;
   AttrList attrs = g.attrs;
   attrs.push_back({"bias_grad", bias});
-  const Tensors d =
-      dispatch(ops::attention_grad,
-               {g.in[kQ], g.in[kK], g.in[kV], g.in[kLengths], g.in[kMask], g.in[kBias], g.in[kOffsets], g.in[kPrefix], g.in[kStart],
-                g.in[kRandom], g.out[0], g.out[1], g.dy[0], weights ? g.out[2] : none, weights ? g.dy[2] : none},
-               attrs);
+  const Tensors d = dispatch(ops::attention_grad,
+                             {g.in[kQ], g.in[kK], g.in[kV], g.in[kLengths], g.in[kMask], g.in[kBias],
+                              g.in[kOffsets], g.in[kPrefix], g.in[kStart], g.in[kRandom], g.out[0], g.out[1],
+                              g.dy[0], weights ? g.out[2] : none, weights ? g.dy[2] : none},
+                             attrs);
   Tensors dx(kInputs);
   size_t next = 0;
   for (const Input i : {kQ, kK, kV})
@@ -147,11 +160,13 @@ static Tensors backward(const Grad& g) {
   return dx;
 }
 
-const OpDef ops::attention = {"attention",    infer,
-                              backward,       saves(kQ, kK, kV, kLengths, kMask, kBias, kOffsets, kPrefix, kStart, kRandom),
-                              saves(0, 1, 2), {.exact_out = saves(1)}};
+const OpDef ops::attention = {
+    "attention",    infer,
+    backward,       saves(kQ, kK, kV, kLengths, kMask, kBias, kOffsets, kPrefix, kStart, kRandom),
+    saves(0, 1, 2), {.exact_out = saves(1)}};
 
-// The inputs of attention, out, lse, dout, weights, dweights -> dq, dk, dv (those that were given), dbias if asked for
+// The inputs of attention, out, lse, dout, weights, dweights -> dq, dk, dv (those that were given), dbias if
+// asked for
 static Specs infer_grad(const InSpecs& in, const Attrs& attrs) {
   constexpr const char* op = "attention_grad";
   in.expect(kDweights + 1);

@@ -1,11 +1,13 @@
 // The Adam that BERT was trained with: no bias correction, decoupled weight decay. With g = scale * grad:
-//   m += (1 - beta1) (g - m);  v = beta2 v + (1 - beta2) g^2;  p -= lr * (m / (sqrt(v) + eps) + weight_decay * p)
+//   m += (1 - beta1) (g - m);  v = beta2 v + (1 - beta2) g^2;  p -= lr * (m / (sqrt(v) + eps) + weight_decay
+//   * p)
 // `step` is not used. In place over param, m, v.
 #include "ops/step_rules.h"
 
 namespace plmcore {
 
-void bert_adam_step(const Tensor& param, const Tensor& grad, const Tensor& m, const Tensor& v, const StepOptions& options) {
+void bert_adam_step(const Tensor& param, const Tensor& grad, const Tensor& m, const Tensor& v,
+                    const StepOptions& options) {
   dispatch_adam(ops::bert_adam_step, param, grad, m, v, options);
 }
 
@@ -13,6 +15,7 @@ static Specs infer(const InSpecs& in, const Attrs& attrs) {
   check_adam("bert_adam_step", attrs);
   return infer_step("bert_adam_step", in, attrs, 2);
 }
-const OpDef ops::bert_adam_step = {"bert_adam_step", infer, no_grad, saves(), saves(), {.mutates = saves(0, 2, 3)}};
+const OpDef ops::bert_adam_step = {"bert_adam_step", infer,   no_grad,
+                                   saves(),          saves(), {.mutates = saves(0, 2, 3)}};
 
 }  // namespace plmcore

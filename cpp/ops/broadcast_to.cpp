@@ -4,12 +4,15 @@
 
 namespace plmcore {
 
-Tensor broadcast_to(const Tensor& x, const Shape& shape) { return dispatch(ops::broadcast_to, {x}, {{"shape", shape}})[0]; }
+Tensor broadcast_to(const Tensor& x, const Shape& shape) {
+  return dispatch(ops::broadcast_to, {x}, {{"shape", shape}})[0];
+}
 
 static Specs infer(const InSpecs& in, const Attrs& attrs) {
   in.expect(1);
   const Shape& shape = attrs.dims("shape");
-  check(broadcast_shapes("broadcast_to", in[0].shape, shape).matches(shape), "broadcast_to: ", in[0], " does not broadcast to ", shape);
+  check(broadcast_shapes("broadcast_to", in[0].shape, shape).matches(shape), "broadcast_to: ", in[0],
+        " does not broadcast to ", shape);
   return {{shape, in[0].dtype}};
 }
 

@@ -11,10 +11,13 @@ void cache_append(const Tensor& cache, const Tensor& rows, Dim position) {
 static Specs infer(const InSpecs& in, const Attrs& attrs) {
   in.expect(2);
   const Spec &cache = in[0], &rows = in[1];
-  check<DTypeError>(cache.dtype == rows.dtype, "cache_append: cache and rows must have one dtype, got ", cache, " and ", rows);
+  check<DTypeError>(cache.dtype == rows.dtype, "cache_append: cache and rows must have one dtype, got ",
+                    cache, " and ", rows);
   bool fits = cache.shape.rank() >= 2 && cache.shape.rank() == rows.shape.rank();
-  for (int i = 0; fits && i < cache.shape.rank(); ++i) fits = i == 1 || require_equal(cache.shape[i], rows.shape[i]);
-  check(fits, "cache_append: cache must be [B, P, ...] and rows [B, T, ...] of the same other sizes, got ", cache, " and ", rows);
+  for (int i = 0; fits && i < cache.shape.rank(); ++i)
+    fits = i == 1 || require_equal(cache.shape[i], rows.shape[i]);
+  check(fits, "cache_append: cache must be [B, P, ...] and rows [B, T, ...] of the same other sizes, got ",
+        cache, " and ", rows);
   require_range("cache_append", attrs.dim("position"), attrs.dim("position") + rows.shape[1], cache.shape[1]);
   return {};
 }

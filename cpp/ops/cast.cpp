@@ -1,10 +1,13 @@
-// y = x in another dtype. Floats round to nearest even; float to integer truncates; anything to bool is x != 0.
+// y = x in another dtype. Floats round to nearest even; float to integer truncates; anything to bool is x !=
+// 0.
 #include "ops/op.h"
 #include "plmcore/ops.h"
 
 namespace plmcore {
 
 Tensor cast(const Tensor& x, DType dtype) { return dispatch(ops::cast, {x}, {{"dtype", dtype}})[0]; }
+
+Tensor Tensor::to(DType dtype) const { return dtype == this->dtype() ? *this : cast(*this, dtype); }
 
 static Specs infer(const InSpecs& in, const Attrs& attrs) {
   in.expect(1);

@@ -15,11 +15,12 @@ static Specs infer(const InSpecs& in, const Attrs& attrs) {
   Shape shape = first.shape;
   for (size_t k = 1; k < in.size(); ++k) {
     const Spec& x = in[k];
-    check<DTypeError>(x.dtype == first.dtype, "concat: tensors must have one dtype, got ", first, " and, at ", k, ", ", x);
+    check<DTypeError>(x.dtype == first.dtype, "concat: tensors must have one dtype, got ", first, " and, at ",
+                      k, ", ", x);
     Shape like = x.shape;
     if (axis < like.rank()) like[axis] = first.shape[axis];
-    check(like.matches(first.shape), "concat: sizes must be equal but along axis ", axis, ", got ", first.shape, " and, at ", k, ", ",
-          x.shape);
+    check(like.matches(first.shape), "concat: sizes must be equal but along axis ", axis, ", got ",
+          first.shape, " and, at ", k, ", ", x.shape);
     shape[axis] = shape[axis] + x.shape[axis];
   }
   return {{shape, first.dtype}};

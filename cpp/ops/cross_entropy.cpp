@@ -1,10 +1,10 @@
-// loss_i = -log softmax(logits_i)[labels_i], with the mean, the sum, or one number for each i.   logits [..., V]
-//   labels int [...]: rows whose label is ignore_index give 0 and are not counted by the mean (none counted: NaN).
-//   labels float [..., V]: loss_i = -sum_v labels_iv log p_iv.
-// Label smoothing e, PyTorch's convention: (1 - e) nll + e mean_v(-log p_v). fairseq's (the target excluded): weight 1 - e on
-// the target and e / (V - 1) on each other class.
-// Saved for backward: log sum exp(logits_i) in two parts [...], the maximum and the logarithm; the gradient is computed from
-// the logits in one pass.
+// loss_i = -log softmax(logits_i)[labels_i], with the mean, the sum, or one number for each i.   logits [...,
+// V]
+//   labels int [...]: rows whose label is ignore_index give 0 and are not counted by the mean (none counted:
+//   NaN). labels float [..., V]: loss_i = -sum_v labels_iv log p_iv.
+// Label smoothing e, PyTorch's convention: (1 - e) nll + e mean_v(-log p_v). fairseq's (the target excluded):
+// weight 1 - e on the target and e / (V - 1) on each other class. Saved for backward: log sum exp(logits_i)
+// in two parts [...], the maximum and the logarithm; the gradient is computed from the logits in one pass.
 // The half types give a float32 loss.
 #include <utility>
 
@@ -28,17 +28,20 @@ static std::pair<Spec, Spec> check_loss(const char* op, const InSpecs& in, const
   check(logits.shape.rank() >= 1, op, ": logits must be [..., V], got ", logits);
   const Shape rows = logits.shape.drop_last();
   if (is_index(labels.dtype))
-    check(labels.shape.matches(rows), op, ": labels must be ", rows, " (logits without the last dim), got ", labels.shape, "; logits are ",
-          logits.shape);
+    check(labels.shape.matches(rows), op, ": labels must be ", rows, " (logits without the last dim), got ",
+          labels.shape, "; logits are ", logits.shape);
   else {
-    check<DTypeError>(labels.dtype == dtype, op, ": labels must be int64, int32, or soft targets in the dtype of the logits, got ", labels,
-                      "; logits are ", logits);
-    check(labels.shape.matches(logits.shape), op, ": soft targets must have the shape of the logits ", logits.shape, ", got ",
-          labels.shape);
-    check<ValueError>(!attrs.flag("excludes_target"), op, ": fairseq's smoothing needs labels, not soft targets");
+    check<DTypeError>(labels.dtype == dtype, op,
+                      ": labels must be int64, int32, or soft targets in the dtype of the logits, got ",
+                      labels, "; logits are ", logits);
+    check(labels.shape.matches(logits.shape), op, ": soft targets must have the shape of the logits ",
+          logits.shape, ", got ", labels.shape);
+    check<ValueError>(!attrs.flag("excludes_target"), op,
+                      ": fairseq's smoothing needs labels, not soft targets");
   }
   const double smoothing = attrs.f("label_smoothing");
-  check<ValueError>(smoothing >= 0 && smoothing <= 1, op, ": label_smoothing must be in [0, 1], got ", smoothing);
+  check<ValueError>(smoothing >= 0 && smoothing <= 1, op, ": label_smoothing must be in [0, 1], got ",
+                    smoothing);
   attrs.flag("excludes_target");
   attrs.i("ignore_index");
   const bool each = attrs.code("reduction", 3) == CrossEntropyOptions::none;
@@ -60,8 +63,9 @@ static Tensors backward(const Grad& g) {
   return d;
 }
 
-const OpDef ops::cross_entropy = {"cross_entropy", infer,       backward,
-                                  saves(0, 1),     saves(1, 2), {.exact_in = saves(0, 1), .exact_out = saves(1, 2)}};
+const OpDef ops::cross_entropy = {"cross_entropy", infer,
+                                  backward,        saves(0, 1),
+                                  saves(1, 2),     {.exact_in = saves(0, 1), .exact_out = saves(1, 2)}};
 
 // logits, labels, top, log_sum, dy -> dlogits, and dlabels of soft targets that want one
 static Specs infer_grad(const InSpecs& in, const Attrs& attrs) {
@@ -70,7 +74,8 @@ static Specs infer_grad(const InSpecs& in, const Attrs& attrs) {
   require_spec("cross_entropy_grad", "the maximum", in[2], row);
   require_spec("cross_entropy_grad", "the logarithm", in[3], row);
   require_spec("cross_entropy_grad", "dy", in[4], loss);
-  check<ValueError>(!attrs.flag("targets") || is_float(in[1].dtype), "cross_entropy_grad: only soft targets have a gradient, got ", in[1]);
+  check<ValueError>(!attrs.flag("targets") || is_float(in[1].dtype),
+                    "cross_entropy_grad: only soft targets have a gradient, got ", in[1]);
   if (attrs.flag("targets")) return {in[0], in[1]};
   return {in[0]};
 }

@@ -14,11 +14,14 @@ static Specs infer(const InSpecs& in, const Attrs& attrs) {
   in.expect(1);
   stored_axis("cumsum", attrs, in[0].shape.rank());
   attrs.flag("reverse");
-  check<DTypeError>(is_float(in[0].dtype) || is_index(in[0].dtype), "cumsum: needs a float dtype, int64 or int32, got ", in[0]);
+  check<DTypeError>(is_float(in[0].dtype) || is_index(in[0].dtype),
+                    "cumsum: needs a float dtype, int64 or int32, got ", in[0]);
   return {in[0]};
 }
 
-static Tensors backward(const Grad& g) { return {cumsum(g.dy[0], g.attrs.i("axis"), !g.attrs.flag("reverse"))}; }
+static Tensors backward(const Grad& g) {
+  return {cumsum(g.dy[0], g.attrs.i("axis"), !g.attrs.flag("reverse"))};
+}
 
 const OpDef ops::cumsum = {"cumsum", infer, backward, saves(), saves()};
 

@@ -1,20 +1,25 @@
 #include <optional>
 
-#include "autograd/tape.h"
 #include "core/device.h"
-#include "ops/kept_weight.h"
+#include "core/recorder.h"
 #include "ops/op.h"
-#include "plmcore/threads.h"
-#include "program/trace.h"
 
 namespace plmcore {
 
 namespace {
 
-View view_of(const Tensor& t) {
+// `any_layout`: with its storage, and without plain values where it has none yet.
+View view_of(const Tensor& t, bool any_layout) {
   View v;
   if (!t.defined()) return v;
-  v.data = t.data();
+  TensorImpl* impl = t.impl();
+  if (any_layout && impl->storage) {
+    v.storage = impl->storage.get();
+    v.data = std::atomic_ref(v.storage->data).load(std::memory_order_acquire);
+    any_layout = v.data || (impl->offset == 0 && t.bytes() == v.storage->bytes);  // what is stored is whole
+    if (v.data) v.data = static_cast<char*>(v.data) + impl->offset;
+  }
+  if (!any_layout || !impl->storage) v.data = t.data();
   v.dtype = t.dtype();
   v.rank = t.rank();
   v.numel = 1;
@@ -27,12 +32,14 @@ bool is_empty(const Shape& shape) {
     if (d.is(0)) return true;
   return false;
 }
-// A tensor without elements may have other sizes of any product. Kernels multiply them, and walk rows that hold nothing.
+// A tensor without elements may have other sizes of any product. Kernels multiply them, and walk rows that
+// hold nothing.
 bool is_vast(const Tensor& t) {
   if (!t.defined() || !is_empty(t.shape())) return false;
   int64_t product = 1;
   for (Dim d : t.shape())
-    if (!d.is(0) && (__builtin_mul_overflow(product, d.value(), &product) || product > INT32_MAX)) return true;
+    if (!d.is(0) && (__builtin_mul_overflow(product, d.value(), &product) || product > INT32_MAX))
+      return true;
   return false;
 }
 
@@ -40,15 +47,18 @@ Device& common_device(const OpDef& op, const Inputs& in, Device* device) {
   for (size_t i = 0; i < in.size(); ++i) {
     if (!in[i].defined()) continue;
     const TensorImpl* t = in[i].impl();
-    check<DTypeError>(!t->rows, op.name, ": input ", i, " is a row-sparse gradient; call to_dense() on it first");
+    check<DTypeError>(!t->rows, op.name, ": input ", i,
+                      " is a row-sparse gradient; call to_dense() on it first");
     if (!device) device = t->device;
     else
-      check<DeviceError>(device == t->device, op.name, ": inputs are on different devices, ", device->name(), " and ", t->device->name());
+      check<DeviceError>(device == t->device, op.name, ": inputs are on different devices, ", device->name(),
+                         " and ", t->device->name());
   }
   return device ? *device : cpu();
 }
 
-// Sizes that only the data can tell (pack_rows): the op measures them, in the order in which the symbols appear.
+// Sizes that only the data can tell (pack_rows): the op measures them, in the order in which the symbols
+// appear.
 void settle_sizes(const OpDef& op, const Inputs& in, const AttrList& attrs, Specs& out) {
   std::optional<SmallVector<int64_t, 2>> sizes;
   Bindings bound;
@@ -82,31 +92,43 @@ bool has_vast(const OpDef& op, const Inputs& in, const Tensors& out) {
   return vast;
 }
 
-Tensors execute(const OpDef& op, const Inputs& in, const AttrList& attrs, Specs& specs, Device& device) {
-  for (size_t i = 0; i < in.size(); ++i)
-    if (in[i].defined()) in[i].data();  // a traced tensor has none: says so
-  settle_sizes(op, in, attrs, specs);
+Tensor valueless(const Spec& spec, Device& device) {
+  auto* impl = new TensorImpl;
+  impl->spec = spec;
+  impl->device = &device;
+  return Tensor(impl);
+}
+
+Tensors views(const OpDef& op, const Inputs& in, const AttrList& attrs, const Specs& specs, Device& device) {
   Tensors out;
-  if (op.extra.view) {
-    const TensorImpl* from = in[0].impl();
-    for (size_t k = 0; k < specs.size(); ++k) {
-      auto* impl = new TensorImpl;
-      out.push_back(Tensor(impl));
-      impl->spec = specs[k];
-      impl->device = &device;
-      impl->storage = from->storage;
-      impl->offset = from->offset;
-      if (!is_empty(from->spec.shape))
-        impl->offset += static_cast<size_t>(op.extra.view(from->spec, {op.name, attrs}, k)) * size_of(from->spec.dtype);
-    }
-    return out;
+  const TensorImpl* from = in[0].impl();
+  for (size_t k = 0; k < specs.size(); ++k) {
+    TensorImpl* impl = out.emplace_back(valueless(specs[k], device)).impl();
+    impl->storage = from->storage;
+    impl->offset = from->offset;
+    if (!is_empty(from->spec.shape))
+      impl->offset +=
+          static_cast<size_t>(op.extra.view(from->spec, {op.name, attrs}, k)) * size_of(from->spec.dtype);
   }
+  return out;
+}
+
+// `recorded`: a gradient will be taken, so that weights are about to change and are read as they are.
+Tensors execute(const OpDef& op, const Inputs& in, const AttrList& attrs, Specs& specs, Device& device,
+                bool recorded) {
+  const uint64_t any_layout = recorded ? 0 : device.any_layout(op_id(op));
+  for (size_t i = 0; i < in.size(); ++i)
+    if (in[i].defined() && !(in_mask(any_layout, i) && in[i].has_data()))
+      in[i].data();  // a traced tensor has none
+  settle_sizes(op, in, attrs, specs);
+  if (op.extra.view) return views(op, in, attrs, specs, device);
+  Tensors out;
   for (const Spec& s : specs) out.push_back(Tensor::empty(s.shape, s.dtype, device));
   if (has_vast(op, in, out)) return out;
   SmallVector<View, 8> in_views;
   SmallVector<View, 4> out_views;
-  for (size_t i = 0; i < in.size(); ++i) in_views.push_back(view_of(in[i]));
-  for (const Tensor& t : out) out_views.push_back(view_of(t));
+  for (size_t i = 0; i < in.size(); ++i) in_views.push_back(view_of(in[i], in_mask(any_layout, i)));
+  for (const Tensor& t : out) out_views.push_back(view_of(t, false));
   KernelArgs args;
   args.in = in_views.data();
   args.out = out_views.data();
@@ -114,21 +136,24 @@ Tensors execute(const OpDef& op, const Inputs& in, const AttrList& attrs, Specs&
   args.n_in = static_cast<int32_t>(in_views.size());
   args.n_out = static_cast<int32_t>(out_views.size());
   args.n_attrs = static_cast<int32_t>(attrs.size());
-  const Workspace need = device.workspace(op_id(op), args);
-  if (!need.shared && !need.per_worker) {
-    device.run(op_id(op), op.name, args);
-    return out;
-  }
-  const auto aligned = [](size_t n) { return (n + 63) / 64 * 64; };
-  const int workers = device.workers();
-  args.private_bytes = aligned(need.per_worker);
-  const size_t bytes = aligned(need.shared) + args.private_bytes * static_cast<size_t>(workers);
-  const Ref<Storage> space(bytes ? new Storage(device, bytes) : nullptr);
-  args.shared = space ? static_cast<char*>(space->data) : nullptr;
-  args.private_ = args.shared + aligned(need.shared);
-  const WorkerLimit limit(workers);
-  device.run(op_id(op), op.name, args);
+  device.compute(op_id(op), op.name, args);
   return out;
+}
+
+// A tracer is told of the call, and computes nothing.
+Tensors traced(TraceRecorder& trace, const OpDef& op, const Inputs& in, const AttrList& attrs,
+               const Specs& specs, Device& device) {
+  Tensors out;
+  for (const Spec& s : specs) out.push_back(valueless(s, device));
+  trace.record(op, in, attrs, out);
+  return out;
+}
+
+bool wants_gradient(const OpDef& op, const Inputs& in) {
+  if (!op.backward || !grad_enabled()) return false;
+  for (size_t i = 0; i < in.size(); ++i)
+    if (in[i].defined() && in[i].requires_grad()) return true;
+  return false;
 }
 
 }  // namespace
@@ -142,7 +167,8 @@ const Attr& Attrs::at(const char* key, Attr::Kind kind) const {
   constexpr const char* names[] = {"int", "float", "dims"};
   const Attr* a = find(key);
   check<ValueError>(a, op_, ": the attribute '", key, "' is missing");
-  check<ValueError>(a->kind == kind, op_, ": the attribute '", key, "' must be ", names[kind], ", got ", names[a->kind]);
+  check<ValueError>(a->kind == kind, op_, ": the attribute '", key, "' must be ", names[kind], ", got ",
+                    names[a->kind]);
   return *a;
 }
 Dim Attrs::dim(const char* key) const {
@@ -152,23 +178,26 @@ Dim Attrs::dim(const char* key) const {
 }
 int64_t Attrs::code(const char* key, int64_t count) const {
   const int64_t n = i(key);
-  check<ValueError>(n >= 0 && n < count, op_, ": the attribute '", key, "' must be from 0 to ", count - 1, ", got ", n);
+  check<ValueError>(n >= 0 && n < count, op_, ": the attribute '", key, "' must be from 0 to ", count - 1,
+                    ", got ", n);
   return n;
 }
 
-// An op that writes an input must not be given one in read-only memory (a mapped file, a frozen array), nor read the memory
-// that it writes through another input; and it spoils what was kept of that memory.
+// An op that writes an input must not be given one in read-only memory (a mapped file, a frozen array), nor
+// read the memory that it writes through another input; and it spoils what was kept of that memory.
 static void prepare_to_write(const OpDef& op, const Inputs& in) {
   const auto begin = [&](size_t i) { return static_cast<const char*>(in[i].data()); };
   for (size_t i = 0; i < in.size(); ++i) {
     if (!in_mask(op.extra.mutates, i) || !in[i].defined() || !in[i].has_data()) continue;
     Storage& storage = *in[i].impl()->storage;
-    check<ValueError>(!storage.read_only, op.name, ": input ", i, " is in read-only memory; use copy() first");
+    check<ValueError>(!storage.read_only, op.name, ": input ", i,
+                      " is in read-only memory; use copy() first");
     for (size_t k = 0; k < in.size(); ++k)
       if (k != i && in[k].defined() && in[k].has_data())
-        check<ValueError>(begin(i) + in[i].bytes() <= begin(k) || begin(k) + in[k].bytes() <= begin(i), op.name, ": input ", i,
-                          " is written and must not share memory with input ", k, "; use copy() first");
-    forget_packed(storage);
+        check<ValueError>(begin(i) + in[i].bytes() <= begin(k) || begin(k) + in[k].bytes() <= begin(i),
+                          op.name, ": input ", i, " is written and must not share memory with input ", k,
+                          "; use copy() first");
+    storage.device.forget_layouts(storage);
   }
 }
 
@@ -176,14 +205,11 @@ Tensors dispatch(const OpDef& op, const Inputs& in, const AttrList& attrs, Devic
   Device& where = common_device(op, in, device);
   Specs specs = op.infer(InSpecs(op.name, in), {op.name, attrs});
   if (op.extra.mutates) prepare_to_write(op, in);
-  Tracer* tracer = Tracer::current();
-  Tensors out = tracer ? tracer->append(op, in, attrs, specs) : execute(op, in, attrs, specs, where);
-  if (op.backward && grad_enabled())
-    for (size_t i = 0; i < in.size(); ++i)
-      if (in[i].defined() && in[i].requires_grad()) {
-        record(op, in, attrs, out);
-        break;
-      }
+  const bool recorded = wants_gradient(op, in);
+  TraceRecorder* trace = TraceRecorder::current();
+  Tensors out =
+      trace ? traced(*trace, op, in, attrs, specs, where) : execute(op, in, attrs, specs, where, recorded);
+  if (recorded) tape().record(op, in, attrs, out);
   return out;
 }
 

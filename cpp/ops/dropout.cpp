@@ -1,5 +1,6 @@
-// y = x * keep / (1 - p); keep is 0 with probability p, in steps of 2^-16, else 1.   x [...]; locked: x [B, T, C], one
-// mask [B, 1, C]. The second input is the (seed, offset) of the mask. Saved for backward: the mask, one bit an element.
+// y = x * keep / (1 - p); keep is 0 with probability p, in steps of 2^-16, else 1.   x [...]; locked: x [B,
+// T, C], one mask [B, 1, C]. The second input is the (seed, offset) of the mask. Saved for backward: the
+// mask, one bit an element.
 #include "ops/shape_rules.h"
 #include "plmcore/ops.h"
 #include "plmcore/random.h"
@@ -16,8 +17,8 @@ Tensor dropout(const Tensor& x, double p, bool locked) {
   return dispatch(ops::dropout, {x, state}, {{"p", p}, {"locked", locked}, {"packed", packed}})[0];
 }
 
-// Bytes for the bits: the shape of the mask with an eighth of the last axis, rounded up; the whole of it where that is a
-// symbol, which cannot be divided.
+// Bytes for the bits: the shape of the mask with an eighth of the last axis, rounded up; the whole of it
+// where that is a symbol, which cannot be divided.
 static Spec bits_of(const char* op, const InSpecs& in, const Attrs& attrs) {
   in.expect(2);
   float_dtype(op, in, {0});
@@ -37,7 +38,9 @@ static Specs infer(const InSpecs& in, const Attrs& attrs) {
   return {in[0], bits};
 }
 
-static Tensors backward(const Grad& g) { return {dispatch(ops::dropout_grad, {g.dy[0], g.out[1]}, g.attrs)[0], {}}; }
+static Tensors backward(const Grad& g) {
+  return {dispatch(ops::dropout_grad, {g.dy[0], g.out[1]}, g.attrs)[0], {}};
+}
 
 // Locked: the mask as floats [B, C].
 const OpDef ops::dropout = {"dropout", infer, backward, saves(), saves(1)};

@@ -1,6 +1,6 @@
 // y[i] = weight[ids[i]].   weight [V, C]; ids int64 or int32 [...]; y [..., C]
-// dweight[v] = sum of dy[i] over the positions i with ids[i] = v, in the order of i. sparse: only the rows that occur, as a
-// row-sparse gradient; where the weight is itself computed, its gradient is dense.
+// dweight[v] = sum of dy[i] over the positions i with ids[i] = v, in the order of i. sparse: only the rows
+// that occur, as a row-sparse gradient; where the weight is itself computed, its gradient is dense.
 #include <algorithm>
 #include <vector>
 
@@ -27,7 +27,8 @@ static Specs infer(const InSpecs& in, const Attrs& attrs) {
 
 static Tensors backward(const Grad& g) {
   const Dim V = g.in[0].shape()[0];
-  if (!g.attrs.flag("sparse")) return {dispatch(ops::embedding_grad, {g.dy[0], g.in[1]}, {{"rows", V}})[0], {}};
+  if (!g.attrs.flag("sparse"))
+    return {dispatch(ops::embedding_grad, {g.dy[0], g.in[1]}, {{"rows", V}})[0], {}};
   const Tensors d = dispatch(ops::embedding_grad_rows, {g.dy[0], g.in[1]}, {{"rows", V}});
   return {Tensor::row_sparse(d[0], d[1], V), {}};
 }
@@ -40,7 +41,8 @@ static Dim check_grad(const char* op, const InSpecs& in, const Attrs& attrs) {
   const Spec &dy = in[0], &ids = in[1];
   float_dtype(op, in, {0});
   require_index(op, ids);
-  check(dy.shape.rank() >= 1 && dy.shape.drop_last().matches(ids.shape), op, ": dy must be [..., C] and ids [...], got ", dy, " and ", ids);
+  check(dy.shape.rank() >= 1 && dy.shape.drop_last().matches(ids.shape), op,
+        ": dy must be [..., C] and ids [...], got ", dy, " and ", ids);
   return attrs.dim("rows");
 }
 static Specs infer_grad(const InSpecs& in, const Attrs& attrs) {
@@ -79,6 +81,7 @@ static SmallVector<int64_t, 2> count_rows(const Tensors& in, const Attrs& attrs)
   return {count + std::unique(sorted.begin(), sorted.end()) - sorted.begin()};
 }
 
-const OpDef ops::embedding_grad_rows = {"embedding_grad_rows", infer_rows, no_grad, saves(), saves(), {.measure = count_rows}};
+const OpDef ops::embedding_grad_rows = {"embedding_grad_rows",  infer_rows, no_grad, saves(), saves(),
+                                        {.measure = count_rows}};
 
 }  // namespace plmcore

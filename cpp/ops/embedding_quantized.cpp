@@ -1,5 +1,5 @@
-// y[i] = weight[ids[i]], times scale[ids[i]] where there is one, for inference.   weight int8 [V, C] with scale float32 [V], or bfloat16
-// [V, C]; ids [...]
+// y[i] = weight[ids[i]], times scale[ids[i]] where there is one, for inference.   weight int8 [V, C] with
+// scale float32 [V], or bfloat16 [V, C]; ids [...]
 #include "ops/shape_rules.h"
 #include "plmcore/ops.h"
 

@@ -8,6 +8,8 @@ Tensor full(const Shape& shape, double value, DType dtype, Device* device) {
   return dispatch(ops::full, {}, {{"shape", shape}, {"value", value}, {"dtype", dtype}}, device)[0];
 }
 
+Tensor Tensor::scalar(double value, DType dtype, Device& device) { return full({}, value, dtype, &device); }
+
 static Specs infer(const InSpecs& in, const Attrs& attrs) {
   in.expect(0);
   const DType dtype = attrs.dtype("dtype");

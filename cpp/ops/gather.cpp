@@ -16,13 +16,16 @@ static Specs infer(const InSpecs& in, const Attrs& attrs) {
   const int axis = stored_axis("gather", attrs, x.shape.rank());
   Shape like = index.shape;
   if (axis < like.rank()) like[axis] = x.shape[axis];
-  check(like.matches(x.shape), "gather: index must have the sizes of x but along axis ", axis, ", got ", index, "; x is ", x);
+  check(like.matches(x.shape), "gather: index must have the sizes of x but along axis ", axis, ", got ",
+        index, "; x is ", x);
   return {{index.shape, x.dtype}};
 }
 
 static Tensors backward(const Grad& g) {
   const int axis = static_cast<int>(g.attrs.i("axis"));
-  return {dispatch(ops::gather_grad, {g.dy[0], g.in[1]}, {{"axis", axis}, {"size", g.in[0].shape()[axis]}})[0], {}};
+  return {
+      dispatch(ops::gather_grad, {g.dy[0], g.in[1]}, {{"axis", axis}, {"size", g.in[0].shape()[axis]}})[0],
+      {}};
 }
 
 const OpDef ops::gather = {"gather", infer, backward, saves(1), saves()};

@@ -4,7 +4,9 @@
 
 namespace plmcore {
 
-Tensor gather_beams(const Tensor& x, const Tensor& beams) { return dispatch(ops::gather_beams, {x, beams})[0]; }
+Tensor gather_beams(const Tensor& x, const Tensor& beams) {
+  return dispatch(ops::gather_beams, {x, beams})[0];
+}
 
 static Specs infer(const InSpecs& in, const Attrs&) {
   in.expect(2);

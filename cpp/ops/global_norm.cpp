@@ -1,5 +1,5 @@
-// sqrt(sum of squares over all tensors of the list), float32 []. Undefined tensors are left out. The squares are summed in
-// float64 in a fixed order. Row-sparse tensors count by their values: their rows are unique.
+// sqrt(sum of squares over all tensors of the list), float32 []. Undefined tensors are left out. The squares
+// are summed in float64 in a fixed order. Row-sparse tensors count by their values: their rows are unique.
 #include "ops/op.h"
 #include "plmcore/ops.h"
 

@@ -22,7 +22,9 @@ static Specs infer(const InSpecs& in, const Attrs& attrs) {
 
 static Tensors backward(const Grad& g) {
   const int axis = static_cast<int>(g.attrs.i("axis"));
-  return {dispatch(ops::index_select_grad, {g.dy[0], g.in[1]}, {{"axis", axis}, {"size", g.in[0].shape()[axis]}})[0], {}};
+  return {dispatch(ops::index_select_grad, {g.dy[0], g.in[1]},
+                   {{"axis", axis}, {"size", g.in[0].shape()[axis]}})[0],
+          {}};
 }
 
 const OpDef ops::index_select = {"index_select", infer, backward, saves(1), saves()};
@@ -40,8 +42,8 @@ static Specs infer_grad(const InSpecs& in, const Attrs& attrs) {
     (a < axis || a >= axis + index.rank() ? shape : taken).push_back(dy[a]);
   }
   if (axis == dy.rank()) shape.push_back(attrs.dim("size"));
-  check(taken.matches(index), "index_select_grad: dy must have the sizes of the index from axis ", axis, " on, got ", in[0], " and ",
-        in[1]);
+  check(taken.matches(index), "index_select_grad: dy must have the sizes of the index from axis ", axis,
+        " on, got ", in[0], " and ", in[1]);
   return {{shape, in[0].dtype}};
 }
 

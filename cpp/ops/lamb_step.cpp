@@ -1,14 +1,15 @@
 // LAMB (You et al. 2020): AdamW whose step of a whole tensor is as long as the tensor. With g = scale * grad:
 //   m += (1 - beta1) (g - m);  v = beta2 v + (1 - beta2) g^2;  u = m^ / (sqrt(v^) + eps) + weight_decay * p
 //   p -= lr * |p| / |u| * u
-// where m^ = m / (1 - beta1^step), v^ = v / (1 - beta2^step); step 0 stands for m^ = m, v^ = v, as ALBERT was trained. The ratio
-// |p| / |u| is 1 where a norm is 0, and without `adapt` (biases, norms). A program of version 0.1 has no such attribute: it adapts what
-// it decays. In place over param, m, v.
+// where m^ = m / (1 - beta1^step), v^ = v / (1 - beta2^step); step 0 stands for m^ = m, v^ = v, as ALBERT was
+// trained. The ratio |p| / |u| is 1 where a norm is 0, and without `adapt` (biases, norms). A program of
+// version 0.1 has no such attribute: it adapts what it decays. In place over param, m, v.
 #include "ops/step_rules.h"
 
 namespace plmcore {
 
-void lamb_step(const Tensor& param, const Tensor& grad, const Tensor& m, const Tensor& v, const StepOptions& options) {
+void lamb_step(const Tensor& param, const Tensor& grad, const Tensor& m, const Tensor& v,
+               const StepOptions& options) {
   dispatch_adam(ops::lamb_step, param, dense_gradient(grad), m, v, options, {{"adapt", options.relative}});
 }
 

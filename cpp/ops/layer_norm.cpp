@@ -16,15 +16,18 @@ static Specs infer(const InSpecs& in, const Attrs& attrs) {
   const Spec &x = in[0], &gamma = in[1], &beta = in[2];
   check(x.shape.rank() >= 1, "layer_norm: x must have at least one axis, got ", x);
   const Shape last = {x.shape.back()};
-  check(gamma.shape.matches(last) && beta.shape.matches(last), "layer_norm: gamma and beta must be ", last, " (last dim of x), got ",
-        gamma.shape, " and ", beta.shape, "; x is ", x.shape);
+  check(gamma.shape.matches(last) && beta.shape.matches(last), "layer_norm: gamma and beta must be ", last,
+        " (last dim of x), got ", gamma.shape, " and ", beta.shape, "; x is ", x.shape);
   const Spec stats = {x.shape.drop_last(), sum_dtype(dtype)};
   return {x, stats, stats};
 }
 
-static Tensors backward(const Grad& g) { return dispatch(ops::layer_norm_grad, {g.in[0], g.in[1], g.out[1], g.out[2], g.dy[0]}); }
+static Tensors backward(const Grad& g) {
+  return dispatch(ops::layer_norm_grad, {g.in[0], g.in[1], g.out[1], g.out[2], g.dy[0]});
+}
 
-const OpDef ops::layer_norm = {"layer_norm", infer, backward, saves(0, 1), saves(1, 2), {.exact_out = saves(1, 2)}};
+const OpDef ops::layer_norm = {"layer_norm", infer,       backward,
+                               saves(0, 1),  saves(1, 2), {.exact_out = saves(1, 2)}};
 
 // x, gamma, mean, rstd, dy -> dx, dgamma, dbeta
 static Specs infer_grad(const InSpecs& in, const Attrs&) {

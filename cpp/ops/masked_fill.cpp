@@ -12,8 +12,8 @@ static Specs infer(const InSpecs& in, const Attrs& attrs) {
   in.expect(2);
   require_element("masked_fill", "value", attrs.f("value"), in[0].dtype);
   check<DTypeError>(in[1].dtype == DType::boolean, "masked_fill: the mask must be bool, got ", in[1]);
-  check(broadcast_shapes("masked_fill", in[0].shape, in[1].shape).matches(in[0].shape), "masked_fill: the mask ", in[1],
-        " does not broadcast to x, ", in[0]);
+  check(broadcast_shapes("masked_fill", in[0].shape, in[1].shape).matches(in[0].shape),
+        "masked_fill: the mask ", in[1], " does not broadcast to x, ", in[0]);
   return {in[0]};
 }
 

@@ -1,5 +1,5 @@
-// y = op(a) op(b) over the last two axes; leading axes broadcast.   a [..., M, K], b [..., K, N] -> [..., M, N]
-// A flag says that an operand's last two axes are stored the other way round.
+// y = op(a) op(b) over the last two axes; leading axes broadcast.   a [..., M, K], b [..., K, N] -> [..., M,
+// N] A flag says that an operand's last two axes are stored the other way round.
 #include "ops/shape_rules.h"
 #include "plmcore/ops.h"
 
@@ -17,9 +17,10 @@ static Specs infer(const InSpecs& in, const Attrs& attrs) {
   const Shape &a = in[0].shape, &b = in[1].shape;
   check(a.rank() >= 2 && b.rank() >= 2, "matmul: both inputs need at least two axes, got ", a, " and ", b);
   const bool ta = attrs.flag("transpose_a"), tb = attrs.flag("transpose_b");
-  const Dim M = a[a.rank() - (ta ? 1 : 2)], K = a[a.rank() - (ta ? 2 : 1)], K2 = b[b.rank() - (tb ? 1 : 2)], N = b[b.rank() - (tb ? 2 : 1)];
-  check(require_equal(K, K2), "matmul: the summed axes must agree, got ", K, " and ", K2, " from ", a, ta ? " (transposed)" : "", " and ",
-        b, tb ? " (transposed)" : "");
+  const Dim M = a[a.rank() - (ta ? 1 : 2)], K = a[a.rank() - (ta ? 2 : 1)], K2 = b[b.rank() - (tb ? 1 : 2)],
+            N = b[b.rank() - (tb ? 2 : 1)];
+  check(require_equal(K, K2), "matmul: the summed axes must agree, got ", K, " and ", K2, " from ", a,
+        ta ? " (transposed)" : "", " and ", b, tb ? " (transposed)" : "");
   Shape out = broadcast_shapes("matmul", leading(a), leading(b));
   out.push_back(M);
   out.push_back(N);

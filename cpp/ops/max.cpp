@@ -1,5 +1,5 @@
-// y = the largest element of x along an axis; NaN where there is one. The gradient goes to the first of equals.
-// Saved for backward: its position, int64.
+// y = the largest element of x along an axis; NaN where there is one. The gradient goes to the first of
+// equals. Saved for backward: its position, int64.
 #include "ops/shape_rules.h"
 #include "plmcore/ops.h"
 
@@ -14,13 +14,15 @@ static Specs infer(const InSpecs& in, const Attrs& attrs) {
   const int axis = stored_axis("max", attrs, in[0].shape.rank());
   check(!in[0].shape[axis].is(0), "max: axis ", axis, " of ", in[0], " has no elements");
   const int64_t mask = int64_t{1} << axis;
-  return {{reduced_shape(in[0].shape, mask, attrs.flag("keepdims")), in[0].dtype}, {reduced_shape(in[0].shape, mask, true), DType::int64}};
+  return {{reduced_shape(in[0].shape, mask, attrs.flag("keepdims")), in[0].dtype},
+          {reduced_shape(in[0].shape, mask, true), DType::int64}};
 }
 
 static Tensors backward(const Grad& g) {
   const int64_t axis = g.attrs.i("axis");
   const Tensor dy = reshape(g.dy[0], g.out[1].shape());
-  return dispatch(ops::gather_grad, {dy, g.out[1]}, {{"axis", axis}, {"size", g.in[0].shape()[static_cast<int>(axis)]}});
+  return dispatch(ops::gather_grad, {dy, g.out[1]},
+                  {{"axis", axis}, {"size", g.in[0].shape()[static_cast<int>(axis)]}});
 }
 
 const OpDef ops::max = {"max", infer, backward, saves(), saves(1)};

@@ -27,7 +27,8 @@ static Specs infer_grad(const InSpecs& in, const Attrs& attrs) {
   in.expect(1);
   const DType dtype = float_dtype("mean_grad", in, {0});
   const Shape& shape = attrs.dims("shape");
-  check(broadcast_shapes("mean_grad", in[0].shape, shape).matches(shape), "mean_grad: ", in[0], " does not broadcast to ", shape);
+  check(broadcast_shapes("mean_grad", in[0].shape, shape).matches(shape), "mean_grad: ", in[0],
+        " does not broadcast to ", shape);
   return {{shape, dtype}};
 }
 

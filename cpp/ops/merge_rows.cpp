@@ -1,4 +1,5 @@
-// The sum of two row-sparse gradients of one tensor [V, ...]: the union of their rows, sorted; a row of both is added.
+// The sum of two row-sparse gradients of one tensor [V, ...]: the union of their rows, sorted; a row of both
+// is added.
 #include "ops/shape_rules.h"
 #include "plmcore/ops.h"
 
@@ -15,8 +16,8 @@ Tensor merge_rows(const Tensor& a, const Tensor& b) {
 // rows [n], values [n, ...], rows [m], values [m, ...] -> rows [W], values [W, ...]
 static Specs infer(const InSpecs& in, const Attrs&) {
   in.expect(4);
-  check<DTypeError>(is_float(in[1].dtype) && in[1].dtype == in[3].dtype, "merge_rows: the tensors must have one float dtype, got ", in[1],
-                    " and ", in[3]);
+  check<DTypeError>(is_float(in[1].dtype) && in[1].dtype == in[3].dtype,
+                    "merge_rows: the tensors must have one float dtype, got ", in[1], " and ", in[3]);
   require_rows("merge_rows", in[0], in[1]);
   require_rows("merge_rows", in[2], in[3]);
   Shape shape = in[1].shape;

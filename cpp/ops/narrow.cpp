@@ -4,7 +4,9 @@
 
 namespace plmcore {
 
-Tensor narrow(const Tensor& x, Dim start, Dim length) { return dispatch(ops::narrow, {x}, {{"start", start}, {"length", length}})[0]; }
+Tensor narrow(const Tensor& x, Dim start, Dim length) {
+  return dispatch(ops::narrow, {x}, {{"start", start}, {"length", length}})[0];
+}
 
 static Specs infer(const InSpecs& in, const Attrs& attrs) {
   in.expect(1);

@@ -6,10 +6,12 @@
 namespace plmcore {
 
 Tensor normal(const Shape& shape, double mean, double std, DType dtype, Device* device) {
-  check<ValueError>(std >= 0, "normal: std must not be negative, got ", std);  // before the generator moves on
+  check<ValueError>(std >= 0, "normal: std must not be negative, got ",
+                    std);  // before the generator moves on
   check<DTypeError>(is_float(dtype), "normal: needs a float dtype, got ", dtype);
   const Tensor state = next_random(shape.numel(), device ? *device : cpu());
-  return dispatch(ops::normal, {state}, {{"shape", shape}, {"mean", mean}, {"std", std}, {"dtype", dtype}})[0];
+  return dispatch(ops::normal, {state},
+                  {{"shape", shape}, {"mean", mean}, {"std", std}, {"dtype", dtype}})[0];
 }
 
 static Specs infer(const InSpecs& in, const Attrs& attrs) {

@@ -4,7 +4,9 @@
 
 namespace plmcore {
 
-Tensor one_hot(const Tensor& ids, Dim V, DType dtype) { return dispatch(ops::one_hot, {ids}, {{"size", V}, {"dtype", dtype}})[0]; }
+Tensor one_hot(const Tensor& ids, Dim V, DType dtype) {
+  return dispatch(ops::one_hot, {ids}, {{"size", V}, {"dtype", dtype}})[0];
+}
 
 static Specs infer(const InSpecs& in, const Attrs& attrs) {
   in.expect(1);

@@ -4,6 +4,7 @@
 #include <initializer_list>
 
 #include "core/kernel_args.h"
+#include "core/op_ids.h"
 #include "plmcore/tensor.h"
 
 namespace plmcore {
@@ -47,7 +48,9 @@ class InSpecs {
   }
   size_t size() const { return items_.size(); }
   // The number of inputs, with those that may be undefined: kernels look at all of them.
-  void expect(size_t n) const { check<ValueError>(items_.size() == n, op_, ": must have ", n, " inputs, got ", items_.size()); }
+  void expect(size_t n) const {
+    check<ValueError>(items_.size() == n, op_, ": must have ", n, " inputs, got ", items_.size());
+  }
   bool has(size_t i) const { return i < items_.size() && items_[i]; }
   const Spec& operator[](size_t i) const {
     check<ValueError>(has(i), op_, ": input ", i, " is missing");
@@ -59,8 +62,9 @@ class InSpecs {
   SmallVector<const Spec*, 8> items_;
 };
 
-// The attributes as a shape rule sees them. A missing key, another kind, or a code that an enumeration does not have is a
-// ValueError. A kernel looks its attributes up without checks, so its shape rule asks here for each of them first.
+// The attributes as a shape rule sees them. A missing key, another kind, or a code that an enumeration does
+// not have is a ValueError. A kernel looks its attributes up without checks, so its shape rule asks here for
+// each of them first.
 class Attrs {
  public:
   Attrs(const char* op, const AttrList& list) : op_(op), list_(&list) {}
@@ -83,23 +87,24 @@ class Attrs {
   const AttrList* list_;
 };
 
-// Masks have a bit for each of the first 64 inputs; a longer list (concat) is all or nothing: its last bit stands for the rest.
+// Masks have a bit for each of the first 64 inputs; a longer list (concat) is all or nothing: its last bit
+// stands for the rest.
 constexpr bool in_mask(uint64_t mask, size_t i) { return mask >> (i < 63 ? i : 63) & 1; }
 
 // What a backward rule sees. Saved tensors have data; the others only shape and dtype.
 struct Grad {
   const Tensors& in;
   const Tensors& out;
-  const Tensors& dy;     // one per output; undefined where no gradient arrived
+  const Tensors& dy;  // one per output; undefined where no gradient arrived
   Attrs attrs;
-  uint64_t wants;        // bit i: input i needs a gradient
+  uint64_t wants;  // bit i: input i needs a gradient
 
   bool want(size_t i) const { return in_mask(wants, i); }
 };
 
 using InferFn = Specs (*)(const InSpecs& in, const Attrs& attrs);
-using BackwardFn = Tensors (*)(const Grad& g);    // one tensor per input, undefined where there is none
-inline constexpr BackwardFn no_grad = nullptr;    // written out in the definition: there is no default
+using BackwardFn = Tensors (*)(const Grad& g);  // one tensor per input, undefined where there is none
+inline constexpr BackwardFn no_grad = nullptr;  // written out in the definition: there is no default
 
 constexpr uint64_t saves() { return 0; }
 template <class... I>
@@ -111,8 +116,8 @@ struct OpDef {
   const char* name;
   InferFn infer;
   BackwardFn backward;
-  uint64_t save_in = 0;     // inputs whose data the backward rule reads
-  uint64_t save_out = 0;    // outputs whose data the backward rule reads
+  uint64_t save_in = 0;  // inputs whose data the backward rule reads
+  uint64_t save_out = 0;  // outputs whose data the backward rule reads
   // Optional parts, set by designated initialisers.
   struct Extra {
     // Values of the fresh symbols that `infer` returned, in order of appearance; reads the inputs.
@@ -123,9 +128,10 @@ struct OpDef {
     uint64_t (*reads_out)(const Attrs& attrs) = nullptr;
     // Saved inputs and outputs that are never rounded: statistics, logits, what is compared.
     uint64_t exact_in = 0, exact_out = 0;
-    uint64_t mutates = 0;      // inputs that the kernel writes; such an op has no outputs of its own to differentiate
+    uint64_t mutates =
+        0;  // inputs that the kernel writes; such an op has no outputs of its own to differentiate
   } extra = {};
-  mutable int id = -1;      // its place in ops.def, set by the registry
+  mutable int id = -1;  // its place in ops.def, set by the registry
 };
 
 // ---- calling ----
@@ -133,25 +139,17 @@ struct OpDef {
 // `device` is used by ops without inputs.
 Tensors dispatch(const OpDef& op, const Inputs& in, const AttrList& attrs = {}, Device* device = nullptr);
 
-// Every op of ops.def: its definition, and its number.
+// Every op of ops.def: its definition.
 namespace ops {
 #define PLM_OP(name) extern const OpDef name;
 #define PLM_OP_VIEW(name) PLM_OP(name)
 #include "ops/ops.def"
 #undef PLM_OP
 #undef PLM_OP_VIEW
-enum Id : int {
-#define PLM_OP(name) id_##name,
-#define PLM_OP_VIEW(name) PLM_OP(name)
-#include "ops/ops.def"
-#undef PLM_OP
-#undef PLM_OP_VIEW
-  kCount
-};
 }  // namespace ops
 
-const OpDef* const* all_ops();                    // kCount definitions in the order of ops.def
+const OpDef* const* all_ops();  // kCount definitions in the order of ops.def
 int op_id(const OpDef& op);
-const OpDef* find_op(std::string_view name);      // nullptr when there is none
+const OpDef* find_op(std::string_view name);  // nullptr when there is none
 
 }  // namespace plmcore

@@ -3,10 +3,13 @@
 namespace plmcore {
 
 Optimiser optimiser_from_name(std::string_view name) {
-  constexpr std::string_view names[] = {"sgd", "adam", "adamw", "bert_adam", "lamb", "adafactor", "adagrad", "adadelta"};
+  constexpr std::string_view names[] = {"sgd",  "adam",      "adamw",   "bert_adam",
+                                        "lamb", "adafactor", "adagrad", "adadelta"};
   for (int i = 0; i < 8; ++i)
     if (names[i] == name) return static_cast<Optimiser>(i);
-  fail<ValueError>("an optimiser is one of sgd, adam, adamw, bert_adam, lamb, adafactor, adagrad, adadelta, got '", name, "'");
+  fail<ValueError>(
+      "an optimiser is one of sgd, adam, adamw, bert_adam, lamb, adafactor, adagrad, adadelta, got '", name,
+      "'");
 }
 
 void step_all(Optimiser optimiser, std::span<ParamState* const> states, const StepOptions& options) {
@@ -15,7 +18,9 @@ void step_all(Optimiser optimiser, std::span<ParamState* const> states, const St
     const Tensor grad = s->param.grad();
     if (!grad.defined()) continue;
     const auto moment = [&](Tensor& t, const Shape& shape) {
-      if (!t.defined()) t = Tensor::zeros(shape, s->param.dtype() == DType::float64 ? DType::float64 : DType::float32, s->param.device());
+      if (!t.defined())
+        t = Tensor::zeros(shape, s->param.dtype() == DType::float64 ? DType::float64 : DType::float32,
+                          s->param.device());
     };
     const Shape& shape = s->param.shape();
     const bool factored = optimiser == Optimiser::adafactor && shape.rank() >= 2;
@@ -51,8 +56,8 @@ Tensors gradients(std::span<ParamState* const> states) {
 }
 
 void ema_all(const Tensors& averages, const Tensors& params, double decay) {
-  check<ValueError>(averages.size() == params.size(), "ema_all: there are ", averages.size(), " averages and ", params.size(),
-                    " parameters");
+  check<ValueError>(averages.size() == params.size(), "ema_all: there are ", averages.size(),
+                    " averages and ", params.size(), " parameters");
   for (size_t i = 0; i < params.size(); ++i) ema_step(averages[i], params[i], decay);
 }
 

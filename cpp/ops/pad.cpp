@@ -12,8 +12,9 @@ static Specs infer(const InSpecs& in, const Attrs& attrs) {
   in.expect(1);
   const Shape &before = attrs.dims("before"), &after = attrs.dims("after");
   const int rank = in[0].shape.rank();
-  check(before.rank() == rank && after.rank() == rank, "pad: before and after must have one size for each axis of ", in[0], ", got ",
-        before, " and ", after);
+  check(before.rank() == rank && after.rank() == rank,
+        "pad: before and after must have one size for each axis of ", in[0], ", got ", before, " and ",
+        after);
   require_element("pad", "value", attrs.f("value"), in[0].dtype);
   Shape shape;
   for (int a = 0; a < rank; ++a) shape.push_back(before[a] + in[0].shape[a] + after[a]);

@@ -17,7 +17,8 @@ static Tensors backward(const Grad& g) {
   const Tensor &a = g.in[0], &b = g.in[1], &dy = g.dy[0];
   const Tensor zero = full({}, 0, a.dtype(), &a.device());
   Tensors dx(2);
-  if (g.want(0)) dx[0] = unbroadcast(mul(masked_fill(mul(dy, pow(a, affine(b, 1, -1))), equal(b, zero), 0), b), a);
+  if (g.want(0))
+    dx[0] = unbroadcast(mul(masked_fill(mul(dy, pow(a, affine(b, 1, -1))), equal(b, zero), 0), b), a);
   if (g.want(1)) dx[1] = unbroadcast(mul(mul(dy, g.out[0]), masked_fill(log(a), equal(a, zero), 0)), b);
   return dx;
 }

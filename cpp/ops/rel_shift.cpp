@@ -1,6 +1,7 @@
 // y[..., i, j] = x[..., i, j + T - 1 - i], 0 beyond the last column.   x [..., T, L] -> [..., T, S]
-// The columns of x are distances from query to key, falling by one per column; row T - 1 is not moved. L = S holds the
-// distances S - 1 ... 0 (Transformer-XL), L = S + T - 1 also those to later keys, down to 1 - T (XLNet).
+// The columns of x are distances from query to key, falling by one per column; row T - 1 is not moved. L = S
+// holds the distances S - 1 ... 0 (Transformer-XL), L = S + T - 1 also those to later keys, down to 1 - T
+// (XLNet).
 #include "ops/shape_rules.h"
 #include "plmcore/ops.h"
 
@@ -15,7 +16,9 @@ static Specs infer(const InSpecs& in, const Attrs& attrs) {
   return {{in[0].shape.with_last(attrs.dim("S")), in[0].dtype}};
 }
 
-static Tensors backward(const Grad& g) { return dispatch(ops::rel_shift_grad, {g.dy[0]}, {{"L", g.in[0].shape().back()}}); }
+static Tensors backward(const Grad& g) {
+  return dispatch(ops::rel_shift_grad, {g.dy[0]}, {{"L", g.in[0].shape().back()}});
+}
 
 const OpDef ops::rel_shift = {"rel_shift", infer, backward, saves(), saves()};
 

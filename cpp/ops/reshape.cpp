@@ -4,7 +4,9 @@
 
 namespace plmcore {
 
-Tensor reshape(const Tensor& x, const Shape& shape) { return dispatch(ops::reshape, {x}, {{"shape", shape}})[0]; }
+Tensor reshape(const Tensor& x, const Shape& shape) {
+  return dispatch(ops::reshape, {x}, {{"shape", shape}})[0];
+}
 
 static Specs infer(const InSpecs& in, const Attrs& attrs) {
   in.expect(1);
@@ -15,7 +17,8 @@ static Specs infer(const InSpecs& in, const Attrs& attrs) {
 
 static Tensors backward(const Grad& g) { return {reshape(g.dy[0], g.in[0].shape())}; }
 
-const OpDef ops::reshape = {"reshape", infer,   backward,
-                            saves(),   saves(), {.view = [](const Spec&, const Attrs&, size_t) { return int64_t{0}; }}};
+const OpDef ops::reshape = {
+    "reshape", infer,   backward,
+    saves(),   saves(), {.view = [](const Spec&, const Attrs&, size_t) { return int64_t{0}; }}};
 
 }  // namespace plmcore

@@ -5,7 +5,9 @@
 
 namespace plmcore {
 
-Tensor rms_norm(const Tensor& x, const Tensor& gamma, double eps) { return dispatch(ops::rms_norm, {x, gamma}, {{"eps", eps}})[0]; }
+Tensor rms_norm(const Tensor& x, const Tensor& gamma, double eps) {
+  return dispatch(ops::rms_norm, {x, gamma}, {{"eps", eps}})[0];
+}
 
 static Specs infer(const InSpecs& in, const Attrs& attrs) {
   in.expect(2);
@@ -14,11 +16,14 @@ static Specs infer(const InSpecs& in, const Attrs& attrs) {
   const Spec &x = in[0], &gamma = in[1];
   check(x.shape.rank() >= 1, "rms_norm: x must have at least one axis, got ", x);
   const Shape last = {x.shape.back()};
-  check(gamma.shape.matches(last), "rms_norm: gamma must be ", last, " (last dim of x), got ", gamma.shape, "; x is ", x.shape);
+  check(gamma.shape.matches(last), "rms_norm: gamma must be ", last, " (last dim of x), got ", gamma.shape,
+        "; x is ", x.shape);
   return {x, {x.shape.drop_last(), sum_dtype(dtype)}};
 }
 
-static Tensors backward(const Grad& g) { return dispatch(ops::rms_norm_grad, {g.in[0], g.in[1], g.out[1], g.dy[0]}); }
+static Tensors backward(const Grad& g) {
+  return dispatch(ops::rms_norm_grad, {g.in[0], g.in[1], g.out[1], g.dy[0]});
+}
 
 const OpDef ops::rms_norm = {"rms_norm", infer, backward, saves(0, 1), saves(1), {.exact_out = saves(1)}};
 

@@ -4,7 +4,9 @@
 
 namespace plmcore {
 
-Tensor rng_advance(const Tensor& state, Dim by) { return dispatch(ops::rng_advance, {state}, {{"by", by}})[0]; }
+Tensor rng_advance(const Tensor& state, Dim by) {
+  return dispatch(ops::rng_advance, {state}, {{"by", by}})[0];
+}
 
 static Specs infer(const InSpecs& in, const Attrs& attrs) {
   in.expect(1);

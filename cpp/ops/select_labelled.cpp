@@ -1,5 +1,6 @@
 // The rows of x and the labels where the label is not ignore_index, in order, and their numbers b * T + t.
-// x [B, T, ...]; labels int [B, T] -> x [N, ...], labels [N], index int64 [N]. N is known when the op runs; at most B * T.
+// x [B, T, ...]; labels int [B, T] -> x [N, ...], labels [N], index int64 [N]. N is known when the op runs;
+// at most B * T.
 #include "ops/shape_rules.h"
 #include "plmcore/ops.h"
 
@@ -30,8 +31,11 @@ static SmallVector<int64_t, 2> count(const Tensors& in, const Attrs& attrs) {
   return {n};
 }
 
-static Tensors backward(const Grad& g) { return {unpack_rows(g.dy[0], g.out[2], g.in[0].shape()[0], g.in[0].shape()[1]), {}}; }
+static Tensors backward(const Grad& g) {
+  return {unpack_rows(g.dy[0], g.out[2], g.in[0].shape()[0], g.in[0].shape()[1]), {}};
+}
 
-const OpDef ops::select_labelled = {"select_labelled", infer, backward, saves(), saves(2), {.measure = count}};
+const OpDef ops::select_labelled = {"select_labelled", infer,    backward,
+                                    saves(),           saves(2), {.measure = count}};
 
 }  // namespace plmcore

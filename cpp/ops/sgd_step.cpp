@@ -19,7 +19,8 @@ void sgd_step(const Tensor& param, const Tensor& grad, const Tensor& velocity, c
 
 static Specs infer(const InSpecs& in, const Attrs& attrs) {
   if (in.has(2)) {
-    check<ValueError>(attrs.f("momentum") >= 0, "sgd_step: momentum must not be negative, got ", attrs.f("momentum"));
+    check<ValueError>(attrs.f("momentum") >= 0, "sgd_step: momentum must not be negative, got ",
+                      attrs.f("momentum"));
     attrs.flag("nesterov");
   }
   return infer_step("sgd_step", in, attrs, 1, true);

@@ -16,7 +16,8 @@ Shape broadcast_shapes(const char* op, const Shape& a, const Shape& b) {
     if (same(da, db) || db.is(1)) out.push_back(da);
     else if (da.is(1)) out.push_back(db);
     else {
-      check(require_equal(da, db), op, ": shapes ", a, " and ", b, " do not broadcast: axis ", i - rank, " is ", da, " and ", db);
+      check(require_equal(da, db), op, ": shapes ", a, " and ", b, " do not broadcast: axis ", i - rank,
+            " is ", da, " and ", db);
       out.push_back(da.known() ? da : db);
     }
   }
@@ -24,7 +25,8 @@ Shape broadcast_shapes(const char* op, const Shape& a, const Shape& b) {
 }
 
 int normal_axis(const char* op, int64_t axis, int rank) {
-  check<IndexError>(axis >= -rank && axis < rank, op, ": axis ", axis, " is out of range for ", rank, " axes");
+  check<IndexError>(axis >= -rank && axis < rank, op, ": axis ", axis, " is out of range for ", rank,
+                    " axes");
   return static_cast<int>(axis < 0 ? axis + rank : axis);
 }
 
@@ -58,21 +60,23 @@ void require_spec(const char* op, const char* name, const Spec& got, const Spec&
 }
 void require_scale(const char* op, const InSpecs& in, size_t weight, size_t scale) {
   const Spec& w = in[weight];
-  check<DTypeError>(w.dtype == DType::int8 || w.dtype == DType::bfloat16, op, ": weight must be int8 or bfloat16, got ", w);
-  check(in.has(scale) == (w.dtype == DType::int8), op, ": an int8 weight needs a scale, and a bfloat16 weight has none; weight is ", w,
+  check<DTypeError>(w.dtype == DType::int8 || w.dtype == DType::bfloat16, op,
+                    ": weight must be int8 or bfloat16, got ", w);
+  check(in.has(scale) == (w.dtype == DType::int8), op,
+        ": an int8 weight needs a scale, and a bfloat16 weight has none; weight is ", w,
         in.has(scale) ? " with a scale" : " without a scale");
   if (in.has(scale)) require_spec(op, "scale", in[scale], {{w.shape[0]}, DType::float32});
 }
 
 void require_random(const char* op, const Spec& state) {
-  check(state.shape.rank() == 1 && state.shape[0].is(2) && state.dtype == DType::int64, op, ": the random state must be int64[2], got ",
-        state);
+  check(state.shape.rank() == 1 && state.shape[0].is(2) && state.dtype == DType::int64, op,
+        ": the random state must be int64[2], got ", state);
 }
 void require_rows(const char* op, const Spec& rows, const Spec& values) {
-  check<DTypeError>(rows.dtype == DType::int64 && is_float(values.dtype), op, ": rows must be int64 and values float, got ", rows, " and ",
-                    values);
-  check(values.shape.rank() >= 1 && rows.shape.matches({values.shape[0]}), op, ": rows must be [n] and values [n, ...], got ", rows,
-        " and ", values);
+  check<DTypeError>(rows.dtype == DType::int64 && is_float(values.dtype), op,
+                    ": rows must be int64 and values float, got ", rows, " and ", values);
+  check(values.shape.rank() >= 1 && rows.shape.matches({values.shape[0]}), op,
+        ": rows must be [n] and values [n, ...], got ", rows, " and ", values);
 }
 void require_eps(const char* op, const Attrs& attrs) {
   check<ValueError>(attrs.f("eps") >= 0, op, ": eps must not be negative, got ", attrs.f("eps"));
@@ -81,25 +85,30 @@ void require_element(const char* op, const char* name, double value, DType dtype
   if (is_float(dtype) || dtype == DType::boolean) return;
   const double half = std::ldexp(1.0, static_cast<int>(8 * size_of(dtype)) - 1);
   const double low = dtype == DType::uint8 ? 0 : -half, high = dtype == DType::uint8 ? 2 * half : half;
-  check<ValueError>(value >= low && value < high, op, ": ", name, " must be a number that ", dtype, " can hold, got ", value);
+  check<ValueError>(value >= low && value < high, op, ": ", name, " must be a number that ", dtype,
+                    " can hold, got ", value);
 }
 
 void require_range(const char* op, Dim start, Dim stop, Dim size) {
   const bool ordered = !start.known() || !stop.known() || start.value() <= stop.value();
   const bool inside = !stop.known() || !size.known() || stop.value() <= size.value();
-  check<IndexError>(ordered && inside, op, ": the range [", start, ", ", stop, ") is not inside an axis of size ", size);
+  check<IndexError>(ordered && inside, op, ": the range [", start, ", ", stop,
+                    ") is not inside an axis of size ", size);
 }
 
 Specs arithmetic_rule(const char* op, const InSpecs& in) {
   in.expect(2);
-  check<DTypeError>(in[0].dtype == in[1].dtype, op, ": inputs must have one dtype, got ", in[0], " and ", in[1]);
-  check<DTypeError>(in[0].dtype != DType::boolean, op, ": not defined on bool; use logical_and, logical_or or cast");
+  check<DTypeError>(in[0].dtype == in[1].dtype, op, ": inputs must have one dtype, got ", in[0], " and ",
+                    in[1]);
+  check<DTypeError>(in[0].dtype != DType::boolean, op,
+                    ": not defined on bool; use logical_and, logical_or or cast");
   return {{broadcast_shapes(op, in[0].shape, in[1].shape), in[0].dtype}};
 }
 
 Specs comparison_rule(const char* op, const InSpecs& in) {
   in.expect(2);
-  check<DTypeError>(in[0].dtype == in[1].dtype, op, ": inputs must have one dtype, got ", in[0], " and ", in[1]);
+  check<DTypeError>(in[0].dtype == in[1].dtype, op, ": inputs must have one dtype, got ", in[0], " and ",
+                    in[1]);
   return {{broadcast_shapes(op, in[0].shape, in[1].shape), DType::boolean}};
 }
 
@@ -141,7 +150,8 @@ int64_t axes_mask(const char* op, const Axes& axes, int rank) {
 
 int64_t stored_axes(const char* op, const Attrs& attrs, int rank) {
   const int64_t axes = attrs.i("axes");
-  check<IndexError>(axes >= 0 && axes < int64_t{1} << rank, op, ": the axes must be bits of ", rank, " axes, got ", axes);
+  check<IndexError>(axes >= 0 && axes < int64_t{1} << rank, op, ": the axes must be bits of ", rank,
+                    " axes, got ", axes);
   return axes;
 }
 

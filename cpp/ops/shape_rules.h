@@ -6,7 +6,8 @@
 
 namespace plmcore {
 
-// NumPy broadcasting; a symbol never broadcasts: it must equal the other size, or the other must be the number 1.
+// NumPy broadcasting; a symbol never broadcasts: it must equal the other size, or the other must be the
+// number 1.
 Shape broadcast_shapes(const char* op, const Shape& a, const Shape& b);
 
 // 0 <= axis < rank after counting from the end.
@@ -17,7 +18,8 @@ int stored_axis(const char* op, const Attrs& attrs, int rank);
 // Same dtype on all given inputs, which must be float.
 DType float_dtype(const char* op, const InSpecs& in, std::initializer_list<int> inputs);
 
-// The dtype of sums over elements of this float dtype, and of saved statistics: float64 for float64, else float32.
+// The dtype of sums over elements of this float dtype, and of saved statistics: float64 for float64, else
+// float32.
 constexpr DType sum_dtype(DType t) { return t == DType::float64 ? DType::float64 : DType::float32; }
 
 // An int64 or int32 tensor.
@@ -48,8 +50,9 @@ void require_range(const char* op, Dim start, Dim stop, Dim size);
 // dy in its place along an axis of `size`, 0 elsewhere: the gradient of slice and narrow.
 Tensor slice_grad(const Tensor& dy, int axis, Dim start, Dim stop, int64_t step, Dim size);
 
-// Shape rules of whole families. Arithmetic: two inputs of one dtype, not bool, that broadcast. Comparison: the same with
-// a bool result. Elementwise: a float input, an output like it. Pair: two alike (x or y, and dy).
+// Shape rules of whole families. Arithmetic: two inputs of one dtype, not bool, that broadcast. Comparison:
+// the same with a bool result. Elementwise: a float input, an output like it. Pair: two alike (x or y, and
+// dy).
 Specs arithmetic_rule(const char* op, const InSpecs& in);
 Specs comparison_rule(const char* op, const InSpecs& in);
 Specs elementwise_rule(const char* op, const InSpecs& in);
@@ -57,7 +60,8 @@ Specs pair_rule(const char* op, const InSpecs& in);
 // x or the sum s, gamma, mean, rstd, dy -> dx, dgamma, dbeta
 Specs layer_norm_grad_rule(const char* op, const InSpecs& in);
 
-// A list of axes as bits, counted from the end where negative; empty means all. IndexError, ValueError for a repeat.
+// A list of axes as bits, counted from the end where negative; empty means all. IndexError, ValueError for a
+// repeat.
 int64_t axes_mask(const char* op, const Axes& axes, int rank);
 // The attribute "axes", which holds such bits.
 int64_t stored_axes(const char* op, const Attrs& attrs, int rank);

@@ -6,10 +6,13 @@
 namespace plmcore {
 
 Tensor slice(const Tensor& x, int axis, Dim start, Dim stop, int64_t step) {
-  return dispatch(ops::slice, {x}, {{"axis", normal_axis("slice", axis, x.rank())}, {"start", start}, {"stop", stop}, {"step", step}})[0];
+  return dispatch(
+      ops::slice, {x},
+      {{"axis", normal_axis("slice", axis, x.rank())}, {"start", start}, {"stop", stop}, {"step", step}})[0];
 }
 Tensor slice_grad(const Tensor& dy, int axis, Dim start, Dim stop, int64_t step, Dim size) {
-  return dispatch(ops::slice_grad, {dy}, {{"axis", axis}, {"start", start}, {"stop", stop}, {"step", step}, {"size", size}})[0];
+  return dispatch(ops::slice_grad, {dy},
+                  {{"axis", axis}, {"start", start}, {"stop", stop}, {"step", step}, {"size", size}})[0];
 }
 
 // ceil((stop - start) / |step|); over symbols only what divides without remainder has a form.
@@ -17,7 +20,8 @@ static Dim count(Dim start, Dim stop, int64_t step) {
   const Dim length = stop - start;
   const int64_t stride = step < 0 ? -step : step;
   if (stride == 1) return length;
-  return length.known() ? Dim(length.value() / stride + (length.value() % stride != 0)) : divide(length, stride);
+  return length.known() ? Dim(length.value() / stride + (length.value() % stride != 0))
+                        : divide(length, stride);
 }
 
 // How many elements the attributes take from an axis of this size.
@@ -39,7 +43,8 @@ static Specs infer(const InSpecs& in, const Attrs& attrs) {
 
 static Tensors backward(const Grad& g) {
   const int axis = static_cast<int>(g.attrs.i("axis"));
-  return {slice_grad(g.dy[0], axis, g.attrs.dim("start"), g.attrs.dim("stop"), g.attrs.i("step"), g.in[0].shape()[axis])};
+  return {slice_grad(g.dy[0], axis, g.attrs.dim("start"), g.attrs.dim("stop"), g.attrs.i("step"),
+                     g.in[0].shape()[axis])};
 }
 
 const OpDef ops::slice = {"slice", infer, backward, saves(), saves()};
@@ -50,7 +55,8 @@ static Specs infer_grad(const InSpecs& in, const Attrs& attrs) {
   Shape shape = in[0].shape;
   const int axis = stored_axis("slice_grad", attrs, shape.rank());
   const Dim size = attrs.dim("size"), count = taken("slice_grad", attrs, size);
-  check(require_equal(shape[axis], count), "slice_grad: axis ", axis, " of dy must be ", count, ", got ", in[0]);
+  check(require_equal(shape[axis], count), "slice_grad: axis ", axis, " of dy must be ", count, ", got ",
+        in[0]);
   shape[axis] = size;
   return {{shape, in[0].dtype}};
 }

@@ -1,5 +1,5 @@
-// Pieces of given sizes along an axis, the reverse of concat. Along the first axis (split_rows) they share x's memory.
-// The gradient is one concat.
+// Pieces of given sizes along an axis, the reverse of concat. Along the first axis (split_rows) they share
+// x's memory. The gradient is one concat.
 #include "ops/shape_rules.h"
 #include "plmcore/ops.h"
 
@@ -15,7 +15,8 @@ Tensors split(const Tensor& x, const Dims& sizes, int axis) {
     for (Dim d : sizes) list.push_back(d);
     return dispatch(op, {x}, {{"sizes", list}, {"axis", at}});
   }
-  const size_t groups = (sizes.size() + most - 1) / most, per_group = groups <= most ? most : (sizes.size() + most - 1) / most;
+  const size_t groups = (sizes.size() + most - 1) / most,
+               per_group = groups <= most ? most : (sizes.size() + most - 1) / most;
   Dims totals;
   for (size_t k = 0; k < sizes.size(); ++k) {
     if (k % per_group == 0) totals.push_back(0);
@@ -43,7 +44,8 @@ static Specs infer_pieces(const char* op, const InSpecs& in, const Attrs& attrs)
     out.push_back(piece);
     total = total + d;
   }
-  check(require_equal(total, in[0].shape[axis]), op, ": sizes ", sizes, " must add up to axis ", axis, " of ", in[0]);
+  check(require_equal(total, in[0].shape[axis]), op, ": sizes ", sizes, " must add up to axis ", axis, " of ",
+        in[0]);
   return out;
 }
 static Specs infer(const InSpecs& in, const Attrs& attrs) { return infer_pieces("split", in, attrs); }
@@ -55,7 +57,8 @@ static Specs infer_rows(const InSpecs& in, const Attrs& attrs) {
 static Tensors backward(const Grad& g) {
   Tensors pieces;
   for (size_t k = 0; k < g.out.size(); ++k)
-    pieces.push_back(g.dy[k].defined() ? g.dy[k] : full(g.out[k].shape(), 0, g.out[k].dtype(), &g.out[k].device()));
+    pieces.push_back(g.dy[k].defined() ? g.dy[k]
+                                       : full(g.out[k].shape(), 0, g.out[k].dtype(), &g.out[k].device()));
   return {concat(pieces, static_cast<int>(g.attrs.i("axis")))};
 }
 

@@ -11,7 +11,8 @@ Tensor sum(const Tensor& x, const Axes& axes, bool keepdims) {
 static Specs infer(const InSpecs& in, const Attrs& attrs) {
   in.expect(1);
   const int64_t axes = stored_axes("sum", attrs, in[0].shape.rank());
-  return {{reduced_shape(in[0].shape, axes, attrs.flag("keepdims")), is_float(in[0].dtype) ? in[0].dtype : DType::int64}};
+  return {{reduced_shape(in[0].shape, axes, attrs.flag("keepdims")),
+           is_float(in[0].dtype) ? in[0].dtype : DType::int64}};
 }
 
 static Tensors backward(const Grad& g) {

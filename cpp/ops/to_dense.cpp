@@ -1,4 +1,5 @@
-// The dense form of a row-sparse gradient: y[rows[k]] = values[k], zeros elsewhere.   rows [n]; values [n, ...]; y [V, ...]
+// The dense form of a row-sparse gradient: y[rows[k]] = values[k], zeros elsewhere.   rows [n]; values [n,
+// ...]; y [V, ...]
 #include "ops/shape_rules.h"
 #include "plmcore/ops.h"
 

@@ -20,8 +20,8 @@ static Specs infer(const InSpecs& in, const Attrs& attrs) {
     seen |= 1u << a.value();
     shape.push_back(in[0].shape[static_cast<int>(a.value())]);
   }
-  check(order.rank() == in[0].shape.rank() && seen == (1u << order.rank()) - 1, "transpose: ", order, " is not an order of the axes of ",
-        in[0]);
+  check(order.rank() == in[0].shape.rank() && seen == (1u << order.rank()) - 1, "transpose: ", order,
+        " is not an order of the axes of ", in[0]);
   return {{shape, in[0].dtype}};
 }
 

@@ -6,16 +6,19 @@
 namespace plmcore {
 
 Tensor uniform(const Shape& shape, double low, double high, DType dtype, Device* device) {
-  check<ValueError>(low <= high, "uniform: low must not exceed high, got ", low, " and ", high);  // before the generator moves on
+  check<ValueError>(low <= high, "uniform: low must not exceed high, got ", low, " and ",
+                    high);  // before the generator moves on
   check<DTypeError>(is_float(dtype), "uniform: needs a float dtype, got ", dtype);
   const Tensor state = next_random(shape.numel(), device ? *device : cpu());
-  return dispatch(ops::uniform, {state}, {{"shape", shape}, {"low", low}, {"high", high}, {"dtype", dtype}})[0];
+  return dispatch(ops::uniform, {state},
+                  {{"shape", shape}, {"low", low}, {"high", high}, {"dtype", dtype}})[0];
 }
 
 static Specs infer(const InSpecs& in, const Attrs& attrs) {
   in.expect(1);
   require_random("uniform", in[0]);
-  check<ValueError>(attrs.f("low") <= attrs.f("high"), "uniform: low must not exceed high, got ", attrs.f("low"), " and ", attrs.f("high"));
+  check<ValueError>(attrs.f("low") <= attrs.f("high"), "uniform: low must not exceed high, got ",
+                    attrs.f("low"), " and ", attrs.f("high"));
   const DType dtype = attrs.dtype("dtype");
   check<DTypeError>(is_float(dtype), "uniform: needs a float dtype, got ", dtype);
   return {{attrs.dims("shape"), dtype}};

@@ -1,4 +1,5 @@
-// The reverse of pack_rows: y[index[k] / T, index[k] % T] = rows[k], zeros elsewhere.   rows [N, ...]; index int64 [N], increasing
+// The reverse of pack_rows: y[index[k] / T, index[k] % T] = rows[k], zeros elsewhere.   rows [N, ...]; index
+// int64 [N], increasing
 // -> [B, T, ...]
 #include "ops/shape_rules.h"
 #include "plmcore/ops.h"
@@ -13,8 +14,8 @@ static Specs infer(const InSpecs& in, const Attrs& attrs) {
   in.expect(2);
   const Spec &rows = in[0], &index = in[1];
   check<DTypeError>(index.dtype == DType::int64, "unpack_rows: index must be int64, got ", index);
-  check(rows.shape.rank() >= 1 && index.shape.matches({rows.shape[0]}), "unpack_rows: rows must be [N, ...] and index [N], got ", rows,
-        " and ", index);
+  check(rows.shape.rank() >= 1 && index.shape.matches({rows.shape[0]}),
+        "unpack_rows: rows must be [N, ...] and index [N], got ", rows, " and ", index);
   Shape shape = attrs.dims("shape");
   check<ValueError>(shape.rank() == 2, "unpack_rows: the shape must be [B, T], got ", shape);
   for (int i = 1; i < rows.shape.rank(); ++i) shape.push_back(rows.shape[i]);

@@ -4,13 +4,17 @@
 
 namespace plmcore {
 
-Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b) { return dispatch(ops::where, {condition, a, b})[0]; }
+Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b) {
+  return dispatch(ops::where, {condition, a, b})[0];
+}
 
 static Specs infer(const InSpecs& in, const Attrs&) {
   in.expect(3);
   check<DTypeError>(in[0].dtype == DType::boolean, "where: the condition must be bool, got ", in[0]);
-  check<DTypeError>(in[1].dtype == in[2].dtype, "where: a and b must have one dtype, got ", in[1], " and ", in[2]);
-  return {{broadcast_shapes("where", in[0].shape, broadcast_shapes("where", in[1].shape, in[2].shape)), in[1].dtype}};
+  check<DTypeError>(in[1].dtype == in[2].dtype, "where: a and b must have one dtype, got ", in[1], " and ",
+                    in[2]);
+  return {{broadcast_shapes("where", in[0].shape, broadcast_shapes("where", in[1].shape, in[2].shape)),
+           in[1].dtype}};
 }
 
 static Tensors backward(const Grad& g) {

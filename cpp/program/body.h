@@ -32,7 +32,9 @@ struct Program::Body {
   std::vector<int32_t> input_values, output_values;
   int32_t random_in = 0, random_out = 0;  // (seed, offset) before and after; 0: the program draws no numbers
 
-  void find_last_uses();
+  bool writes = false;  // an instruction changes a constant or an input: a training step
+
+  void analyse();  // finds `last_use` of every value, and `writes`
 };
 
 }  // namespace plmcore

@@ -5,16 +5,19 @@
 #include <set>
 #include <tuple>
 
+#include "core/device.h"
 #include "io/file.h"
 #include "program/header.h"
 
 namespace plmcore {
 
-static_assert(std::endian::native == std::endian::little, "program files are little-endian and are used in place");
+static_assert(std::endian::native == std::endian::little,
+              "program files are little-endian and are used in place");
 
 namespace {
 
-constexpr char kMagic[8] = {'\x89', 'P', 'L', 'M', '\r', '\n', '\x1a', '\n'};  // spoiled by every text conversion
+constexpr char kMagic[8] = {'\x89', 'P',  'L',    'M',
+                            '\r',   '\n', '\x1a', '\n'};  // spoiled by every text conversion
 constexpr uint32_t kVersion = 1;
 constexpr uint64_t kAlign = 64;
 
@@ -33,25 +36,28 @@ constexpr uint64_t aligned(uint64_t n) { return (n + kAlign - 1) / kAlign * kAli
 std::string_view header_text(const Storage& file) {
   Prefix prefix;
   std::memcpy(&prefix, file.data, sizeof prefix);
-  check<FormatError>(std::memcmp(prefix.magic, kMagic, sizeof kMagic) == 0, "it does not start with the mark of a program file");
-  check<FormatError>(prefix.version <= kVersion, "it has format ", prefix.version, ", this version of plmcore reads up to ", kVersion,
-                     "; install a newer one");
+  check<FormatError>(std::memcmp(prefix.magic, kMagic, sizeof kMagic) == 0,
+                     "it does not start with the mark of a program file");
+  check<FormatError>(prefix.version <= kVersion, "it has format ", prefix.version,
+                     ", this version of plmcore reads up to ", kVersion, "; install a newer one");
   check<FormatError>(prefix.version == kVersion && prefix.reserved == 0, "its format number is damaged");
-  check<FormatError>(prefix.header_bytes <= kMaxHeader, "its header would have ", prefix.header_bytes, " bytes, at most ", kMaxHeader,
-                     " are allowed");
-  check<FormatError>(prefix.header_bytes <= file.bytes - sizeof prefix, "it is cut off: the header has ", prefix.header_bytes,
-                     " bytes, the file ", file.bytes);
+  check<FormatError>(prefix.header_bytes <= kMaxHeader, "its header would have ", prefix.header_bytes,
+                     " bytes, at most ", kMaxHeader, " are allowed");
+  check<FormatError>(prefix.header_bytes <= file.bytes - sizeof prefix, "it is cut off: the header has ",
+                     prefix.header_bytes, " bytes, the file ", file.bytes);
   return {static_cast<const char*>(file.data) + sizeof prefix, prefix.header_bytes};
 }
 
-// Tensors follow each other at multiples of 64 bytes, and the file ends with the last: none can overlap or reach outside.
+// Tensors follow each other at multiples of 64 bytes, and the file ends with the last: none can overlap or
+// reach outside.
 void check_layout(const std::vector<FileTensor>& tensors, uint64_t data_start, uint64_t file_bytes) {
   uint64_t end = 0;
   for (const FileTensor& t : tensors) {
-    check<FormatError>(t.offset == aligned(end), "the tensor '", t.name, "' must start at ", aligned(end), ", got ", t.offset);
+    check<FormatError>(t.offset == aligned(end), "the tensor '", t.name, "' must start at ", aligned(end),
+                       ", got ", t.offset);
     end = t.offset + t.bytes;
-    check<FormatError>(data_start + end <= file_bytes, "it is cut off: the tensor '", t.name, "' ends at byte ", data_start + end,
-                       ", the file at ", file_bytes);
+    check<FormatError>(data_start + end <= file_bytes, "it is cut off: the tensor '", t.name,
+                       "' ends at byte ", data_start + end, ", the file at ", file_bytes);
   }
   const uint64_t want = tensors.empty() ? data_start : data_start + end;
   check<FormatError>(want == file_bytes, "it has ", file_bytes, " bytes, the header tells of ", want);
@@ -59,7 +65,8 @@ void check_layout(const std::vector<FileTensor>& tensors, uint64_t data_start, u
 
 // ---- saving ----
 
-// The weights of all programs, each once: two constants over the same memory with the same spec are one tensor.
+// The weights of all programs, each once: two constants over the same memory with the same spec are one
+// tensor.
 class TensorList {
  public:
   std::vector<Header::Constant> add(std::string_view program, const Program::Body& body) {
@@ -109,7 +116,10 @@ Model Model::load(const std::string& path, bool mapped) {
     const uint64_t start = aligned(sizeof(Prefix) + text.size());
     check_layout(header.tensors, header.tensors.empty() ? sizeof(Prefix) + text.size() : start, file->bytes);
     std::vector<Tensor> tensors;
-    for (const FileTensor& t : header.tensors) tensors.push_back(tensor_in_file(file, start + t.offset, t.spec));
+    for (const FileTensor& t : header.tensors) {
+      const Tensor& weight = tensors.emplace_back(tensor_in_file(file, start + t.offset, t.spec));
+      weight.device().keep_layouts(*weight.impl()->storage);  // nobody else has it
+    }
     Model model;
     for (auto& [name, program, constants] : header.programs) {
       for (const auto& [value, tensor] : constants) program.body().values[value].constant = tensors[tensor];
@@ -119,14 +129,16 @@ Model Model::load(const std::string& path, bool mapped) {
   } catch (const FormatError& e) { fail<FormatError>("'", path, "' cannot be read: ", e.what()); }
 }
 
-void Model::save(const std::string& path, const std::vector<std::pair<std::string, const Program*>>& programs) {
+void Model::save(const std::string& path,
+                 const std::vector<std::pair<std::string, const Program*>>& programs) {
   check<ValueError>(!programs.empty(), "export: there is no program to write");
   TensorList list;
   std::vector<NamedBody> bodies;
-  for (const auto& [name, program] : programs) bodies.push_back({name, &program->body(), list.add(name, program->body())});
+  for (const auto& [name, program] : programs)
+    bodies.push_back({name, &program->body(), list.add(name, program->body())});
   const std::string header = write_header(list.entries, bodies);
-  check<ValueError>(header.size() <= kMaxHeader, "export: the programs take ", header.size(), " bytes, at most ", kMaxHeader,
-                    " are allowed");
+  check<ValueError>(header.size() <= kMaxHeader, "export: the programs take ", header.size(),
+                    " bytes, at most ", kMaxHeader, " are allowed");
   try {
     read_header(header);  // what is written can be read: names that repeat, empty ones
   } catch (const FormatError& e) { fail<ValueError>("export: ", e.what()); }
@@ -159,7 +171,8 @@ const Program& Model::program(std::string_view name) const {
 }
 
 Tensors Model::run(const Tensors& inputs) const {
-  check<ValueError>(programs_.size() == 1, "the file has ", programs_.size(), " programs; name the one to run");
+  check<ValueError>(programs_.size() == 1, "the file has ", programs_.size(),
+                    " programs; name the one to run");
   return programs_[0].second.run(inputs);
 }
 

@@ -19,8 +19,8 @@ constexpr int kMaxDepth = 8;            // a well-formed header is seven levels 
 constexpr size_t kMaxText = 1024;       // of a name or a size
 constexpr int64_t kMaxTensorBytes = int64_t{1} << 46;
 
-// Attribute keys are compared by address first and may be held by copies of an instruction, so each is kept once for the
-// life of the process.
+// Attribute keys are compared by address first and may be held by copies of an instruction, so each is kept
+// once for the life of the process.
 const char* keep_key(const std::string& key) {
   struct Keys {
     std::mutex mutex;
@@ -37,7 +37,8 @@ const char* keep_key(const std::string& key) {
 
 // ---- reading: every step names the place it looks at ----
 
-// A JSON value and the path to it. Members must be there and have the right type; an object has no other members.
+// A JSON value and the path to it. Members must be there and have the right type; an object has no other
+// members.
 class Reader {
  public:
   Reader(const Json& json, std::string path) : json_(json), path_(std::move(path)) {}
@@ -77,7 +78,8 @@ class Reader {
   }
   int64_t integer(int64_t low, int64_t high) const {
     require(json_.is_number_integer(), "must be an integer");
-    require(!json_.is_number_unsigned() || json_.get<uint64_t>() <= static_cast<uint64_t>(INT64_MAX), "is too large");
+    require(!json_.is_number_unsigned() || json_.get<uint64_t>() <= static_cast<uint64_t>(INT64_MAX),
+            "is too large");
     const auto n = json_.get<int64_t>();
     require(n >= low && n <= high, "must be from ", low, " to ", high, ", got ", n);
     return n;
@@ -85,7 +87,8 @@ class Reader {
   const std::string& text() const {
     require(json_.is_string(), "must be a text");
     const auto& s = json_.get_ref<const std::string&>();
-    require(!s.empty() && s.size() <= kMaxText, "must be a text of 1 to ", kMaxText, " bytes, got ", s.size());
+    require(!s.empty() && s.size() <= kMaxText, "must be a text of 1 to ", kMaxText, " bytes, got ",
+            s.size());
     return s;
   }
   double number() const {  // infinities and NaN have no JSON form: they are texts
@@ -109,7 +112,8 @@ class Reader {
   }
   // [dtype, size, size, ...]
   Spec spec() const {
-    require(size() >= 1 && size() <= 1 + Shape::kMaxRank, "must be a dtype and at most ", int{Shape::kMaxRank}, " sizes");
+    require(size() >= 1 && size() <= 1 + Shape::kMaxRank, "must be a dtype and at most ",
+            int{Shape::kMaxRank}, " sizes");
     Spec s;
     s.dtype = caught([&] { return dtype_from_name(at(0).text()); });
     for (size_t i = 1; i < size(); ++i) s.shape.push_back(at(i).dim());
@@ -132,17 +136,21 @@ Json parse(std::string_view text) {
   std::vector<std::set<std::string>> open;
   const auto callback = [&](int depth, Json::parse_event_t event, Json& value) {
     using Event = Json::parse_event_t;
-    check<FormatError>(depth <= kMaxDepth, "program file: the header is nested deeper than ", kMaxDepth, " levels");
+    check<FormatError>(depth <= kMaxDepth, "program file: the header is nested deeper than ", kMaxDepth,
+                       " levels");
     if (event == Event::object_start) open.emplace_back();
     else if (event == Event::object_end) open.pop_back();
     else if (event == Event::key)
-      check<FormatError>(open.back().insert(value.get<std::string>()).second, "program file: the header has the member '",
-                         value.get<std::string>(), "' twice in one object");
+      check<FormatError>(open.back().insert(value.get<std::string>()).second,
+                         "program file: the header has the member '", value.get<std::string>(),
+                         "' twice in one object");
     return true;
   };
   try {
     return Json::parse(text, callback);
-  } catch (const Json::exception& e) { fail<FormatError>("program file: the header is not valid JSON: ", e.what()); }
+  } catch (const Json::exception& e) {
+    fail<FormatError>("program file: the header is not valid JSON: ", e.what());
+  }
 }
 
 FileTensor read_tensor(const Reader& r) {
@@ -157,10 +165,11 @@ FileTensor read_tensor(const Reader& r) {
   bool empty = false;
   for (Dim d : t.spec.shape) empty |= d.is(0);
   for (Dim d : t.spec.shape)
-    r.require(empty || (!__builtin_mul_overflow(want, d.value(), &want) && want <= kMaxTensorBytes), "the tensor ", t.spec,
-              " is too large");
+    r.require(empty || (!__builtin_mul_overflow(want, d.value(), &want) && want <= kMaxTensorBytes),
+              "the tensor ", t.spec, " is too large");
   if (empty) want = 0;
-  r.require(t.bytes == static_cast<uint64_t>(want), "the tensor ", t.spec, " must have ", want, " bytes, got ", t.bytes);
+  r.require(t.bytes == static_cast<uint64_t>(want), "the tensor ", t.spec, " must have ", want,
+            " bytes, got ", t.bytes);
   return t;
 }
 
@@ -202,8 +211,9 @@ class ProgramReader {
       b_.random_out = use(r_["random"].at(1));
       check_random(b_.random_out);
     }
-    for (size_t v = 1; v < defined_.size(); ++v) r_["values"].at(v - 1).require(defined_[v], "nothing gives the value ", v);
-    b_.find_last_uses();
+    for (size_t v = 1; v < defined_.size(); ++v)
+      r_["values"].at(v - 1).require(defined_[v], "nothing gives the value ", v);
+    b_.analyse();
   }
 
  private:
@@ -238,11 +248,13 @@ class ProgramReader {
     for (size_t i = 0; i < list.size(); ++i) {
       list.at(i).size(2);  // [value, tensor]
       const int32_t v = define(list.at(i).at(0));
-      const auto t = static_cast<size_t>(list.at(i).at(1).integer(0, static_cast<int64_t>(tensors_.size()) - 1));
+      const auto t =
+          static_cast<size_t>(list.at(i).at(1).integer(0, static_cast<int64_t>(tensors_.size()) - 1));
       const Spec &want = b_.values[v].spec, &got = tensors_[t].spec;
       bool equal = want.dtype == got.dtype && want.shape.rank() == got.shape.rank();
       for (int k = 0; equal && k < got.shape.rank(); ++k) equal = same(want.shape[k], got.shape[k]);
-      list.at(i).require(equal, "the value ", v, " is ", want, " but the tensor '", tensors_[t].name, "' is ", got);
+      list.at(i).require(equal, "the value ", v, " is ", want, " but the tensor '", tensors_[t].name, "' is ",
+                         got);
       b_.values[v].name = tensors_[t].name;
       out_.constants.push_back({v, t});
     }
@@ -257,7 +269,8 @@ class ProgramReader {
   }
   void check_random(int32_t value) const {
     const Spec& s = b_.values[value].spec;
-    r_["random"].require(s.dtype == DType::int64 && s.shape.rank() == 1 && s.shape[0].is(2), "the random state must be int64[2], got ", s);
+    r_["random"].require(s.dtype == DType::int64 && s.shape.rank() == 1 && s.shape[0].is(2),
+                         "the random state must be int64[2], got ", s);
   }
   void read_instruction(const Reader& r) {
     r.members({"op", "in", "out", "attrs"});
@@ -327,12 +340,14 @@ Json to_json(const NamedBody& p) {
   Json values = Json::array(), inputs = Json::array(), constants = Json::array(), random = Json::array();
   Json guards = Json::array(), instructions = Json::array(), outputs = Json::array();
   for (size_t v = 1; v < b.values.size(); ++v) values.push_back(to_json(b.values[v].spec));
-  for (size_t i = 0; i < b.inputs.size(); ++i) inputs.push_back({{"name", b.inputs[i].name}, {"value", b.input_values[i]}});
+  for (size_t i = 0; i < b.inputs.size(); ++i)
+    inputs.push_back({{"name", b.inputs[i].name}, {"value", b.input_values[i]}});
   for (const auto& [value, tensor] : p.constants) constants.push_back(Json::array({value, tensor}));
   if (b.random_in) random = Json::array({b.random_in, b.random_out});
   for (const Guard& g : b.guards) guards.push_back(Json::array({g.a.str(), g.b.str()}));
   for (const Instruction& step : b.instructions) instructions.push_back(to_json(step));
-  for (size_t i = 0; i < b.outputs.size(); ++i) outputs.push_back({{"name", b.outputs[i].name}, {"value", b.output_values[i]}});
+  for (size_t i = 0; i < b.outputs.size(); ++i)
+    outputs.push_back({{"name", b.outputs[i].name}, {"value", b.output_values[i]}});
   return {{"name", p.name},
           {"values", values},
           {"inputs", inputs},
@@ -354,7 +369,8 @@ Header read_header(std::string_view text) {
   const Reader tensors = root["tensors"];
   for (size_t i = 0; i < tensors.size(); ++i) {
     header.tensors.push_back(read_tensor(tensors.at(i)));
-    tensors.at(i).require(names.insert(header.tensors.back().name).second, "two tensors are named '", header.tensors.back().name, "'");
+    tensors.at(i).require(names.insert(header.tensors.back().name).second, "two tensors are named '",
+                          header.tensors.back().name, "'");
   }
   names.clear();
   const Reader programs = root["programs"];
@@ -370,7 +386,8 @@ Header read_header(std::string_view text) {
 std::string write_header(const std::vector<FileTensor>& tensors, const std::vector<NamedBody>& programs) {
   Json tensor_list = Json::array(), program_list = Json::array();
   for (const FileTensor& t : tensors)
-    tensor_list.push_back({{"name", t.name}, {"spec", to_json(t.spec)}, {"offset", t.offset}, {"bytes", t.bytes}});
+    tensor_list.push_back(
+        {{"name", t.name}, {"spec", to_json(t.spec)}, {"offset", t.offset}, {"bytes", t.bytes}});
   for (const NamedBody& p : programs) program_list.push_back(to_json(p));
   try {
     return Json({{"tensors", tensor_list}, {"programs", program_list}}).dump();

@@ -1,4 +1,5 @@
-// The JSON header of a program file (docs/program-format.md): programs and the list of tensors, without their data.
+// The JSON header of a program file (docs/program-format.md): programs and the list of tensors, without their
+// data.
 #pragma once
 
 #include <string>
@@ -34,8 +35,9 @@ struct Header {
 
 inline constexpr size_t kMaxHeader = size_t{64} << 20;
 
-// FormatError that says where and what is wrong. Ops, value numbers, names, sizes and kinds are checked here; offsets against
-// the file are the caller's part, as is what an op says about its inputs (its shape rule runs with the program).
+// FormatError that says where and what is wrong. Ops, value numbers, names, sizes and kinds are checked here;
+// offsets against the file are the caller's part, as is what an op says about its inputs (its shape rule runs
+// with the program).
 Header read_header(std::string_view json);
 struct NamedBody {
   std::string_view name;

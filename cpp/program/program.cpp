@@ -1,7 +1,10 @@
 #include "plmcore/program.h"
 
+#include <optional>
+
 #include "autograd/tape.h"
 #include "core/device.h"
+#include "cpu/weight_layouts.h"
 #include "plmcore/random.h"
 #include "program/body.h"
 
@@ -16,8 +19,9 @@ const std::vector<Program::Named>& Program::inputs() const { return body_->input
 const std::vector<Program::Named>& Program::outputs() const { return body_->outputs; }
 size_t Program::size() const { return body_->instructions.size(); }
 
-void Program::Body::find_last_uses() {
+void Program::Body::analyse() {
   for (size_t k = 0; k < instructions.size(); ++k) {
+    writes |= instructions[k].op->extra.mutates != 0;
     for (int32_t v : instructions[k].in) values[v].last_use = static_cast<int32_t>(k);
     for (int32_t v : instructions[k].out) values[v].last_use = static_cast<int32_t>(k);
   }
@@ -37,23 +41,25 @@ AttrList settle(const AttrList& attrs, const Bindings& bound) {
 }
 
 void bind_inputs(const Program::Body& b, const Tensors& inputs, Bindings& bound) {
-  check<ValueError>(inputs.size() == b.inputs.size(), "the program takes ", b.inputs.size(), " inputs, got ", inputs.size());
+  check<ValueError>(inputs.size() == b.inputs.size(), "the program takes ", b.inputs.size(), " inputs, got ",
+                    inputs.size());
   // Lone symbols first, so that an expression over them can be compared in any order.
   for (const bool symbols : {true, false})
     for (size_t i = 0; i < inputs.size(); ++i) {
       const auto& [name, spec] = b.inputs[i];
       const Tensor& t = inputs[i];
       check<ValueError>(t.defined(), "the program's input '", name, "' is missing");
-      check<DTypeError>(t.dtype() == spec.dtype, "the program's input '", name, "' must be ", spec, ", got ", t);
+      check<DTypeError>(t.dtype() == spec.dtype, "the program's input '", name, "' must be ", spec, ", got ",
+                        t);
       check(t.rank() == spec.shape.rank(), "the program's input '", name, "' must be ", spec, ", got ", t);
       for (int k = 0; k < t.rank(); ++k)
         if (spec.shape[k].is_symbol() == symbols)
-          check(bound.bind(spec.shape[k], t.shape()[k].value()), "the program's input '", name, "' must be ", spec, ", got ", t, ": ",
-                spec.shape[k], " does not fit the other inputs");
+          check(bound.bind(spec.shape[k], t.shape()[k].value()), "the program's input '", name, "' must be ",
+                spec, ", got ", t, ": ", spec.shape[k], " does not fit the other inputs");
     }
   for (const Guard& g : b.guards)
-    check(bound.evaluate(g.a) == bound.evaluate(g.b), "the program needs ", g.a, " == ", g.b, ", got ", bound.evaluate(g.a), " and ",
-          bound.evaluate(g.b));
+    check(bound.evaluate(g.a) == bound.evaluate(g.b), "the program needs ", g.a, " == ", g.b, ", got ",
+          bound.evaluate(g.a), " and ", bound.evaluate(g.b));
 }
 
 }  // namespace
@@ -61,6 +67,8 @@ void bind_inputs(const Program::Body& b, const Tensors& inputs, Bindings& bound)
 Tensors Program::run(const Tensors& inputs) const {
   const Body& b = *body_;
   const NoGrad off;
+  std::optional<PackingScope> packing;
+  if (b.writes) packing.emplace(Packing::found);  // a copy would be out of date after the step
   Bindings bound;
   bind_inputs(b, inputs, bound);
 
@@ -80,16 +88,17 @@ Tensors Program::run(const Tensors& inputs) const {
     Tensors in;
     for (int32_t v : step.in) in.push_back(values[v]);
     Tensors out = dispatch(*step.op, Inputs(in), settle(step.attrs, bound));
-    check<TraceError>(out.size() == step.out.size(), step.op->name, ": has ", out.size(), " outputs, the trace had ", step.out.size());
+    check<TraceError>(out.size() == step.out.size(), step.op->name, ": has ", out.size(),
+                      " outputs, the trace had ", step.out.size());
     for (size_t o = 0; o < step.out.size(); ++o) {
       const Spec& spec = b.values[step.out[o]].spec;
-      check<TraceError>(out[o].dtype() == spec.dtype && out[o].rank() == spec.shape.rank(), step.op->name, ": output ", o, " came out as ",
-                        out[o], ", the trace had ", spec);
+      check<TraceError>(out[o].dtype() == spec.dtype && out[o].rank() == spec.shape.rank(), step.op->name,
+                        ": output ", o, " came out as ", out[o], ", the trace had ", spec);
       // A size that only the data tells gets its number here.
       const Shape& want = spec.shape;
       for (int i = 0; i < want.rank(); ++i)
-        check<TraceError>(bound.bind(want[i], out[o].shape()[i].value()), step.op->name, ": axis ", i, " came out as ", out[o].shape()[i],
-                          ", the trace had ", want[i]);
+        check<TraceError>(bound.bind(want[i], out[o].shape()[i].value()), step.op->name, ": axis ", i,
+                          " came out as ", out[o].shape()[i], ", the trace had ", want[i]);
       values[step.out[o]] = out[o];
     }
     in.clear();
@@ -137,7 +146,8 @@ std::string Program::str() const {
     }
     text += ")\n";
   }
-  for (size_t k = 0; k < b.outputs.size(); ++k) text += "output " + b.outputs[k].name + " = " + value(b.output_values[k]) + "\n";
+  for (size_t k = 0; k < b.outputs.size(); ++k)
+    text += "output " + b.outputs[k].name + " = " + value(b.output_values[k]) + "\n";
   return text;
 }
 

@@ -5,30 +5,35 @@
 
 #include "core/device.h"
 #include "plmcore/ops.h"
+#include "plmcore/random.h"
 #include "program/body.h"
 
 namespace plmcore {
 
 namespace {
-thread_local Tracer* t_tracer = nullptr;
 std::atomic<int64_t> g_traces{0};
 }  // namespace
 
 Tracer::Tracer() : serial_(++g_traces) {
-  check<TraceError>(!t_tracer, "a trace is already running on this thread");
-  t_tracer = this;
+  check<TraceError>(!current_, "a trace is already running on this thread");
+  current_ = this;
 }
 Tracer::~Tracer() { stop(); }
 void Tracer::stop() {
-  if (t_tracer == this) t_tracer = nullptr;
+  if (current_ == this) current_ = nullptr;
 }
-Tracer* Tracer::current() { return t_tracer; }
 
 bool Tracer::Memory::operator<(const Memory& o) const {
-  if (data != o.data) return std::less<>()(data, o.data);
+  if (storage != o.storage) return std::less<>()(storage, o.storage);
+  if (offset != o.offset) return offset < o.offset;
   if (spec.dtype != o.spec.dtype) return spec.dtype < o.spec.dtype;
-  return std::lexicographical_compare(spec.shape.begin(), spec.shape.end(), o.spec.shape.begin(), o.spec.shape.end(),
-                                      [](Dim a, Dim b) { return a.rep() < b.rep(); });
+  return std::lexicographical_compare(spec.shape.begin(), spec.shape.end(), o.spec.shape.begin(),
+                                      o.spec.shape.end(), [](Dim a, Dim b) { return a.rep() < b.rep(); });
+}
+
+Tracer::Memory Tracer::memory_of(const Tensor& t) {
+  if (!t.has_data()) t.data();  // says why there is none
+  return {t.impl()->storage.get(), t.impl()->offset, t.spec()};
 }
 
 Tensor Tracer::make(int32_t value, const Spec& spec, Device& device) {
@@ -49,7 +54,7 @@ Tensor Tracer::input(std::string name, const Spec& spec) {
 }
 
 bool Tracer::name_constant(const Tensor& t, std::string name) {
-  const auto it = constants_.find({t.data(), t.spec()});
+  const auto it = constants_.find(memory_of(t));
   if (it == constants_.end()) return false;
   program_.body().values[static_cast<size_t>(it->second)].name = std::move(name);
   return true;
@@ -58,10 +63,11 @@ bool Tracer::name_constant(const Tensor& t, std::string name) {
 int32_t Tracer::value_of(const Tensor& t) {
   if (!t.defined()) return 0;
   if (t.impl()->trace) {
-    check<TraceError>(t.impl()->trace >> 32 == serial_, "a tensor ", t, " from another trace was used in this one");
+    check<TraceError>(t.impl()->trace >> 32 == serial_, "a tensor ", t,
+                      " from another trace was used in this one");
     return static_cast<int32_t>(t.impl()->trace & 0xffffffff);
   }
-  const auto [it, fresh] = constants_.try_emplace({t.data(), t.spec()}, 0);
+  const auto [it, fresh] = constants_.try_emplace(memory_of(t), 0);
   if (fresh) {
     auto& values = program_.body().values;
     it->second = static_cast<int32_t>(values.size());
@@ -70,25 +76,19 @@ int32_t Tracer::value_of(const Tensor& t) {
   return it->second;
 }
 
-Tensors Tracer::append(const OpDef& op, const Inputs& in, const AttrList& attrs, const Specs& specs) {
+void Tracer::record(const OpDef& op, const Inputs& in, const AttrList& attrs, Tensors& out) {
   Instruction step;
   step.op = &op;
   step.attrs = attrs;
-  Device* device = nullptr;
-  for (size_t i = 0; i < in.size(); ++i) {
-    step.in.push_back(value_of(in[i]));
-    if (!device && in[i].defined()) device = &in[i].device();
-  }
-  Tensors out;
+  for (size_t i = 0; i < in.size(); ++i) step.in.push_back(value_of(in[i]));
   auto& values = program_.body().values;
-  for (const Spec& s : specs) {
+  for (const Tensor& t : out) {
     const auto value = static_cast<int32_t>(values.size());
-    values.push_back({s, {}, {}, -1});
+    values.push_back({t.spec(), {}, {}, -1});
     step.out.push_back(value);
-    out.push_back(make(value, s, device ? *device : cpu()));
+    t.impl()->trace = serial_ << 32 | value;
   }
   program_.body().instructions.push_back(std::move(step));
-  return out;
 }
 
 bool Tracer::guard(Dim a, Dim b) {
@@ -109,6 +109,12 @@ Tensor& Tracer::random() {
   return random_;
 }
 
+Tensor Tracer::draw(Dim count) {
+  const Tensor now = random();
+  random_ = rng_advance(now, count);
+  return now;
+}
+
 Program Tracer::finish(const std::vector<std::string>& names, const Tensors& outputs) {
   Program::Body& b = program_.body();
   for (size_t k = 0; k < outputs.size(); ++k) {
@@ -118,7 +124,7 @@ Program Tracer::finish(const std::vector<std::string>& names, const Tensors& out
     b.outputs.push_back({k < names.size() ? names[k] : "output." + std::to_string(k), output.spec()});
   }
   if (b.random_in) b.random_out = value_of(random_);
-  b.find_last_uses();
+  b.analyse();
   stop();
   return std::move(program_);
 }

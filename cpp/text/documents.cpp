@@ -6,7 +6,8 @@ namespace plmcore::text {
 namespace {
 
 bool is_blank(std::string_view line) {
-  return std::ranges::all_of(line, [](char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\f' || c == '\v'; });
+  return std::ranges::all_of(
+      line, [](char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\f' || c == '\v'; });
 }
 
 }  // namespace

@@ -10,25 +10,30 @@ namespace {
 
 // Sorted, small letters.
 constexpr std::array<std::string_view, 118> kAbbreviations = {
-    "adm",  "al",   "alt", "approx", "apr",  "assn", "assoc", "asst", "aug",  "ave",  "bldg", "blvd", "brig", "bros", "bzw",
-    "ca",   "capt", "cf",  "cmdr",   "co",   "col",  "comdr", "corp", "cpl",  "dec",  "dept", "dist", "div",  "dr",   "ed",
-    "eds",  "eg",   "esp", "esq",    "est",  "etc",  "evtl",  "exec", "feb",  "fig",  "figs", "fr",   "fri",  "ft",   "gen",
-    "ggf",  "gov",  "hon", "hr",     "hrsg", "ie",   "inc",   "inkl", "inst", "jan",  "jr",   "jul",  "jun",  "lt",   "ltd",
-    "maj",  "mar",  "max", "messrs", "mgr",  "min",  "mio",   "misc", "mlle", "mm",   "mme",  "mon",  "mr",   "mrd",  "mrs",
-    "ms",   "mt",   "mts", "natl",   "no",   "nos",  "nov",   "nr",   "oct",  "op",   "pp",   "prof", "pt",   "pvt",  "rd",
-    "rep",  "rev",  "rt",  "sat",    "sen",  "sens", "sep",   "sept", "sgt",  "sgts", "sog",  "sr",   "st",   "sta",  "ste",
-    "supt", "tel",  "thu", "tue",    "univ", "usw",  "vgl",   "viz",  "vol",  "vols", "vs",   "wed",  "zb",
+    "adm",  "al",   "alt",  "approx", "apr",  "assn", "assoc", "asst", "aug",  "ave",   "bldg", "blvd",
+    "brig", "bros", "bzw",  "ca",     "capt", "cf",   "cmdr",  "co",   "col",  "comdr", "corp", "cpl",
+    "dec",  "dept", "dist", "div",    "dr",   "ed",   "eds",   "eg",   "esp",  "esq",   "est",  "etc",
+    "evtl", "exec", "feb",  "fig",    "figs", "fr",   "fri",   "ft",   "gen",  "ggf",   "gov",  "hon",
+    "hr",   "hrsg", "ie",   "inc",    "inkl", "inst", "jan",   "jr",   "jul",  "jun",   "lt",   "ltd",
+    "maj",  "mar",  "max",  "messrs", "mgr",  "min",  "mio",   "misc", "mlle", "mm",    "mme",  "mon",
+    "mr",   "mrd",  "mrs",  "ms",     "mt",   "mts",  "natl",  "no",   "nos",  "nov",   "nr",   "oct",
+    "op",   "pp",   "prof", "pt",     "pvt",  "rd",   "rep",   "rev",  "rt",   "sat",   "sen",  "sens",
+    "sep",  "sept", "sgt",  "sgts",   "sog",  "sr",   "st",    "sta",  "ste",  "supt",  "tel",  "thu",
+    "tue",  "univ", "usw",  "vgl",    "viz",  "vol",  "vols",  "vs",   "wed",  "zb",
 };
 static_assert(std::ranges::is_sorted(kAbbreviations));
 constexpr size_t kLongest = std::ranges::max(kAbbreviations, {}, &std::string_view::size).size();
 
 // What may follow a full stop behind U.S. or a.m. without beginning a sentence.
-constexpr std::array<std::string_view, 13> kContinuing = {"January", "February",  "March",   "April",    "May",      "June", "July",
-                                                          "August",  "September", "October", "November", "December", "I"};
+constexpr std::array<std::string_view, 13> kContinuing = {
+    "January", "February",  "March",   "April",    "May",      "June", "July",
+    "August",  "September", "October", "November", "December", "I"};
 constexpr size_t kWord = 16;  // characters before a full stop that are looked at
 
 constexpr bool is_wide_mark(char32_t c) { return c == U'。' || c == U'！' || c == U'？'; }
-constexpr bool is_mark(char32_t c) { return c == '.' || c == '!' || c == '?' || (c > 0xff && (c == U'…' || is_wide_mark(c))); }
+constexpr bool is_mark(char32_t c) {
+  return c == '.' || c == '!' || c == '?' || (c > 0xff && (c == U'…' || is_wide_mark(c)));
+}
 constexpr bool closes(char32_t c) {
   switch (c) {
     case U'"':
@@ -65,7 +70,8 @@ constexpr bool goes_on(char32_t c) { return (c >= 'a' && c <= 'z') || c == ',' |
 
 template <class Char>
 bool is(const Char* begin, const Char* end, std::string_view word) {
-  return std::equal(begin, end, word.begin(), word.end(), [](Char a, char b) { return a == static_cast<unsigned char>(b); });
+  return std::equal(begin, end, word.begin(), word.end(),
+                    [](Char a, char b) { return a == static_cast<unsigned char>(b); });
 }
 
 template <class Char>
@@ -81,20 +87,24 @@ bool is_abbreviation(const Char* begin, const Char* end) {
   return std::ranges::binary_search(kAbbreviations, std::string_view(spelled, n));
 }
 
-// Does the full stop at `stop` end a word of the sentence from `begin` on, and not the sentence, before a text at `next`?
+// Does the full stop at `stop` end a word of the sentence from `begin` on, and not the sentence, before a
+// text at `next`?
 template <class Char>
 bool abbreviated(const Char* text, size_t n, size_t begin, size_t stop, size_t next, const Letters& letters) {
   const auto is_letter = [&](Char c) { return letters.alpha(c); };
-  if (stop - begin > kLongest && std::all_of(text + stop - kLongest - 1, text + stop, is_letter)) return false;
+  if (stop - begin > kLongest && std::all_of(text + stop - kLongest - 1, text + stop, is_letter))
+    return false;
   size_t first = stop;  // of the word
   const size_t limit = stop - begin > kWord ? stop - kWord : begin;
   while (first > limit && !letters.space(text[first - 1])) --first;
   while (first < stop && opens(text[first])) ++first;
   if (stop - first == 1) return letters.alpha(text[first]) && text[first] != 'I';
-  if (std::find(text + first, text + stop, Char('.')) == text + stop) return is_abbreviation(text + first, text + stop);
+  if (std::find(text + first, text + stop, Char('.')) == text + stop)
+    return is_abbreviation(text + first, text + stop);
   size_t after = next;
   while (after < n && letters.word(text[after])) ++after;
-  return std::ranges::any_of(kContinuing, [&](std::string_view word) { return is(text + next, text + after, word); });
+  return std::ranges::any_of(kContinuing,
+                             [&](std::string_view word) { return is(text + next, text + after, word); });
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Activations and their slopes, by number (plmcore/ops.h). One switch per element: all threads take the same way, and
-// memory is what the kernels wait for.
+// Activations and their slopes, by number (plmcore/ops.h). One switch per element: all threads take the same
+// way, and memory is what the kernels wait for.
 #pragma once
 
 #include "device/cuda.cuh"
@@ -7,8 +7,8 @@
 
 namespace plmcore::cuda {
 
-inline constexpr double kSqrtHalf = 0.7071067811865476, kInvSqrt2Pi = 0.3989422804014327, kSqrt2OverPi = 0.7978845608028654,
-                        kGeluCubic = 0.044715;
+inline constexpr double kSqrtHalf = 0.7071067811865476, kInvSqrt2Pi = 0.3989422804014327,
+                        kSqrt2OverPi = 0.7978845608028654, kGeluCubic = 0.044715;
 
 template <class A>
 __device__ __forceinline__ A sigmoid(A z) {
@@ -40,10 +40,12 @@ __device__ __forceinline__ A slope(Activation activation, A at) {
   switch (activation) {
     case Activation::none: return A(1);
     case Activation::relu: return at > 0 ? A(1) : A(0);
-    case Activation::gelu: return A(0.5) * std::erfc(-at * A(kSqrtHalf)) + at * A(kInvSqrt2Pi) * std::exp(A(-0.5) * at * at);
+    case Activation::gelu:
+      return A(0.5) * std::erfc(-at * A(kSqrtHalf)) + at * A(kInvSqrt2Pi) * std::exp(A(-0.5) * at * at);
     case Activation::gelu_tanh: {
       const A t = gelu_bend(at);
-      return A(0.5) * (A(1) + t) + A(0.5) * at * (A(1) - t * t) * A(kSqrt2OverPi) * (A(1) + A(3 * kGeluCubic) * at * at);
+      return A(0.5) * (A(1) + t) +
+             A(0.5) * at * (A(1) - t * t) * A(kSqrt2OverPi) * (A(1) + A(3 * kGeluCubic) * at * at);
     }
     case Activation::tanh: return A(1) - at * at;
     case Activation::sigmoid: return at * (A(1) - at);

@@ -1,5 +1,6 @@
-// Sums over the rows of [rows, C], two steps: a block sums 32 columns of one chunk of rows, then the chunks are added in
-// order. The chunks depend on the number of rows alone (core/kernel_args.h), so the bits do not depend on the device.
+// Sums over the rows of [rows, C], two steps: a block sums 32 columns of one chunk of rows, then the chunks
+// are added in order. The chunks depend on the number of rows alone (core/kernel_args.h), so the bits do not
+// depend on the device.
 #pragma once
 
 #include "core/kernel_args.h"
@@ -14,19 +15,23 @@ inline dim3 column_grid(int64_t C, int64_t chunks) {
 }
 // Part [chunks][sums][C] over the rows of x.
 inline Workspace column_sums_workspace(const View& x, int64_t sums) {
-  return {.shared = static_cast<size_t>(row_chunks(x.rows()) * sums * x.last()) * (x.dtype == DType::float64 ? 8 : 4)};
+  return {.shared = static_cast<size_t>(row_chunks(x.rows()) * sums * x.last()) *
+                    (x.dtype == DType::float64 ? 8 : 4)};
 }
 inline dim3 column_block() { return dim3(kColumns, kRowLanes); }
 
 // core/kernel_args.h has this one, but for the host.
-__device__ __forceinline__ int64_t first_row(int64_t rows, int64_t chunks, int64_t chunk) { return rows * chunk / chunks; }
+__device__ __forceinline__ int64_t first_row(int64_t rows, int64_t chunks, int64_t chunk) {
+  return rows * chunk / chunks;
+}
 
 // The kernel's body. `term(row, column, values)` gives the K values that an element adds to K sums; part is
 // [chunks][K][C]. Thread (x, y) goes down column x over every eighth row; the eight are then added in order.
 template <int K, class A, class Term>
 __device__ __forceinline__ void chunk_column_sums(int64_t rows, int64_t C, A* part, Term term) {
   PLM_SHARED(A, lanes, [kRowLanes][K][kColumns]);
-  const int64_t chunks = gridDim.y, chunk = blockIdx.y, column = static_cast<int64_t>(blockIdx.x) * kColumns + threadIdx.x;
+  const int64_t chunks = gridDim.y, chunk = blockIdx.y,
+                column = static_cast<int64_t>(blockIdx.x) * kColumns + threadIdx.x;
   A sum[K] = {};
   if (column < C) {
     const int64_t end = first_row(rows, chunks, chunk + 1);
@@ -60,8 +65,10 @@ __global__ void add_chunks(const Acc<T>* part, int64_t chunks, int64_t stride, i
   out[column] = narrow<T>(sum);
 }
 template <class T>
-cudaError_t launch_add_chunks(const Acc<T>* part, int64_t chunks, int64_t stride, int64_t C, T* out, cudaStream_t stream) {
-  return launch<add_chunks<T>>(dim3(static_cast<unsigned>((C + 127) / 128)), dim3(128), 0, stream, part, chunks, stride, C, out);
+cudaError_t launch_add_chunks(const Acc<T>* part, int64_t chunks, int64_t stride, int64_t C, T* out,
+                              cudaStream_t stream) {
+  return launch<add_chunks<T>>(dim3(static_cast<unsigned>((C + 127) / 128)), dim3(128), 0, stream, part,
+                               chunks, stride, C, out);
 }
 
 }  // namespace plmcore::cuda

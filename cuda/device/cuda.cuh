@@ -25,7 +25,8 @@ namespace plmcore::cuda {
 
 // The arguments are converted to the types that the kernel takes.
 template <auto kernel, class... P, class... A>
-cudaError_t launch_as(void (*)(P...), dim3 grid, dim3 block, size_t shared, cudaStream_t stream, const A&... arguments) {
+cudaError_t launch_as(void (*)(P...), dim3 grid, dim3 block, size_t shared, cudaStream_t stream,
+                      const A&... arguments) {
   kernel<<<grid, block, shared, stream>>>(static_cast<P>(arguments)...);
   return cudaGetLastError();
 }
@@ -34,7 +35,8 @@ cudaError_t launch(dim3 grid, dim3 block, size_t shared, cudaStream_t stream, co
   return launch_as<kernel>(kernel, grid, block, shared, stream, arguments...);
 }
 
-// Sixteen bytes from global to shared memory without a register in between; both addresses are multiples of 16.
+// Sixteen bytes from global to shared memory without a register in between; both addresses are multiples
+// of 16.
 __device__ __forceinline__ void cp_async16(void* shared, const void* global) {
   const uint32_t to = static_cast<uint32_t>(__cvta_generic_to_shared(shared));
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(global) : "memory");

@@ -5,8 +5,8 @@
 #include "device/element.cuh"
 #include "runtime/runtime.h"
 
-// PLM_KERNEL(softmax) { ... } is the launcher of an op: nullptr, or what went wrong. PLM_KERNEL(layer_norm_grad, workspace) { ... } needs
-// the memory that the function `workspace` says.
+// PLM_KERNEL(softmax) { ... } is the launcher of an op: nullptr, or what went wrong.
+// PLM_KERNEL(layer_norm_grad, workspace) { ... } needs the memory that the function `workspace` says.
 #define PLM_KERNEL(name, ...)                                                    \
   static const char* name##_run(const KernelArgs& args);                         \
   extern const PluginKernelDef name##_kernel;                                    \

@@ -1,5 +1,5 @@
-// Sums and maxima over a warp or a block; every thread gets the result. The order is fixed by the block's size, so a
-// result has the same bits on every run.
+// Sums and maxima over a warp or a block; every thread gets the result. The order is fixed by the block's
+// size, so a result has the same bits on every run.
 #pragma once
 
 #include "device/cuda.cuh"

@@ -1,9 +1,10 @@
 // Kernels that work row by row, on rows of C elements in a contiguous [rows, C].
 //
-// By warp: rows of at most 1024 elements, in packs. A warp takes a row and holds it in registers, so each element is
-// read once; no shared memory, no barrier. By block: any other row. A block takes a row and reads it again, from cache,
-// for every pass; in packs where the addresses allow it. The loop along the row has `#pragma unroll 1`: for the newest
-// GPUs the assembler unrolls it by four, which takes up to 56 registers and a third of the threads that hide the latency.
+// By warp: rows of at most 1024 elements, in packs. A warp takes a row and holds it in registers, so each
+// element is read once; no shared memory, no barrier. By block: any other row. A block takes a row and reads
+// it again, from cache, for every pass; in packs where the addresses allow it. The loop along the row has
+// `#pragma unroll 1`: for the newest GPUs the assembler unrolls it by four, which takes up to 56 registers
+// and a third of the threads that hide the latency.
 #pragma once
 
 #include "device/element.cuh"
@@ -13,9 +14,11 @@ namespace plmcore::cuda {
 inline constexpr int kRowWarps = 4;        // rows of a block, by warp: blockDim is (32, 4)
 inline constexpr int kLongestHeldRow = 1024;
 inline constexpr int kRowThreads = 512;    // of a block, by block, at most
-inline constexpr int kRowBlocks = 3;       // that a processor must hold: 1536 threads, all that some GPUs have, of at most 40 registers
+inline constexpr int kRowBlocks =
+    3;       // that a processor must hold: 1536 threads, all that some GPUs have, of at most 40 registers
 
-// A row over the 32 lanes of a warp: lane l holds the packs l, l + 32, ...; E elements in all. C is a multiple of a pack.
+// A row over the 32 lanes of a warp: lane l holds the packs l, l + 32, ...; E elements in all. C is a
+// multiple of a pack.
 template <class T, int E>
 struct HeldRow {
   static constexpr int V = kPack<T>, N = E / V;
@@ -50,7 +53,8 @@ struct HeldRow {
   }
 };
 
-// The launch that fits: by_warp(Constant<E>) or by_block(Constant<V>). `packs`: all addresses are multiples of 16.
+// The launch that fits: by_warp(Constant<E>) or by_block(Constant<V>). `packs`: all addresses are multiples
+// of 16.
 template <class T, class ByWarp, class ByBlock>
 cudaError_t for_row_width(int64_t C, bool packs, ByWarp by_warp, ByBlock by_block) {
   constexpr int V = kPack<T>;
@@ -62,11 +66,15 @@ cudaError_t for_row_width(int64_t C, bool packs, ByWarp by_warp, ByBlock by_bloc
   return by_block(Constant<V>{});
 }
 
-inline dim3 warp_grid(int64_t rows) { return dim3(static_cast<unsigned>((rows + kRowWarps - 1) / kRowWarps)); }
+inline dim3 warp_grid(int64_t rows) {
+  return dim3(static_cast<unsigned>((rows + kRowWarps - 1) / kRowWarps));
+}
 inline dim3 warp_block() { return dim3(32, kRowWarps); }
 // Whole warps, enough that a thread has about one pack a pass.
 inline dim3 row_block(int64_t packs) {
-  return dim3(static_cast<unsigned>(packs >= kRowThreads ? kRowThreads : packs <= 32 ? 32 : (packs + 31) / 32 * 32));
+  return dim3(static_cast<unsigned>(packs >= kRowThreads ? kRowThreads
+                                    : packs <= 32        ? 32
+                                                         : (packs + 31) / 32 * 32));
 }
 
 }  // namespace plmcore::cuda

@@ -18,7 +18,9 @@ char grid_end_tag;
 
 constexpr size_t kStaticSharedLimit = 48 * 1024;
 
-bool Place::operator==(const Place& o) const { return line == o.line && column == o.column && std::strcmp(file, o.file) == 0; }
+bool Place::operator==(const Place& o) const {
+  return line == o.line && column == o.column && std::strcmp(file, o.file) == 0;
+}
 
 void fail(const char* format, ...) {
   const Unwatched own;
@@ -29,8 +31,8 @@ void fail(const char* format, ...) {
   va_end(values);
   std::string whole(text, n < 0 ? 0 : std::min<size_t>(static_cast<size_t>(n), sizeof text - 1));
   if (indices) {
-    std::snprintf(text, sizeof text, "; thread (%u, %u, %u) of block (%u, %u, %u)", indices->thread.x, indices->thread.y, indices->thread.z,
-                  indices->block.x, indices->block.y, indices->block.z);
+    std::snprintf(text, sizeof text, "; thread (%u, %u, %u) of block (%u, %u, %u)", indices->thread.x,
+                  indices->thread.y, indices->thread.z, indices->block.x, indices->block.y, indices->block.z);
     whole += text;
   }
   if (block) whole += std::string("; in ") + block->kernel;
@@ -38,7 +40,11 @@ void fail(const char* format, ...) {
 }
 
 Block::Block(const char* name, const std::function<void()>& f, size_t n, size_t dynamic_bytes)
-    : kernel(name), body(f), running(static_cast<int>(n)), returned((n + 31) / 32), meetings((n + 31) / 32 * 32) {
+    : kernel(name),
+      body(f),
+      running(static_cast<int>(n)),
+      returned((n + 31) / 32),
+      meetings((n + 31) / 32 * 32) {
   if (dynamic_bytes) dynamic_shared = poisoned(dynamic_bytes, &start_tag);
 }
 Block::~Block() {
@@ -46,8 +52,8 @@ Block::~Block() {
   std::free(dynamic_shared);
 }
 
-// Every array has a heap block of its own: ASan then sees its bounds, TSan its accesses. Where nothing was written a
-// float reads as NaN, so a missing write or wait cannot give the right answer by luck.
+// Every array has a heap block of its own: ASan then sees its bounds, TSan its accesses. Where nothing was
+// written a float reads as NaN, so a missing write or wait cannot give the right answer by luck.
 void* poisoned(size_t bytes, const void* tag) {
   const OnHostClock host;
   void* p = std::aligned_alloc(128, (bytes + 127) / 128 * 128);
@@ -75,8 +81,8 @@ void Block::release_barrier() {
     if (!first) first = t;
     votes += t->vote;
     if (!(t->place == first->place))
-      fail("divergent __syncthreads: thread %d waits at %s:%d, thread %d at %s:%d", first->at.number, first->place.file, first->place.line,
-           t->at.number, t->place.file, t->place.line);
+      fail("divergent __syncthreads: thread %d waits at %s:%d, thread %d at %s:%d", first->at.number,
+           first->place.file, first->place.line, t->at.number, t->place.file, t->place.line);
   }
   if (running < static_cast<int>(threads.size()))
     fail("__syncthreads at %s:%d, but %zu of %zu threads have returned", first->place.file, first->place.line,
@@ -103,12 +109,15 @@ int sync_block(bool vote, Place place) {
 
 // ---- warp operations ----
 
-void collective(uint32_t mask, int operation, void* brought, Combine combine, bool orders_memory, Place place) {
+void collective(uint32_t mask, int operation, void* brought, Combine combine, bool orders_memory,
+                Place place) {
   Thread& me = *current;
   const int warp = me.at.warp, base = warp * 32, threads = static_cast<int>(block->threads.size());
   if (!(mask >> me.at.lane & 1))
-    fail("%s:%d: lane %d calls a warp operation with mask %08x, which leaves it out", place.file, place.line, me.at.lane, mask);
-  const uint32_t members = base + 32 > threads ? mask & ((1u << (threads - base)) - 1) : mask;  // lanes that exist
+    fail("%s:%d: lane %d calls a warp operation with mask %08x, which leaves it out", place.file, place.line,
+         me.at.lane, mask);
+  const uint32_t members =
+      base + 32 > threads ? mask & ((1u << (threads - base)) - 1) : mask;  // lanes that exist
   me.state = State::in_warp_operation;
   me.place = place;
   me.brought = brought;
@@ -122,8 +131,8 @@ void collective(uint32_t mask, int operation, void* brought, Combine combine, bo
     meeting.operation = operation;
     meeting.place = place;
   } else if (meeting.operation != operation || meeting.mask != mask || !(meeting.place == place))
-    fail("divergent warp operation: lane %d at %s:%d (mask %08x), other lanes wait at %s:%d (mask %08x)", me.at.lane, place.file,
-         place.line, mask, meeting.place.file, meeting.place.line, meeting.mask);
+    fail("divergent warp operation: lane %d at %s:%d (mask %08x), other lanes wait at %s:%d (mask %08x)",
+         me.at.lane, place.file, place.line, mask, meeting.place.file, meeting.place.line, meeting.mask);
   meeting.arrived |= 1u << me.at.lane;
   if (meeting.arrived == members) {
     void* lane[32];
@@ -137,7 +146,8 @@ void collective(uint32_t mask, int operation, void* brought, Combine combine, bo
     for (int i = 0; i < 32; ++i)
       if (members >> i & 1) block->threads[base + i]->state = State::ready;
   } else if (const uint32_t gone = members & block->returned[warp])
-    fail("%s:%d: mask %08x names lane %d, which has returned", place.file, place.line, mask, __builtin_ctz(gone));
+    fail("%s:%d: mask %08x names lane %d, which has returned", place.file, place.line, mask,
+         __builtin_ctz(gone));
   suspend();
   if (orders_memory) acquire(tag);
 }

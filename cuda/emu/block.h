@@ -52,8 +52,8 @@ struct Thread {
   std::vector<std::vector<Copy>> groups;  // committed, oldest first
 };
 
-// What TSan takes for the order that a barrier makes. Two tags in turn: a thread that runs ahead to the next barrier must
-// not seem ordered before one that has yet to leave this one.
+// What TSan takes for the order that a barrier makes. Two tags in turn: a thread that runs ahead to the next
+// barrier must not seem ordered before one that has yet to leave this one.
 struct BarrierTags {
   char tags[2];
   unsigned round = 0;
@@ -95,17 +95,18 @@ class Block {
   void release_barrier();                             // everyone who still runs has arrived
 };
 
-extern constinit thread_local Indices* indices;                 // of the running CUDA thread; null on the host
+extern constinit thread_local Indices* indices;  // of the running CUDA thread; null on the host
 extern constinit thread_local Thread* current;
 extern constinit thread_local Block* block;
 
-void* poisoned(size_t bytes, const void* tag);        // fresh memory full of NaNs
+void* poisoned(size_t bytes, const void* tag);  // fresh memory full of NaNs
 
-void suspend();                                       // the running thread waits: to the host, and back when it is ready
+void suspend();  // the running thread waits: to the host, and back when it is ready
 
 // ---- what a kernel calls, through emulator.h ----
-int sync_block(bool vote, Place place);               // __syncthreads; the number of true votes
-void collective(uint32_t mask, int operation, void* brought, Combine combine, bool orders_memory, Place place);
+int sync_block(bool vote, Place place);  // __syncthreads; the number of true votes
+void collective(uint32_t mask, int operation, void* brought, Combine combine, bool orders_memory,
+                Place place);
 void* shared_array(const void* key, size_t bytes, const char* name);
 void* dynamic_shared();
 void fence();
@@ -113,7 +114,8 @@ void cp_async(void* to, const void* from, int bytes);
 void cp_commit();
 void cp_wait(int open_groups);
 
-extern char grid_end_tag;                             // TSan: released by every thread, acquired when the grid is done
-void run_grid(const char* kernel, dim3 grid, dim3 size, size_t dynamic_bytes, const std::function<void()>& body);
+extern char grid_end_tag;  // TSan: released by every thread, acquired when the grid is done
+void run_grid(const char* kernel, dim3 grid, dim3 size, size_t dynamic_bytes,
+              const std::function<void()>& body);
 
 }  // namespace plmcore::emu

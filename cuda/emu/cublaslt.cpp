@@ -1,9 +1,9 @@
-// Stand-in for cuBLASLt: the products by the definition, column-major as there, queued on the stream, with the checks that the
-// real library leaves to its caller.
+// Stand-in for cuBLASLt: the products by the definition, column-major as there, queued on the stream, with
+// the checks that the real library leaves to its caller.
 //
-// An "algorithm" records what it was chosen for: the shapes, the epilogue, the alignment that the preference promised and
-// the workspace. Running it on something else is a fault. Epilogues on float64 are not supported, so that callers' own
-// way without them is tried too.
+// An "algorithm" records what it was chosen for: the shapes, the epilogue, the alignment that the preference
+// promised and the workspace. Running it on something else is a fault. Epilogues on float64 are not
+// supported, so that callers' own way without them is tried too.
 #include "emu/cublasLt.h"
 
 #include <cuda_bf16.h>
@@ -38,7 +38,8 @@ namespace plmcore::emu {
 
 namespace {
 
-constexpr uint64_t kWorkspace = 1 << 20;  // what the stand-in's algorithms ask for, where the preference has it
+constexpr uint64_t kWorkspace =
+    1 << 20;  // what the stand-in's algorithms ask for, where the preference has it
 
 struct Algorithm {
   uint32_t tag, epilogue;
@@ -53,7 +54,8 @@ constexpr uint32_t kTag = 0x706c6d;
 
 size_t bytes_of(cudaDataType type) { return type == CUDA_R_64F ? 8 : type == CUDA_R_32F ? 4 : 2; }
 size_t bytes_of(const PlmEmuLayout& l) {
-  return static_cast<size_t>(l.rows && l.columns ? (l.columns - 1) * l.stride + l.rows : 0) * bytes_of(l.type);
+  return static_cast<size_t>(l.rows && l.columns ? (l.columns - 1) * l.stride + l.rows : 0) *
+         bytes_of(l.type);
 }
 
 bool set(void* to, size_t size, const void* value, size_t bytes) {
@@ -62,10 +64,12 @@ bool set(void* to, size_t size, const void* value, size_t bytes) {
   return true;
 }
 
-// d (m x n) = epilogue(op(a) op(b)), all column-major. The caller has checked the ranges: unwatched, and so faster.
+// d (m x n) = epilogue(op(a) op(b)), all column-major. The caller has checked the ranges: unwatched, and so
+// faster.
 template <class T>
-[[gnu::no_sanitize("address", "undefined")]] void multiply(const PlmEmuMatmul& how, const PlmEmuLayout& la, const T* a,
-                                                           const PlmEmuLayout& lb, const T* b, const PlmEmuLayout& ld, T* d, int64_t K) {
+[[gnu::no_sanitize("address", "undefined")]] void multiply(const PlmEmuMatmul& how, const PlmEmuLayout& la,
+                                                           const T* a, const PlmEmuLayout& lb, const T* b,
+                                                           const PlmEmuLayout& ld, T* d, int64_t K) {
   using A = std::conditional_t<std::is_same_v<T, double>, double, float>;
   const T* bias = how.epilogue & CUBLASLT_EPILOGUE_BIAS ? static_cast<const T*>(how.bias) : nullptr;
   for (int64_t j = 0; j < ld.columns; ++j)
@@ -82,18 +86,21 @@ template <class T>
     }
 }
 
-void check_algorithm(const Algorithm& algorithm, const PlmEmuMatmul& how, const PlmEmuLayout& d, int64_t K, const void* const (&p)[4],
-                     const void* workspace, size_t workspace_bytes) {
-  if (algorithm.tag != kTag) fail("cublasLtMatmul: the algorithm does not come from cublasLtMatmulAlgoGetHeuristic");
+void check_algorithm(const Algorithm& algorithm, const PlmEmuMatmul& how, const PlmEmuLayout& d, int64_t K,
+                     const void* const (&p)[4], const void* workspace, size_t workspace_bytes) {
+  if (algorithm.tag != kTag)
+    fail("cublasLtMatmul: the algorithm does not come from cublasLtMatmulAlgoGetHeuristic");
   if (algorithm.m != d.rows || algorithm.n != d.columns || algorithm.k != K || algorithm.type != d.type ||
       algorithm.epilogue != how.epilogue)
     fail("cublasLtMatmul: the algorithm was chosen for another product");
   if (algorithm.workspace > workspace_bytes)
-    fail("cublasLtMatmul: the algorithm needs %zu bytes of workspace, got %zu", static_cast<size_t>(algorithm.workspace), workspace_bytes);
+    fail("cublasLtMatmul: the algorithm needs %zu bytes of workspace, got %zu",
+         static_cast<size_t>(algorithm.workspace), workspace_bytes);
   check_device_memory(workspace, workspace_bytes, "cublasLtMatmul is given a workspace of");
   for (int i = 0; i < 4; ++i)
     if (reinterpret_cast<uintptr_t>(p[i]) % (uintptr_t{1} << algorithm.alignment[i]))
-      fail("cublasLtMatmul: matrix %c is less aligned than the preference promised (%d bytes)", "ABCD"[i], 1 << algorithm.alignment[i]);
+      fail("cublasLtMatmul: matrix %c is less aligned than the preference promised (%d bytes)", "ABCD"[i],
+           1 << algorithm.alignment[i]);
 }
 
 }  // namespace
@@ -114,61 +121,88 @@ const char* cublasLtGetStatusString(cublasStatus_t status) {
   return "unknown status";
 }
 
-cublasStatus_t cublasLtCreate(cublasLtHandle_t* handle) { return *handle = new cublasLtContext, CUBLAS_STATUS_SUCCESS; }
+cublasStatus_t cublasLtCreate(cublasLtHandle_t* handle) {
+  return *handle = new cublasLtContext, CUBLAS_STATUS_SUCCESS;
+}
 cublasStatus_t cublasLtDestroy(cublasLtHandle_t handle) { return delete handle, CUBLAS_STATUS_SUCCESS; }
 
-cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t* matmul, cublasComputeType_t compute, cudaDataType_t scale) {
+cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t* matmul, cublasComputeType_t compute,
+                                        cudaDataType_t scale) {
   return *matmul = new PlmEmuMatmul{compute, scale}, CUBLAS_STATUS_SUCCESS;
 }
-cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t matmul) { return delete matmul, CUBLAS_STATUS_SUCCESS; }
-cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t matmul, cublasLtMatmulDescAttributes_t attribute, const void* value,
+cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t matmul) {
+  return delete matmul, CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t matmul,
+                                              cublasLtMatmulDescAttributes_t attribute, const void* value,
                                               size_t bytes) {
   bool ok = false;
   switch (attribute) {
-    case CUBLASLT_MATMUL_DESC_TRANSA: ok = set(&matmul->transpose_a, sizeof matmul->transpose_a, value, bytes); break;
-    case CUBLASLT_MATMUL_DESC_TRANSB: ok = set(&matmul->transpose_b, sizeof matmul->transpose_b, value, bytes); break;
-    case CUBLASLT_MATMUL_DESC_EPILOGUE: ok = set(&matmul->epilogue, sizeof matmul->epilogue, value, bytes); break;
+    case CUBLASLT_MATMUL_DESC_TRANSA:
+      ok = set(&matmul->transpose_a, sizeof matmul->transpose_a, value, bytes);
+      break;
+    case CUBLASLT_MATMUL_DESC_TRANSB:
+      ok = set(&matmul->transpose_b, sizeof matmul->transpose_b, value, bytes);
+      break;
+    case CUBLASLT_MATMUL_DESC_EPILOGUE:
+      ok = set(&matmul->epilogue, sizeof matmul->epilogue, value, bytes);
+      break;
     case CUBLASLT_MATMUL_DESC_BIAS_POINTER: ok = set(&matmul->bias, sizeof matmul->bias, value, bytes); break;
   }
   return ok ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_INVALID_VALUE;
 }
 
-cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t* layout, cudaDataType type, uint64_t rows, uint64_t columns,
-                                          int64_t stride) {
+cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t* layout, cudaDataType type, uint64_t rows,
+                                          uint64_t columns, int64_t stride) {
   if (stride < static_cast<int64_t>(rows)) return CUBLAS_STATUS_INVALID_VALUE;
-  return *layout = new PlmEmuLayout{type, static_cast<int64_t>(rows), static_cast<int64_t>(columns), stride}, CUBLAS_STATUS_SUCCESS;
+  return *layout = new PlmEmuLayout{type, static_cast<int64_t>(rows), static_cast<int64_t>(columns), stride},
+         CUBLAS_STATUS_SUCCESS;
 }
-cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t layout) { return delete layout, CUBLAS_STATUS_SUCCESS; }
+cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t layout) {
+  return delete layout, CUBLAS_STATUS_SUCCESS;
+}
 
 cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t* preference) {
   return *preference = new PlmEmuPreference, CUBLAS_STATUS_SUCCESS;
 }
-cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t preference) { return delete preference, CUBLAS_STATUS_SUCCESS; }
-cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t preference, cublasLtMatmulPreferenceAttributes_t attribute,
+cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t preference) {
+  return delete preference, CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t preference,
+                                                    cublasLtMatmulPreferenceAttributes_t attribute,
                                                     const void* value, size_t bytes) {
   const bool ok = attribute == CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES
                       ? set(&preference->workspace, sizeof preference->workspace, value, bytes)
-                      : set(&preference->alignment[attribute - CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES], sizeof(uint32_t), value, bytes);
+                      : set(&preference->alignment[attribute - CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES],
+                            sizeof(uint32_t), value, bytes);
   return ok ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_INVALID_VALUE;
 }
 
-cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t matmul, cublasLtMatrixLayout_t a,
-                                              cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
-                                              cublasLtMatmulPreference_t preference, int wanted, cublasLtMatmulHeuristicResult_t found[],
-                                              int* count) {
+cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t matmul,
+                                              cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
+                                              cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
+                                              cublasLtMatmulPreference_t preference, int wanted,
+                                              cublasLtMatmulHeuristicResult_t found[], int* count) {
   *count = 0;
-  const int64_t k = matmul->transpose_a ? a->rows : a->columns, k_b = matmul->transpose_b ? b->columns : b->rows;
-  const int64_t m = matmul->transpose_a ? a->columns : a->rows, n = matmul->transpose_b ? b->rows : b->columns;
-  const bool fits = k == k_b && m == d->rows && n == d->columns && c->rows == d->rows && c->columns == d->columns;
+  const int64_t k = matmul->transpose_a ? a->rows : a->columns,
+                k_b = matmul->transpose_b ? b->columns : b->rows;
+  const int64_t m = matmul->transpose_a ? a->columns : a->rows,
+                n = matmul->transpose_b ? b->rows : b->columns;
+  const bool fits =
+      k == k_b && m == d->rows && n == d->columns && c->rows == d->rows && c->columns == d->columns;
   if (wanted < 1 || !fits || !m || !n || !k) return CUBLAS_STATUS_INVALID_VALUE;
   const bool doubles = d->type == CUDA_R_64F;
   if (a->type != d->type || b->type != d->type || (matmul->compute == CUBLAS_COMPUTE_64F) != doubles ||
       (matmul->scale == CUDA_R_64F) != doubles)
     return CUBLAS_STATUS_NOT_SUPPORTED;
   if (doubles && matmul->epilogue != CUBLASLT_EPILOGUE_DEFAULT) return CUBLAS_STATUS_NOT_SUPPORTED;
-  Algorithm algorithm{kTag, matmul->epilogue, m, n, k, preference->workspace < kWorkspace ? preference->workspace : kWorkspace,
-                      {},   d->type,          {}};
-  for (int i = 0; i < 4; ++i) algorithm.alignment[i] = static_cast<uint8_t>(__builtin_ctz(preference->alignment[i]));
+  Algorithm algorithm{kTag, matmul->epilogue,
+                      m,    n,
+                      k,    preference->workspace < kWorkspace ? preference->workspace : kWorkspace,
+                      {},   d->type,
+                      {}};
+  for (int i = 0; i < 4; ++i)
+    algorithm.alignment[i] = static_cast<uint8_t>(__builtin_ctz(preference->alignment[i]));
   found[0] = {};
   std::memcpy(&found[0].algo, &algorithm, sizeof algorithm);
   found[0].workspaceSize = algorithm.workspace;
@@ -178,9 +212,10 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
 }
 
 cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t matmul, const void* alpha, const void* a,
-                              cublasLtMatrixLayout_t a_layout, const void* b, cublasLtMatrixLayout_t b_layout, const void* beta,
-                              const void* c, cublasLtMatrixLayout_t, void* d, cublasLtMatrixLayout_t d_layout,
-                              const cublasLtMatmulAlgo_t* chosen, void* workspace, size_t workspace_bytes, cudaStream_t stream) {
+                              cublasLtMatrixLayout_t a_layout, const void* b, cublasLtMatrixLayout_t b_layout,
+                              const void* beta, const void* c, cublasLtMatrixLayout_t, void* d,
+                              cublasLtMatrixLayout_t d_layout, const cublasLtMatmulAlgo_t* chosen,
+                              void* workspace, size_t workspace_bytes, cudaStream_t stream) {
   const bool doubles = matmul->scale == CUDA_R_64F;
   const double one = doubles ? *static_cast<const double*>(alpha) : *static_cast<const float*>(alpha);
   const double zero = doubles ? *static_cast<const double*>(beta) : *static_cast<const float*>(beta);
@@ -197,7 +232,8 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t matmul, con
       check_device_memory(b, bytes_of(lb), "cublasLtMatmul reads (B)");
       check_device_memory(d, bytes_of(ld), "cublasLtMatmul writes (D)");
       if (how.epilogue & CUBLASLT_EPILOGUE_BIAS)
-        check_device_memory(how.bias, static_cast<size_t>(ld.rows) * bytes_of(ld.type), "cublasLtMatmul reads (bias)");
+        check_device_memory(how.bias, static_cast<size_t>(ld.rows) * bytes_of(ld.type),
+                            "cublasLtMatmul reads (bias)");
       const auto run = [&]<class T>(T*) {
         multiply(how, la, static_cast<const T*>(a), lb, static_cast<const T*>(b), ld, static_cast<T*>(d), K);
       };

@@ -1,6 +1,7 @@
 // CUDA's device language for g++: kernels compile unchanged and run on the host, one fiber per CUDA thread.
 //
-// NVIDIA's own headers give the vector types, bf16 and half, and the declarations of the runtime API; __global__ and
+// NVIDIA's own headers give the vector types, bf16 and half, and the declarations of the runtime API;
+// __global__ and
 // __device__ mean nothing to g++. What is a keyword or a built-in of nvcc is defined here.
 #pragma once
 
@@ -33,7 +34,8 @@
 
 // ---- barriers and warp operations: macros, so that each knows its place in the source ----
 
-#define PLM_EMU_HERE (::plmcore::emu::Place{__FILE__, __LINE__, static_cast<int>(std::source_location::current().column())})
+#define PLM_EMU_HERE \
+  (::plmcore::emu::Place{__FILE__, __LINE__, static_cast<int>(std::source_location::current().column())})
 #define __syncthreads() ((void)::plmcore::emu::sync_block(false, PLM_EMU_HERE))
 #define __syncthreads_count(p) ::plmcore::emu::sync_block((p) != 0, PLM_EMU_HERE)
 #define __syncthreads_or(p) (::plmcore::emu::sync_block((p) != 0, PLM_EMU_HERE) != 0)
@@ -56,7 +58,8 @@ inline void __threadfence_block() { ::plmcore::emu::fence(); }
 namespace plmcore::emu {
 template <class T, class F>
 T exchange(T* p, F change) {
-  using Bits = std::conditional_t<sizeof(T) == 8, uint64_t, std::conditional_t<sizeof(T) == 4, uint32_t, uint16_t>>;
+  using Bits =
+      std::conditional_t<sizeof(T) == 8, uint64_t, std::conditional_t<sizeof(T) == 4, uint32_t, uint16_t>>;
   auto* bits = reinterpret_cast<Bits*>(p);
   Bits before = __atomic_load_n(bits, __ATOMIC_RELAXED), after;
   T old;
@@ -96,15 +99,18 @@ inline int __ffs(uint32_t x) { return __builtin_ffs(static_cast<int>(x)); }
 
 // ---- shared memory and launches; the twins for nvcc are in device/cuda.cuh ----
 
-#define PLM_SHARED(T, name, ...) \
-  static char name##_key;        \
-  T(&name) __VA_ARGS__ = *static_cast<T(*) __VA_ARGS__>(::plmcore::emu::shared_array(&name##_key, sizeof(T __VA_ARGS__), #name))
+#define PLM_SHARED(T, name, ...)                \
+  static char name##_key;                       \
+  T(&name)                                      \
+  __VA_ARGS__ = *static_cast<T(*) __VA_ARGS__>( \
+      ::plmcore::emu::shared_array(&name##_key, sizeof(T __VA_ARGS__), #name))
 #define PLM_DYNAMIC_SHARED(T, name) T* name = static_cast<T*>(::plmcore::emu::dynamic_shared())
 
 namespace plmcore::cuda {
 
 template <auto kernel, class... P>
-cudaError_t launch_as(void (*)(P...), dim3 grid, dim3 block, size_t shared, cudaStream_t stream, std::type_identity_t<P>... arguments) {
+cudaError_t launch_as(void (*)(P...), dim3 grid, dim3 block, size_t shared, cudaStream_t stream,
+                      std::type_identity_t<P>... arguments) {
   return emu::launch(__PRETTY_FUNCTION__, grid, block, shared, stream, [=] { kernel(arguments...); });
 }
 template <auto kernel, class... A>

@@ -51,7 +51,9 @@ void run_entry() {
 
 #ifdef PLM_EMU_PORTABLE_SWITCH
 
-static void switch_places(void** save, void* to) { swapcontext(static_cast<ucontext_t*>(*save), static_cast<ucontext_t*>(to)); }
+static void switch_places(void** save, void* to) {
+  swapcontext(static_cast<ucontext_t*>(*save), static_cast<ucontext_t*>(to));
+}
 static void* new_place(void* old, char* stack, size_t) {
   auto* c = old ? static_cast<ucontext_t*>(old) : new ucontext_t;
   getcontext(c);
@@ -158,7 +160,9 @@ void note_host() {
 }
 
 #ifdef PLM_EMU_TSAN
-OnHostClock::OnHostClock() : before_(__tsan_get_current_fiber()) { __tsan_switch_to_fiber(host_clock, __tsan_switch_to_fiber_no_sync); }
+OnHostClock::OnHostClock() : before_(__tsan_get_current_fiber()) {
+  __tsan_switch_to_fiber(host_clock, __tsan_switch_to_fiber_no_sync);
+}
 OnHostClock::~OnHostClock() { __tsan_switch_to_fiber(before_, __tsan_switch_to_fiber_no_sync); }
 OnReaperClock::OnReaperClock(const void* block_end) {
   __tsan_switch_to_fiber(reaper_clock, __tsan_switch_to_fiber_no_sync);

@@ -52,15 +52,16 @@ void enter(Thread& t) {
   for (const Thread* t : b.threads) {
     if (t->state == State::returned || shown++ == 4) continue;
     waiting += (waiting.empty() ? "thread " : ", thread ") + std::to_string(t->at.number) +
-               (t->state == State::at_barrier ? " in __syncthreads at " : " in a warp operation at ") + t->place.file + ":" +
-               std::to_string(t->place.line);
+               (t->state == State::at_barrier ? " in __syncthreads at " : " in a warp operation at ") +
+               t->place.file + ":" + std::to_string(t->place.line);
     if (shown == 4) break;
   }
-  fail("deadlock: %d threads wait (%s), %zu have returned", b.running, waiting.c_str(), b.threads.size() - static_cast<size_t>(b.running));
+  fail("deadlock: %d threads wait (%s), %zu have returned", b.running, waiting.c_str(),
+       b.threads.size() - static_cast<size_t>(b.running));
 }
 
-// A warp runs ahead until it can go no further: with all warps in step, one missing barrier in the prototype's tests was
-// never found.
+// A warp runs ahead until it can go no further: with all warps in step, one missing barrier in the
+// prototype's tests was never found.
 void run_block(Block& b, Order order) {
   const size_t n = b.threads.size();
   std::vector<size_t> warps((n + 31) / 32);
@@ -84,7 +85,8 @@ void run_block(Block& b, Order order) {
         if (order == Order::random && random_bits() % 8 == 0) break;  // sometimes it is overtaken
       }
     }
-    if (!progress && std::none_of(b.threads.begin(), b.threads.end(), [](const Thread* t) { return t->state == State::ready; }))
+    if (!progress && std::none_of(b.threads.begin(), b.threads.end(),
+                                  [](const Thread* t) { return t->state == State::ready; }))
       report_deadlock(b);
   }
 }
@@ -97,15 +99,18 @@ Thread& pooled_thread(size_t i) {
 }
 
 void check_launch(const char* kernel, dim3 grid, size_t threads, size_t dynamic_bytes) {
-  if (!threads || threads > kThreadLimit) fail("%s: a block of %zu threads; 1 to 1024 are possible", kernel, threads);
+  if (!threads || threads > kThreadLimit)
+    fail("%s: a block of %zu threads; 1 to 1024 are possible", kernel, threads);
   if (!grid.x || !grid.y || !grid.z || grid.x > 0x7fffffffu || grid.y > 65535 || grid.z > 65535)
     fail("%s: no such grid: (%u, %u, %u)", kernel, grid.x, grid.y, grid.z);
-  if (dynamic_bytes > kDynamicSharedLimit) fail("%s: %zu bytes of dynamic shared memory, more than 227 KiB", kernel, dynamic_bytes);
+  if (dynamic_bytes > kDynamicSharedLimit)
+    fail("%s: %zu bytes of dynamic shared memory, more than 227 KiB", kernel, dynamic_bytes);
 }
 
 }  // namespace
 
-void run_grid(const char* kernel, dim3 grid, dim3 size, size_t dynamic_bytes, const std::function<void()>& body) {
+void run_grid(const char* kernel, dim3 grid, dim3 size, size_t dynamic_bytes,
+              const std::function<void()>& body) {
   const size_t threads = size_t{size.x} * size.y * size.z, blocks = size_t{grid.x} * grid.y * grid.z;
   const Order order = options().order;
   check_launch(kernel, grid, threads, dynamic_bytes);
@@ -120,7 +125,8 @@ void run_grid(const char* kernel, dim3 grid, dim3 size, size_t dynamic_bytes, co
       Thread& thread = pooled_thread(t);
       const uint3 place{static_cast<unsigned>(t % size.x), static_cast<unsigned>(t / size.x % size.y),
                         static_cast<unsigned>(t / size.x / size.y)};
-      thread.at = {place, id, size, grid, static_cast<int>(t % 32), static_cast<int>(t / 32), static_cast<int>(t)};
+      thread.at = {
+          place, id, size, grid, static_cast<int>(t % 32), static_cast<int>(t / 32), static_cast<int>(t)};
       thread.state = State::ready;
       thread.groups.clear();
       thread.open_copies.clear();

@@ -1,4 +1,5 @@
-// What a test may choose about a run. Read from the environment at every launch, so that one process can try several.
+// What a test may choose about a run. Read from the environment at every launch, so that one process can try
+// several.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +11,7 @@ enum class Order { forward, reverse, random };
 
 struct Options {
   Order order;  // PLMCORE_EMU_ORDER: forward, reverse, random
-  bool async;   // PLMCORE_EMU_ASYNC=0: a launch runs at once, so that a failure names the call that caused it
+  bool async;  // PLMCORE_EMU_ASYNC=0: a launch runs at once, so that a failure names the call that caused it
 };
 Options options();
 

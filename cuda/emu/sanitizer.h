@@ -1,8 +1,8 @@
 // The sanitizers' hooks, all of them nothing in a plain build.
 //
 // ASan sees the emulator and the kernels. TSan must see the kernels alone: the emulator is then built without
-// -fsanitize=thread but with PLM_EMU_TSAN, and tells TSan what orders memory on a GPU (barriers, __syncwarp, the start
-// and the end of a block), and nothing else.
+// -fsanitize=thread but with PLM_EMU_TSAN, and tells TSan what orders memory on a GPU (barriers, __syncwarp,
+// the start and the end of a block), and nothing else.
 #pragma once
 
 #include <cstddef>
@@ -61,7 +61,9 @@ struct Unwatched {
 #ifdef PLM_EMU_ASAN
 inline void forbid(void* p, size_t n) { __asan_poison_memory_region(p, n); }
 inline void allow(void* p, size_t n) { __asan_unpoison_memory_region(p, n); }
-inline bool forbidden(const void* p, size_t n) { return n && __asan_region_is_poisoned(const_cast<void*>(p), n); }
+inline bool forbidden(const void* p, size_t n) {
+  return n && __asan_region_is_poisoned(const_cast<void*>(p), n);
+}
 #else
 inline void forbid(void*, size_t) {}
 inline void allow(void*, size_t) {}

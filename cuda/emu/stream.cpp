@@ -20,7 +20,8 @@ struct Stream {
   };
   std::deque<Task> tasks;
 
-  // Does the first task; false when there is none or it must wait. A task that fails is gone: the device goes on.
+  // Does the first task; false when there is none or it must wait. A task that fails is gone: the device goes
+  // on.
   bool step() {
     if (tasks.empty()) return false;
     if (tasks.front().reached) {
@@ -119,8 +120,10 @@ cudaError_t guarded(const std::function<void()>& call) {
   }
 }
 
-cudaError_t launch(const char* name, dim3 grid, dim3 block, size_t shared, cudaStream_t stream, std::function<void()> body) {
-  return guarded([&] { enqueue(stream, [=] { run_grid(kernel_name(name).c_str(), grid, block, shared, body); }); });
+cudaError_t launch(const char* name, dim3 grid, dim3 block, size_t shared, cudaStream_t stream,
+                   std::function<void()> body) {
+  return guarded(
+      [&] { enqueue(stream, [=] { run_grid(kernel_name(name).c_str(), grid, block, shared, body); }); });
 }
 
 }  // namespace plmcore::emu

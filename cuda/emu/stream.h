@@ -1,5 +1,5 @@
-// Streams: work is queued and runs as late as the API allows, in any order between streams. A missing event or a missing
-// wait then shows in the results.
+// Streams: work is queued and runs as late as the API allows, in any order between streams. A missing event
+// or a missing wait then shows in the results.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -13,8 +13,9 @@ namespace plmcore::emu {
 std::recursive_mutex& device_mutex();
 
 void enqueue(cudaStream_t stream, std::function<void()> work);
-void enqueue_wait(cudaStream_t stream, std::function<bool()> reached);  // holds the stream back until it is true
-void drain(cudaStream_t stream);                                        // runs what the stream holds, and what that waits for
+void enqueue_wait(cudaStream_t stream,
+                  std::function<bool()> reached);  // holds the stream back until it is true
+void drain(cudaStream_t stream);  // runs what the stream holds, and what that waits for
 void drain_all();
 cudaStream_t new_stream();
 void delete_stream(cudaStream_t stream);
@@ -23,6 +24,7 @@ void delete_stream(cudaStream_t stream);
 cudaError_t guarded(const std::function<void()>& call);
 
 // `name` is the __PRETTY_FUNCTION__ of a template whose parameter `kernel` is the kernel.
-cudaError_t launch(const char* name, dim3 grid, dim3 block, size_t shared, cudaStream_t stream, std::function<void()> body);
+cudaError_t launch(const char* name, dim3 grid, dim3 block, size_t shared, cudaStream_t stream,
+                   std::function<void()> body);
 
 }  // namespace plmcore::emu

@@ -1,4 +1,5 @@
-// Warp operations: shuffles, votes, matches. Each is one `collective`: the last lane to arrive does the work for all.
+// Warp operations: shuffles, votes, matches. Each is one `collective`: the last lane to arrive does the work
+// for all.
 #pragma once
 
 #include <cstring>
@@ -31,7 +32,8 @@ T shuffle(uint32_t mask, T value, int source, Operation operation, Place place) 
       [](void** lane, uint32_t members) {
         for_lanes(members, [&](int i) {
           auto* e = static_cast<Exchange<T>*>(lane[i]);
-          if (!(members >> e->source & 1)) fail("a shuffle reads lane %d, which is not in mask %08x", e->source, members);
+          if (!(members >> e->source & 1))
+            fail("a shuffle reads lane %d, which is not in mask %08x", e->source, members);
           e->result = static_cast<Exchange<T>*>(lane[e->source])->value;
         });
       },
@@ -39,11 +41,13 @@ T shuffle(uint32_t mask, T value, int source, Operation operation, Place place) 
   return mine.result;
 }
 
-// Lanes are exchanged within segments of `width`; a source outside of the segment gives the lane its own value.
+// Lanes are exchanged within segments of `width`; a source outside of the segment gives the lane its own
+// value.
 struct Segment {
   int lane, begin, end;
   explicit Segment(int width) : lane(indices->lane), begin(lane & ~(width - 1)), end(begin + width) {
-    if (width <= 0 || width > 32 || (width & (width - 1))) fail("a shuffle's width must be a power of two up to 32, got %d", width);
+    if (width <= 0 || width > 32 || (width & (width - 1)))
+      fail("a shuffle's width must be a power of two up to 32, got %d", width);
   }
   int or_own(int source) const { return source >= begin && source < end ? source : lane; }
 };
@@ -78,7 +82,8 @@ inline uint32_t ballot(Place place, uint32_t mask, bool yes) {
       mask, kBallot, &mine,
       [](void** lane, uint32_t members) {
         uint32_t result = 0;
-        for_lanes(members, [&](int i) { result |= static_cast<uint32_t>(static_cast<Vote*>(lane[i])->yes) << i; });
+        for_lanes(members,
+                  [&](int i) { result |= static_cast<uint32_t>(static_cast<Vote*>(lane[i])->yes) << i; });
         for_lanes(members, [&](int i) { static_cast<Vote*>(lane[i])->result = result; });
       },
       false, place);
@@ -99,7 +104,8 @@ uint32_t match_any(Place place, uint32_t mask, T value) {
         for_lanes(members, [&](int i) {
           auto* a = static_cast<Match<T>*>(lane[i]);
           for_lanes(members, [&](int j) {
-            if (std::memcmp(&a->value, &static_cast<Match<T>*>(lane[j])->value, sizeof(T)) == 0) a->result |= 1u << j;
+            if (std::memcmp(&a->value, &static_cast<Match<T>*>(lane[j])->value, sizeof(T)) == 0)
+              a->result |= 1u << j;
           });
         });
       },

@@ -1,11 +1,11 @@
 // y = (x - mean) * rstd * gamma + beta over the last axis.   x [rows, C]; gamma, beta [C]; mean, rstd [rows]
-// By warp or by block, a row each (device/rows.cuh). Variance by two passes. Traffic: one read and one write of x; by
-// block the second and third pass read from cache.
+// By warp or by block, a row each (device/rows.cuh). Variance by two passes. Traffic: one read and one write
+// of x; by block the second and third pass read from cache.
 //
 // Backward, with xh = (x - mean) * rstd and d = dy * gamma:
 //   dx = rstd * (d - mean(d) - xh * mean(d * xh)),  dgamma = sum(dy * xh),  dbeta = sum(dy)
-// dx row by row as above; dgamma and dbeta by column in a second kernel (device/column_sums.cuh), which reads x and dy
-// again: 32 columns x 64 chunks of rows fill a GPU where whole rows per chunk would not.
+// dx row by row as above; dgamma and dbeta by column in a second kernel (device/column_sums.cuh), which reads
+// x and dy again: 32 columns x 64 chunks of rows fill a GPU where whole rows per chunk would not.
 #include "device/column_sums.cuh"
 #include "device/kernel.h"
 #include "device/reduce.cuh"
@@ -18,8 +18,9 @@ namespace {
 // grid (rows / 4), block (32, 4)
 template <class T, int E>
 __global__ void __launch_bounds__(32 * kRowWarps)
-    layer_norm_by_warp(const T* __restrict__ x, const T* __restrict__ gamma, const T* __restrict__ beta, T* __restrict__ y,
-                       Acc<T>* __restrict__ mean, Acc<T>* __restrict__ rstd, int64_t rows, int C, Acc<T> eps) {
+    layer_norm_by_warp(const T* __restrict__ x, const T* __restrict__ gamma, const T* __restrict__ beta,
+                       T* __restrict__ y, Acc<T>* __restrict__ mean, Acc<T>* __restrict__ rstd, int64_t rows,
+                       int C, Acc<T> eps) {
   using A = Acc<T>;
   using Row = HeldRow<T, E>;
   const int64_t row = static_cast<int64_t>(blockIdx.x) * kRowWarps + threadIdx.y;
@@ -50,10 +51,12 @@ __global__ void __launch_bounds__(32 * kRowWarps)
 // grid (rows), block (32 .. 512)
 template <class T, int V>
 __global__ void __launch_bounds__(kRowThreads, kRowBlocks)
-    layer_norm_by_block(const T* __restrict__ x, const T* __restrict__ gamma, const T* __restrict__ beta, T* __restrict__ y,
-                        Acc<T>* __restrict__ mean, Acc<T>* __restrict__ rstd, int64_t C, Acc<T> eps) {
+    layer_norm_by_block(const T* __restrict__ x, const T* __restrict__ gamma, const T* __restrict__ beta,
+                        T* __restrict__ y, Acc<T>* __restrict__ mean, Acc<T>* __restrict__ rstd, int64_t C,
+                        Acc<T> eps) {
   using A = Acc<T>;
-  const int64_t row = blockIdx.x, begin = static_cast<int64_t>(threadIdx.x) * V, step = static_cast<int64_t>(blockDim.x) * V;
+  const int64_t row = blockIdx.x, begin = static_cast<int64_t>(threadIdx.x) * V,
+                step = static_cast<int64_t>(blockDim.x) * V;
   x += row * C;
   y += row * C;
   A v[V], g[V], b[V], sum = 0, squares = 0;
@@ -88,8 +91,9 @@ __global__ void __launch_bounds__(kRowThreads, kRowBlocks)
 
 template <class T, int E>
 __global__ void __launch_bounds__(32 * kRowWarps)
-    layer_norm_grad_by_warp(const T* __restrict__ x, const T* __restrict__ gamma, const Acc<T>* __restrict__ mean,
-                            const Acc<T>* __restrict__ rstd, const T* __restrict__ dy, T* __restrict__ dx, int64_t rows, int C) {
+    layer_norm_grad_by_warp(const T* __restrict__ x, const T* __restrict__ gamma,
+                            const Acc<T>* __restrict__ mean, const Acc<T>* __restrict__ rstd,
+                            const T* __restrict__ dy, T* __restrict__ dx, int64_t rows, int C) {
   using A = Acc<T>;
   using Row = HeldRow<T, E>;
   const int64_t row = static_cast<int64_t>(blockIdx.x) * kRowWarps + threadIdx.y;
@@ -112,17 +116,20 @@ __global__ void __launch_bounds__(32 * kRowWarps)
       sum_dxh += d.pack[n][j] * xh.pack[n][j];
     }
   }
-  const A mean_d = warp_reduce<Sum>(sum_d) / static_cast<A>(C), mean_dxh = warp_reduce<Sum>(sum_dxh) / static_cast<A>(C);
+  const A mean_d = warp_reduce<Sum>(sum_d) / static_cast<A>(C),
+          mean_dxh = warp_reduce<Sum>(sum_dxh) / static_cast<A>(C);
   d.each(C, [&](A& v, int n, int j) { v = (v - mean_d - xh.pack[n][j] * mean_dxh) * r; });
   d.store_to(dx + row * C, C);
 }
 
 template <class T, int V>
 __global__ void __launch_bounds__(kRowThreads, kRowBlocks)
-    layer_norm_grad_by_block(const T* __restrict__ x, const T* __restrict__ gamma, const Acc<T>* __restrict__ mean,
-                             const Acc<T>* __restrict__ rstd, const T* __restrict__ dy, T* __restrict__ dx, int64_t C) {
+    layer_norm_grad_by_block(const T* __restrict__ x, const T* __restrict__ gamma,
+                             const Acc<T>* __restrict__ mean, const Acc<T>* __restrict__ rstd,
+                             const T* __restrict__ dy, T* __restrict__ dx, int64_t C) {
   using A = Acc<T>;
-  const int64_t row = blockIdx.x, begin = static_cast<int64_t>(threadIdx.x) * V, step = static_cast<int64_t>(blockDim.x) * V;
+  const int64_t row = blockIdx.x, begin = static_cast<int64_t>(threadIdx.x) * V,
+                step = static_cast<int64_t>(blockDim.x) * V;
   x += row * C;
   dy += row * C;
   dx += row * C;
@@ -139,7 +146,8 @@ __global__ void __launch_bounds__(kRowThreads, kRowBlocks)
       sum_dxh += d[j] * g[j] * ((v[j] - mu) * r);
     }
   }
-  const A mean_d = block_reduce<Sum>(sum_d) / static_cast<A>(C), mean_dxh = block_reduce<Sum>(sum_dxh) / static_cast<A>(C);
+  const A mean_d = block_reduce<Sum>(sum_d) / static_cast<A>(C),
+          mean_dxh = block_reduce<Sum>(sum_dxh) / static_cast<A>(C);
 #pragma unroll 1
   for (int64_t i = begin; i < C; i += step) {
     load<V>(x + i, v);
@@ -153,8 +161,9 @@ __global__ void __launch_bounds__(kRowThreads, kRowBlocks)
 
 // part [chunks][2][C]: dgamma, dbeta
 template <class T>
-__global__ void layer_norm_grad_columns(const T* __restrict__ x, const Acc<T>* __restrict__ mean, const Acc<T>* __restrict__ rstd,
-                                        const T* __restrict__ dy, int64_t rows, int64_t C, Acc<T>* __restrict__ part) {
+__global__ void layer_norm_grad_columns(const T* __restrict__ x, const Acc<T>* __restrict__ mean,
+                                        const Acc<T>* __restrict__ rstd, const T* __restrict__ dy,
+                                        int64_t rows, int64_t C, Acc<T>* __restrict__ part) {
   chunk_column_sums<2>(rows, C, part, [&](int64_t row, int64_t column, Acc<T>(&values)[2]) {
     const Acc<T> g = widen(dy[row * C + column]);
     values[0] = g * (widen(x[row * C + column]) - mean[row]) * rstd[row];
@@ -177,13 +186,13 @@ PLM_KERNEL(layer_norm) {
     return problem(for_row_width<T>(
         C, aligned(x, gamma, beta, y),
         [&](auto E) {
-          return launch<layer_norm_by_warp<T, decltype(E)::value>>(warp_grid(rows), warp_block(), 0, stream, x, gamma, beta, y, mean, rstd,
-                                                                   rows, C, eps);
+          return launch<layer_norm_by_warp<T, decltype(E)::value>>(
+              warp_grid(rows), warp_block(), 0, stream, x, gamma, beta, y, mean, rstd, rows, C, eps);
         },
         [&](auto V) {
           constexpr int kV = decltype(V)::value;
-          return launch<layer_norm_by_block<T, kV>>(dim3(static_cast<unsigned>(rows)), row_block(C / kV), 0, stream, x, gamma, beta, y,
-                                                    mean, rstd, C, eps);
+          return launch<layer_norm_by_block<T, kV>>(dim3(static_cast<unsigned>(rows)), row_block(C / kV), 0,
+                                                    stream, x, gamma, beta, y, mean, rstd, C, eps);
         }));
   });
 }
@@ -205,16 +214,18 @@ PLM_KERNEL(layer_norm_grad, workspace) {
       error = for_row_width<T>(
           C, aligned(x, gamma, dy, dx),
           [&](auto E) {
-            return launch<layer_norm_grad_by_warp<T, decltype(E)::value>>(warp_grid(rows), warp_block(), 0, stream, x, gamma, mean, rstd,
-                                                                          dy, dx, rows, C);
+            return launch<layer_norm_grad_by_warp<T, decltype(E)::value>>(
+                warp_grid(rows), warp_block(), 0, stream, x, gamma, mean, rstd, dy, dx, rows, C);
           },
           [&](auto V) {
             constexpr int kV = decltype(V)::value;
-            return launch<layer_norm_grad_by_block<T, kV>>(dim3(static_cast<unsigned>(rows)), row_block(C / kV), 0, stream, x, gamma, mean,
-                                                           rstd, dy, dx, C);
+            return launch<layer_norm_grad_by_block<T, kV>>(dim3(static_cast<unsigned>(rows)),
+                                                           row_block(C / kV), 0, stream, x, gamma, mean, rstd,
+                                                           dy, dx, C);
           });
     if (!error)
-      error = launch<layer_norm_grad_columns<T>>(column_grid(C, chunks), column_block(), 0, stream, x, mean, rstd, dy, rows, C, part);
+      error = launch<layer_norm_grad_columns<T>>(column_grid(C, chunks), column_block(), 0, stream, x, mean,
+                                                 rstd, dy, rows, C, part);
     if (!error) error = launch_add_chunks(part, chunks, 2 * C, C, args.out[1].as<T>(), stream);
     if (!error) error = launch_add_chunks(part + C, chunks, 2 * C, C, args.out[2].as<T>(), stream);
     return problem(error);

@@ -1,8 +1,9 @@
 // y = activation(x W^T + bias).   x [M, K]; weight [N, K]; bias [N] or none -> [M, N]
-// The product by cuBLASLt, with bias, relu and the tanh form of gelu in its epilogue. What the epilogue cannot do (other
-// activations, a kept sum, dtypes without one) is one more pass over y.
+// The product by cuBLASLt, with bias, relu and the tanh form of gelu in its epilogue. What the epilogue
+// cannot do (other activations, a kept sum, dtypes without one) is one more pass over y.
 //
-// Backward: dz = dy * slope, and its column sums for dbias, in one pass over dy (device/column_sums.cuh); then
+// Backward: dz = dy * slope, and its column sums for dbias, in one pass over dy (device/column_sums.cuh);
+// then
 //   dx = dz W,  dweight = dz^T x
 #include "device/activation.cuh"
 #include "device/column_sums.cuh"
@@ -16,10 +17,11 @@ namespace {
 constexpr int kThreads = 256;
 constexpr int64_t kBlocks = 4096;  // each thread takes several packs of a large y
 
-// sum = z + bias, y = activation(sum); z and y may be the same memory. Without `bias` or `sum` that part is left out.
-// A pack lies within one row: N is a multiple of V.
+// sum = z + bias, y = activation(sum); z and y may be the same memory. Without `bias` or `sum` that part is
+// left out. A pack lies within one row: N is a multiple of V.
 template <class T, int V>
-__global__ void linear_finish(const T* z, const T* __restrict__ bias, T* sum, T* y, int64_t packs, int64_t N, Activation activation) {
+__global__ void linear_finish(const T* z, const T* __restrict__ bias, T* sum, T* y, int64_t packs, int64_t N,
+                              Activation activation) {
   using A = Acc<T>;
   for (int64_t p = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; p < packs;
        p += static_cast<int64_t>(gridDim.x) * blockDim.x) {
@@ -38,24 +40,27 @@ __global__ void linear_finish(const T* z, const T* __restrict__ bias, T* sum, T*
 }
 
 template <class T>
-cudaError_t launch_finish(const T* z, const T* bias, T* sum, T* y, int64_t M, int64_t N, Activation activation, cudaStream_t stream) {
+cudaError_t launch_finish(const T* z, const T* bias, T* sum, T* y, int64_t M, int64_t N,
+                          Activation activation, cudaStream_t stream) {
   const auto go = [&]<int V>(Constant<V>) {
     const int64_t packs = M * N / V, blocks = (packs + kThreads - 1) / kThreads;
-    return launch<linear_finish<T, V>>(dim3(static_cast<unsigned>(blocks < kBlocks ? blocks : kBlocks)), dim3(kThreads), 0, stream, z, bias,
-                                       sum, y, packs, N, activation);
+    return launch<linear_finish<T, V>>(dim3(static_cast<unsigned>(blocks < kBlocks ? blocks : kBlocks)),
+                                       dim3(kThreads), 0, stream, z, bias, sum, y, packs, N, activation);
   };
   return N % kPack<T> == 0 && aligned(z, bias, sum, y) ? go(Constant<kPack<T>>{}) : go(Constant<1>{});
 }
 
 // dz = dy * slope(at) where there is an activation; part [chunks][N]: column sums of dz.
 template <class T>
-__global__ void linear_grad_columns(const T* __restrict__ dy, const T* __restrict__ at, T* __restrict__ dz, int64_t rows, int64_t N,
-                                    Acc<T>* __restrict__ part, Activation activation) {
+__global__ void linear_grad_columns(const T* __restrict__ dy, const T* __restrict__ at, T* __restrict__ dz,
+                                    int64_t rows, int64_t N, Acc<T>* __restrict__ part,
+                                    Activation activation) {
   chunk_column_sums<1>(rows, N, part, [&](int64_t row, int64_t column, Acc<T>(&values)[1]) {
     const int64_t i = row * N + column;
     Acc<T> g = widen(dy[i]);
     if (dz) {
-      const T rounded = narrow<T>(g * slope(activation, widen(at[i])));  // dbias sums what dx and dweight are made of
+      const T rounded =
+          narrow<T>(g * slope(activation, widen(at[i])));  // dbias sums what dx and dweight are made of
       dz[i] = rounded;
       g = widen(rounded);
     }
@@ -80,10 +85,20 @@ PLM_KERNEL(linear) {
     T* z = sum ? sum : y;
     bool fused = false;
     if (K == 0) {
-      if (const char* why = problem(cudaMemsetAsync(z, 0, static_cast<size_t>(M * N) * sizeof(T), stream))) return why;
+      if (const char* why = problem(cudaMemsetAsync(z, 0, static_cast<size_t>(M * N) * sizeof(T), stream)))
+        return why;
     } else {
-      Product product{.transpose_b = true, .M = M, .N = N, .K = K, .dtype = x.dtype, .a = x.data, .b = w.data, .out = z, .bias = bias};
-      if (in_epilogue) product.activation = activation == Activation::relu ? Product::relu : Product::gelu_tanh;
+      Product product{.transpose_b = true,
+                      .M = M,
+                      .N = N,
+                      .K = K,
+                      .dtype = x.dtype,
+                      .a = x.data,
+                      .b = w.data,
+                      .out = z,
+                      .bias = bias};
+      if (in_epilogue)
+        product.activation = activation == Activation::relu ? Product::relu : Product::gelu_tanh;
       if (const char* why = multiply(product, stream, &fused)) return why;
     }
     const T* open_bias = fused ? nullptr : bias;
@@ -112,31 +127,43 @@ PLM_KERNEL(linear_grad, workspace_grad) {
     auto* part = args.shared_as<Acc<T>>();
     T* made = activation == Activation::none
                   ? nullptr
-                  : reinterpret_cast<T*>(args.shared + (static_cast<size_t>(chunks * N) * sizeof(Acc<T>) + 63) / 64 * 64);
+                  : reinterpret_cast<T*>(args.shared +
+                                         (static_cast<size_t>(chunks * N) * sizeof(Acc<T>) + 63) / 64 * 64);
     const void* dz = made ? made : dy.data;
     if ((made || (want & 4)) && N)
-      if (const char* why = problem(launch<linear_grad_columns<T>>(column_grid(N, chunks), column_block(), 0, stream, dy.as<T>(),
-                                                                   made ? args.in[3].as<T>() : nullptr, made, M, N, part, activation)))
+      if (const char* why = problem(launch<linear_grad_columns<T>>(
+              column_grid(N, chunks), column_block(), 0, stream, dy.as<T>(),
+              made ? args.in[3].as<T>() : nullptr, made, M, N, part, activation)))
         return why;
     // A product over an empty axis is zero, which cuBLASLt does not know.
     const auto product = [&](const View& out, const Product& p) {
       bool fused;
       if (out.numel == 0) return static_cast<const char*>(nullptr);
-      return p.K ? multiply(p, stream, &fused) : problem(cudaMemsetAsync(out.data, 0, static_cast<size_t>(out.numel) * sizeof(T), stream));
+      return p.K ? multiply(p, stream, &fused)
+                 : problem(cudaMemsetAsync(out.data, 0, static_cast<size_t>(out.numel) * sizeof(T), stream));
     };
     int next = 0;
     if (want & 1) {
       const View& dx = args.out[next++];
-      if (const char* why = product(dx, {.M = M, .N = K, .K = N, .dtype = x.dtype, .a = dz, .b = w.data, .out = dx.data})) return why;
+      if (const char* why =
+              product(dx, {.M = M, .N = K, .K = N, .dtype = x.dtype, .a = dz, .b = w.data, .out = dx.data}))
+        return why;
     }
     if (want & 2) {
       const View& dw = args.out[next++];
-      if (const char* why =
-              product(dw, {.transpose_a = true, .M = N, .N = K, .K = M, .dtype = x.dtype, .a = dz, .b = x.data, .out = dw.data}))
+      if (const char* why = product(dw, {.transpose_a = true,
+                                         .M = N,
+                                         .N = K,
+                                         .K = M,
+                                         .dtype = x.dtype,
+                                         .a = dz,
+                                         .b = x.data,
+                                         .out = dw.data}))
         return why;
     }
     if ((want & 4) && N)
-      if (const char* why = problem(launch_add_chunks(part, chunks, N, N, args.out[next].as<T>(), stream))) return why;
+      if (const char* why = problem(launch_add_chunks(part, chunks, N, N, args.out[next].as<T>(), stream)))
+        return why;
     return nullptr;
   });
 }

@@ -1,6 +1,7 @@
 // y = exp(x - max) / sum(exp(x - max)) over the last axis.   x [rows, C]
-// By warp or by block, a row each (device/rows.cuh). By warp x is read once. By block one pass finds the maximum and the
-// sum together (the sum is rescaled when the maximum grows), a second one writes: two reads, the second from cache.
+// By warp or by block, a row each (device/rows.cuh). By warp x is read once. By block one pass finds the
+// maximum and the sum together (the sum is rescaled when the maximum grows), a second one writes: two reads,
+// the second from cache.
 //
 // Backward: dx = y * (dy - sum(dy * y)).
 #include "device/kernel.h"
@@ -11,14 +12,16 @@ namespace plmcore::cuda {
 
 namespace {
 
-// The maximum of nothing but -inf is taken as 0: exp(-inf - 0) is 0 where exp(-inf + inf) is no number. A thread that
-// saw only masked elements then adds 0 to the sum; a row of nothing else is 0 / 0, no number, as by the formula.
+// The maximum of nothing but -inf is taken as 0: exp(-inf - 0) is 0 where exp(-inf + inf) is no number. A
+// thread that saw only masked elements then adds 0 to the sum; a row of nothing else is 0 / 0, no number, as
+// by the formula.
 template <class A>
 __device__ __forceinline__ A finite_max(A m) {
   return m == -static_cast<A>(INFINITY) ? A(0) : m;
 }
 
-// What a sum of exp(x - before) is multiplied by to become one of exp(x - now); `before` is -inf where nothing was added yet.
+// What a sum of exp(x - before) is multiplied by to become one of exp(x - now); `before` is -inf where
+// nothing was added yet.
 template <class A>
 __device__ __forceinline__ A rescale(A before, A now) {
   return before == -static_cast<A>(INFINITY) ? A(0) : std::exp(before - now);
@@ -26,7 +29,8 @@ __device__ __forceinline__ A rescale(A before, A now) {
 
 // grid (rows / 4), block (32, 4)
 template <class T, int E>
-__global__ void __launch_bounds__(32 * kRowWarps) softmax_by_warp(const T* __restrict__ x, T* __restrict__ y, int64_t rows, int C) {
+__global__ void __launch_bounds__(32 * kRowWarps)
+    softmax_by_warp(const T* __restrict__ x, T* __restrict__ y, int64_t rows, int C) {
   using A = Acc<T>;
   const int64_t row = static_cast<int64_t>(blockIdx.x) * kRowWarps + threadIdx.y;
   if (row >= rows) return;  // a whole warp leaves, and no barrier follows
@@ -46,9 +50,11 @@ __global__ void __launch_bounds__(32 * kRowWarps) softmax_by_warp(const T* __res
 
 // grid (rows), block (32 .. 512)
 template <class T, int V>
-__global__ void __launch_bounds__(kRowThreads, kRowBlocks) softmax_by_block(const T* __restrict__ x, T* __restrict__ y, int64_t C) {
+__global__ void __launch_bounds__(kRowThreads, kRowBlocks)
+    softmax_by_block(const T* __restrict__ x, T* __restrict__ y, int64_t C) {
   using A = Acc<T>;
-  const int64_t row = blockIdx.x, begin = static_cast<int64_t>(threadIdx.x) * V, step = static_cast<int64_t>(blockDim.x) * V;
+  const int64_t row = blockIdx.x, begin = static_cast<int64_t>(threadIdx.x) * V,
+                step = static_cast<int64_t>(blockDim.x) * V;
   x += row * C;
   y += row * C;
   A v[V], most = -static_cast<A>(INFINITY), sum = 0;
@@ -76,7 +82,8 @@ __global__ void __launch_bounds__(kRowThreads, kRowBlocks) softmax_by_block(cons
 
 template <class T, int E>
 __global__ void __launch_bounds__(32 * kRowWarps)
-    softmax_grad_by_warp(const T* __restrict__ y, const T* __restrict__ dy, T* __restrict__ dx, int64_t rows, int C) {
+    softmax_grad_by_warp(const T* __restrict__ y, const T* __restrict__ dy, T* __restrict__ dx, int64_t rows,
+                         int C) {
   using A = Acc<T>;
   const int64_t row = static_cast<int64_t>(blockIdx.x) * kRowWarps + threadIdx.y;
   if (row >= rows) return;
@@ -94,7 +101,8 @@ template <class T, int V>
 __global__ void __launch_bounds__(kRowThreads, kRowBlocks)
     softmax_grad_by_block(const T* __restrict__ y, const T* __restrict__ dy, T* __restrict__ dx, int64_t C) {
   using A = Acc<T>;
-  const int64_t row = blockIdx.x, begin = static_cast<int64_t>(threadIdx.x) * V, step = static_cast<int64_t>(blockDim.x) * V;
+  const int64_t row = blockIdx.x, begin = static_cast<int64_t>(threadIdx.x) * V,
+                step = static_cast<int64_t>(blockDim.x) * V;
   y += row * C;
   dy += row * C;
   dx += row * C;
@@ -129,10 +137,14 @@ PLM_KERNEL(softmax) {
     T* y = args.out[0].as<T>();
     return problem(for_row_width<T>(
         C, aligned(x, y),
-        [&](auto E) { return launch<softmax_by_warp<T, decltype(E)::value>>(warp_grid(rows), warp_block(), 0, stream, x, y, rows, C); },
+        [&](auto E) {
+          return launch<softmax_by_warp<T, decltype(E)::value>>(warp_grid(rows), warp_block(), 0, stream, x,
+                                                                y, rows, C);
+        },
         [&](auto V) {
           constexpr int kV = decltype(V)::value;
-          return launch<softmax_by_block<T, kV>>(dim3(static_cast<unsigned>(rows)), row_block(C / kV), 0, stream, x, y, C);
+          return launch<softmax_by_block<T, kV>>(dim3(static_cast<unsigned>(rows)), row_block(C / kV), 0,
+                                                 stream, x, y, C);
         }));
   });
 }
@@ -149,11 +161,13 @@ PLM_KERNEL(softmax_grad) {
     return problem(for_row_width<T>(
         C, aligned(y, dy, dx),
         [&](auto E) {
-          return launch<softmax_grad_by_warp<T, decltype(E)::value>>(warp_grid(rows), warp_block(), 0, stream, y, dy, dx, rows, C);
+          return launch<softmax_grad_by_warp<T, decltype(E)::value>>(warp_grid(rows), warp_block(), 0, stream,
+                                                                     y, dy, dx, rows, C);
         },
         [&](auto V) {
           constexpr int kV = decltype(V)::value;
-          return launch<softmax_grad_by_block<T, kV>>(dim3(static_cast<unsigned>(rows)), row_block(C / kV), 0, stream, y, dy, dx, C);
+          return launch<softmax_grad_by_block<T, kV>>(dim3(static_cast<unsigned>(rows)), row_block(C / kV), 0,
+                                                      stream, y, dy, dx, C);
         }));
   });
 }

@@ -12,10 +12,11 @@ namespace plmcore::cuda {
 
 namespace {
 
-constexpr size_t kPlans = 1024;               // more than that, and all are dropped: lengths vary without end
+constexpr size_t kPlans = 1024;  // more than that, and all are dropped: lengths vary without end
 constexpr uint64_t kWorkspace = 32ull << 20;  // what NVIDIA advises for the largest GPUs
 
-// A product as cuBLASLt wants it, column-major: out^T [N, M] = op(b)^T op(a)^T, so its A is our b and its B our a.
+// A product as cuBLASLt wants it, column-major: out^T [N, M] = op(b)^T op(a)^T, so its A is our b and its B
+// our a.
 struct Plan {
   cublasLtMatmulDesc_t matmul = nullptr;
   cublasLtMatrixLayout_t a = nullptr, b = nullptr, out = nullptr;
@@ -43,7 +44,8 @@ cudaDataType data_type(DType t) {
 uint32_t epilogue_of(const Product& p) {
   switch (p.activation) {
     case Product::relu: return p.bias ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_RELU;
-    case Product::gelu_tanh: return p.bias ? CUBLASLT_EPILOGUE_GELU_BIAS : CUBLASLT_EPILOGUE_GELU;  // it is the tanh form
+    case Product::gelu_tanh:
+      return p.bias ? CUBLASLT_EPILOGUE_GELU_BIAS : CUBLASLT_EPILOGUE_GELU;  // it is the tanh form
     case Product::none: break;
   }
   return p.bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
@@ -69,9 +71,10 @@ class CublasLt {
     const float one = 1, zero = 0;
     const double wide_one = 1, wide_zero = 0;
     const bool wide = p.dtype == DType::float64;
-    return cublasLtMatmul(handle_, plan->matmul, wide ? static_cast<const void*>(&wide_one) : &one, p.b, plan->a, p.a, plan->b,
-                          wide ? static_cast<const void*>(&wide_zero) : &zero, p.out, plan->out, p.out, plan->out, &plan->algorithm,
-                          workspace_, workspace_bytes_, stream);
+    return cublasLtMatmul(handle_, plan->matmul, wide ? static_cast<const void*>(&wide_one) : &one, p.b,
+                          plan->a, p.a, plan->b, wide ? static_cast<const void*>(&wide_zero) : &zero, p.out,
+                          plan->out, p.out, plan->out, &plan->algorithm, workspace_, workspace_bytes_,
+                          stream);
   }
 
  private:
@@ -85,14 +88,24 @@ class CublasLt {
   }
 
   static cublasStatus_t set_bias(Plan& plan, const Product& p) {
-    return cublasLtMatmulDescSetAttribute(plan.matmul, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &p.bias, sizeof p.bias);
+    return cublasLtMatmulDescSetAttribute(plan.matmul, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &p.bias,
+                                          sizeof p.bias);
   }
 
   cublasStatus_t find(const Product& p, Plan** plan) {
-    const Key key = {
-        p.transpose_a,    p.transpose_b,    p.M, p.N, p.K, static_cast<int64_t>(p.dtype), epilogue_of(p), alignment(p.a), alignment(p.b),
-        alignment(p.out), alignment(p.bias)};
-    if (const auto it = plans_.find(key); it != plans_.end()) return *plan = &it->second, CUBLAS_STATUS_SUCCESS;
+    const Key key = {p.transpose_a,
+                     p.transpose_b,
+                     p.M,
+                     p.N,
+                     p.K,
+                     static_cast<int64_t>(p.dtype),
+                     epilogue_of(p),
+                     alignment(p.a),
+                     alignment(p.b),
+                     alignment(p.out),
+                     alignment(p.bias)};
+    if (const auto it = plans_.find(key); it != plans_.end())
+      return *plan = &it->second, CUBLAS_STATUS_SUCCESS;
     if (plans_.size() >= kPlans) plans_.clear();
     Plan& made = plans_[key];
     const cublasStatus_t status = make(p, made);
@@ -104,19 +117,22 @@ class CublasLt {
   cublasStatus_t make(const Product& p, Plan& plan) {
     const cudaDataType type = data_type(p.dtype);
     const bool wide = p.dtype == DType::float64;
-    cublasStatus_t s =
-        cublasLtMatmulDescCreate(&plan.matmul, wide ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F, wide ? CUDA_R_64F : CUDA_R_32F);
+    cublasStatus_t s = cublasLtMatmulDescCreate(&plan.matmul, wide ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F,
+                                                wide ? CUDA_R_64F : CUDA_R_32F);
     const auto set = [&](cublasLtMatmulDescAttributes_t attribute, auto value) {
-      if (s == CUBLAS_STATUS_SUCCESS) s = cublasLtMatmulDescSetAttribute(plan.matmul, attribute, &value, sizeof value);
+      if (s == CUBLAS_STATUS_SUCCESS)
+        s = cublasLtMatmulDescSetAttribute(plan.matmul, attribute, &value, sizeof value);
     };
     const auto layout = [&](cublasLtMatrixLayout_t* to, int64_t rows, int64_t columns) {
       if (s == CUBLAS_STATUS_SUCCESS)
-        s = cublasLtMatrixLayoutCreate(to, type, static_cast<uint64_t>(rows), static_cast<uint64_t>(columns), rows);
+        s = cublasLtMatrixLayoutCreate(to, type, static_cast<uint64_t>(rows), static_cast<uint64_t>(columns),
+                                       rows);
     };
     set(CUBLASLT_MATMUL_DESC_TRANSA, static_cast<int32_t>(p.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N));
     set(CUBLASLT_MATMUL_DESC_TRANSB, static_cast<int32_t>(p.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N));
     set(CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue_of(p));
-    if (s == CUBLAS_STATUS_SUCCESS && p.bias) s = set_bias(plan, p);  // the choice of a kernel looks at its alignment
+    if (s == CUBLAS_STATUS_SUCCESS && p.bias)
+      s = set_bias(plan, p);  // the choice of a kernel looks at its alignment
     // A row-major [r, c] is a column-major [c, r].
     layout(&plan.a, p.transpose_b ? p.K : p.N, p.transpose_b ? p.N : p.K);
     layout(&plan.b, p.transpose_a ? p.M : p.K, p.transpose_a ? p.K : p.M);
@@ -129,7 +145,8 @@ class CublasLt {
     cublasStatus_t s = cublasLtMatmulPreferenceCreate(&preference);
     if (s != CUBLAS_STATUS_SUCCESS) return s;
     const auto set = [&](cublasLtMatmulPreferenceAttributes_t attribute, auto value) {
-      if (s == CUBLAS_STATUS_SUCCESS) s = cublasLtMatmulPreferenceSetAttribute(preference, attribute, &value, sizeof value);
+      if (s == CUBLAS_STATUS_SUCCESS)
+        s = cublasLtMatmulPreferenceSetAttribute(preference, attribute, &value, sizeof value);
     };
     set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, workspace_bytes_);
     set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, alignment(p.b));
@@ -139,7 +156,8 @@ class CublasLt {
     cublasLtMatmulHeuristicResult_t result = {};
     int count = 0;
     if (s == CUBLAS_STATUS_SUCCESS) {
-      s = cublasLtMatmulAlgoGetHeuristic(handle_, plan.matmul, plan.a, plan.b, plan.out, plan.out, preference, 1, &result, &count);
+      s = cublasLtMatmulAlgoGetHeuristic(handle_, plan.matmul, plan.a, plan.b, plan.out, plan.out, preference,
+                                         1, &result, &count);
       if (s == CUBLAS_STATUS_NOT_SUPPORTED) s = CUBLAS_STATUS_SUCCESS;  // an answer, and one to remember
       else plan.found = count > 0 && result.state == CUBLAS_STATUS_SUCCESS;
       plan.algorithm = result.algo;
@@ -156,11 +174,14 @@ class CublasLt {
 };
 
 CublasLt& cublas_lt() {
-  static auto* library = new CublasLt;  // lives as long as the process: the driver may be gone before static destructors
+  static auto* library =
+      new CublasLt;  // lives as long as the process: the driver may be gone before static destructors
   return *library;
 }
 
-const char* problem(cublasStatus_t status) { return status == CUBLAS_STATUS_SUCCESS ? nullptr : cublasLtGetStatusString(status); }
+const char* problem(cublasStatus_t status) {
+  return status == CUBLAS_STATUS_SUCCESS ? nullptr : cublasLtGetStatusString(status);
+}
 
 }  // namespace
 

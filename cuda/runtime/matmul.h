@@ -9,8 +9,8 @@
 
 namespace plmcore::cuda {
 
-// out [M, N] = activation(op(a) op(b) + bias), row-major. A flag says that an operand is stored the other way round: a as [K, M], b as [N,
-// K].
+// out [M, N] = activation(op(a) op(b) + bias), row-major. A flag says that an operand is stored the other way
+// round: a as [K, M], b as [N, K].
 struct Product {
   bool transpose_a = false, transpose_b = false;
   int64_t M = 0, N = 0, K = 0;
@@ -22,8 +22,8 @@ struct Product {
   enum Activation { none, relu, gelu_tanh } activation = none;
 };
 
-// nullptr, or what failed. Not every dtype has kernels with bias and activation: *fused says whether these were applied;
-// when not, out holds the plain product.
+// nullptr, or what failed. Not every dtype has kernels with bias and activation: *fused says whether these
+// were applied; when not, out holds the plain product.
 const char* multiply(const Product& product, cudaStream_t stream, bool* fused);
 
 }  // namespace plmcore::cuda

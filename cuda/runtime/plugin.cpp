@@ -1,5 +1,5 @@
-// The C entry of the plug-in: device memory, copies, and the table of kernels. plmcore opens this library on the first use
-// of device "cuda" (cpp/core/plugin.h).
+// The C entry of the plug-in: device memory, copies, and the table of kernels. plmcore opens this library on
+// the first use of device "cuda" (cpp/core/plugin.h).
 #include <array>
 #include <string>
 
@@ -61,10 +61,13 @@ const char* open() {
     return say(std::string("no GPU answers (") + why + "); it needs an NVIDIA GPU and its driver");
   if (count == 0) return "there is no NVIDIA GPU";
   int major = 0, minor = 0;
-  if (const char* why = problem(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, 0))) return why;
-  if (const char* why = problem(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, 0))) return why;
+  if (const char* why = problem(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, 0)))
+    return why;
+  if (const char* why = problem(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, 0)))
+    return why;
   if (major < 8)
-    return say("the GPU has compute capability " + std::to_string(major) + "." + std::to_string(minor) + ", at least 8.0 is needed");
+    return say("the GPU has compute capability " + std::to_string(major) + "." + std::to_string(minor) +
+               ", at least 8.0 is needed");
   return problem(cudaStreamCreateWithFlags(&g_stream, cudaStreamNonBlocking));
 }
 
@@ -85,11 +88,13 @@ const char* synchronize() { return problem(cudaStreamSynchronize(g_stream)); }
 
 // The caller may free or read the host's side at once, so these two wait.
 const char* copy_in(void* to, const void* host, size_t bytes) {
-  if (const char* why = problem(cudaMemcpyAsync(to, host, bytes, cudaMemcpyHostToDevice, g_stream))) return why;
+  if (const char* why = problem(cudaMemcpyAsync(to, host, bytes, cudaMemcpyHostToDevice, g_stream)))
+    return why;
   return synchronize();
 }
 const char* copy_out(void* host, const void* from, size_t bytes) {
-  if (const char* why = problem(cudaMemcpyAsync(host, from, bytes, cudaMemcpyDeviceToHost, g_stream))) return why;
+  if (const char* why = problem(cudaMemcpyAsync(host, from, bytes, cudaMemcpyDeviceToHost, g_stream)))
+    return why;
   return synchronize();
 }
 const char* copy_within(void* to, const void* from, size_t bytes) {
@@ -115,10 +120,14 @@ constexpr PluginDevice kDevice = {
 
 }  // namespace
 
-cudaStream_t stream_of(const KernelArgs& args) { return args.stream ? static_cast<cudaStream_t>(args.stream) : g_stream; }
+cudaStream_t stream_of(const KernelArgs& args) {
+  return args.stream ? static_cast<cudaStream_t>(args.stream) : g_stream;
+}
 
 const char* problem(cudaError_t error) { return error ? say(cudaGetErrorString(error)) : nullptr; }
 
 }  // namespace plmcore::cuda
 
-extern "C" __attribute__((visibility("default"))) const plmcore::PluginDevice* plmcore_plugin() { return &plmcore::cuda::kDevice; }
+extern "C" __attribute__((visibility("default"))) const plmcore::PluginDevice* plmcore_plugin() {
+  return &plmcore::cuda::kDevice;
+}

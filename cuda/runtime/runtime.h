@@ -7,7 +7,8 @@
 
 namespace plmcore::cuda {
 
-// All work goes to one stream in the order of the calls, so memory may be handed out again as soon as a tensor is gone.
+// All work goes to one stream in the order of the calls, so memory may be handed out again as soon as a
+// tensor is gone.
 cudaStream_t stream_of(const KernelArgs& args);
 
 // nullptr for success, otherwise a sentence that is valid until the next error on this thread.

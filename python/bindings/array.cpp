@@ -6,7 +6,6 @@
 
 #include "bindings/tensor.h"
 #include "core/device.h"
-#include "ops/kept_weight.h"
 
 namespace plmcore::bindings {
 
@@ -27,7 +26,9 @@ nb::handle bfloat16() {  // not part of NumPy, and imported only when such a ten
   return *type;
 }
 
-bool is_instance(nb::handle h, nb::handle type) { return PyObject_TypeCheck(h.ptr(), reinterpret_cast<PyTypeObject*>(type.ptr())) != 0; }
+bool is_instance(nb::handle h, nb::handle type) {
+  return PyObject_TypeCheck(h.ptr(), reinterpret_cast<PyTypeObject*>(type.ptr())) != 0;
+}
 
 std::optional<DType> dtype_of_format(const char* f, Py_ssize_t bytes) {
   if (!f) return {};
@@ -62,7 +63,8 @@ struct Buffer {
     if (held) PyBuffer_Release(&view);
   }
 
-  // False where the array cannot be seen like this: strides, another byte order, a type of no buffer format (bfloat16).
+  // False where the array cannot be seen like this: strides, another byte order, a type of no buffer format
+  // (bfloat16).
   bool open(nb::handle array) {
     if (PyObject_GetBuffer(array.ptr(), &view, PyBUF_C_CONTIGUOUS | PyBUF_FORMAT) != 0) {
       PyErr_Clear();
@@ -101,23 +103,28 @@ nb::object plain_array(nb::object a, DType want) {
   return want == DType::bfloat16 ? nb::object(a.attr("view")("uint16")) : a;
 }
 
-void* address(nb::handle array) { return reinterpret_cast<void*>(nb::cast<uintptr_t>(array.attr("__array_interface__")["data"][0])); }
+void* address(nb::handle array) {
+  return reinterpret_cast<void*>(nb::cast<uintptr_t>(array.attr("__array_interface__")["data"][0]));
+}
 
 Tensor from_numpy(nb::handle h) {
   check<DTypeError>(is_instance(h, numpy().ndarray), "from_numpy: needs a NumPy array, got ",
-                    nb::cast<std::string>(nb::type_name(h.type())), "; plm.Tensor(data) copies what is not one");
+                    nb::cast<std::string>(nb::type_name(h.type())),
+                    "; plm.Tensor(data) copies what is not one");
   const DType dtype = to_dtype(h.attr("dtype"));
   const nb::object flags = h.attr("flags");
-  check<ValueError>(
-      nb::cast<bool>(flags["C_CONTIGUOUS"]) && nb::cast<bool>(flags["ALIGNED"]) && nb::cast<bool>(h.attr("dtype").attr("isnative")),
-      "from_numpy: the array must be C-contiguous, aligned and in native byte order to share its memory; plm.Tensor(array) copies it");
+  check<ValueError>(nb::cast<bool>(flags["C_CONTIGUOUS"]) && nb::cast<bool>(flags["ALIGNED"]) &&
+                        nb::cast<bool>(h.attr("dtype").attr("isnative")),
+                    "from_numpy: the array must be C-contiguous, aligned and in native byte order to share "
+                    "its memory; plm.Tensor(array) copies it");
   const Shape shape = to_shape(h.attr("shape"));
   void* data = address(h);
   h.inc_ref();
-  Tensor t = Tensor::borrow(shape, dtype, data, h.ptr(),
-                            [](void* owner) { with_gil_unless_gone([owner] { Py_DECREF(static_cast<PyObject*>(owner)); }); });
+  Tensor t = Tensor::borrow(shape, dtype, data, h.ptr(), [](void* owner) {
+    with_gil_unless_gone([owner] { Py_DECREF(static_cast<PyObject*>(owner)); });
+  });
   t.impl()->storage->read_only = !nb::cast<bool>(flags["WRITEABLE"]);
-  lend(*t.impl()->storage);  // for good: the array is not ours
+  t.impl()->storage->lend();  // for good: the array is not ours
   return t;
 }
 
@@ -133,7 +140,8 @@ Tensor copy_array(nb::handle h, nb::handle dtype) {
   }
   const bool array = is_array(h);
   Buffer b;
-  if (array && b.open(h) && (dtype.is_none() || to_dtype(dtype) == b.dtype)) return copy_of(b.view.buf, b.shape, b.dtype);
+  if (array && b.open(h) && (dtype.is_none() || to_dtype(dtype) == b.dtype))
+    return copy_of(b.view.buf, b.shape, b.dtype);
 
   nb::object a = array && is_instance(h, numpy().ndarray) ? nb::borrow(h) : nb::object(numpy().asarray(h));
   std::string name = dtype.is_none() ? dtype_name(a) : name_of(to_dtype(dtype));
@@ -144,7 +152,8 @@ Tensor copy_array(nb::handle h, nb::handle dtype) {
 }
 
 nb::object to_numpy(const Tensor& t) {
-  check<DTypeError>(!t.is_row_sparse(), "numpy(): a row-sparse gradient has no array; use to_dense(), or .rows and .values");
+  check<DTypeError>(!t.is_row_sparse(),
+                    "numpy(): a row-sparse gradient has no array; use to_dense(), or .rows and .values");
   if (!t.device().is_cpu()) return to_numpy(t.detach().to(cpu()));
   void* data = t.data();  // a traced tensor has none: says so
   SmallVector<size_t, 8> shape;
@@ -166,9 +175,9 @@ nb::object to_numpy(const Tensor& t) {
   // The array holds the memory, not the tensor: that would keep the whole graph behind it.
   Storage* storage = t.impl()->storage.get();
   storage->retain();
-  lend(*storage);
+  storage->lend();
   nb::capsule owner(storage, [](void* p) noexcept {
-    take_back(*static_cast<Storage*>(p));
+    static_cast<Storage*>(p)->take_back();
     static_cast<Storage*>(p)->release();
   });
   nb::object a = nb::ndarray<nb::numpy>(data, shape.size(), shape.data(), owner, nullptr, type).cast();
@@ -211,7 +220,8 @@ DType to_dtype(nb::handle h) {
 void bind_array(nb::module_& m, TensorClass& c) {
   numpy();
   m.def("from_numpy", &from_numpy, "array"_a,
-        "A tensor over the memory of a C-contiguous NumPy array, which it keeps alive. A read-only array gives a read-only tensor.");
+        "A tensor over the memory of a C-contiguous NumPy array, which it keeps alive. A read-only array "
+        "gives a read-only tensor.");
   c.attr("__array_priority__") = 1000;
   c.attr("__array_ufunc__") = nb::none();  // array + tensor asks the tensor
   c.def("numpy", &to_numpy, "The values as a NumPy array; shares memory on the CPU.")
@@ -224,7 +234,8 @@ void bind_array(nb::module_& m, TensorClass& c) {
           },
           "dtype"_a = nb::none(), "copy"_a = nb::none())
       .def(
-          "tolist", [](const Tensor& t) { return to_numpy(t).attr("tolist")(); }, "The values as nested lists of Python numbers.")
+          "tolist", [](const Tensor& t) { return to_numpy(t).attr("tolist")(); },
+          "The values as nested lists of Python numbers.")
       .def("item", &item, "The value of a tensor with one element, as a Python number.");
 }
 

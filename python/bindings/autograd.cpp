@@ -13,7 +13,8 @@ namespace {
 
 // A Python function as one that native code may keep, call and drop on any thread.
 std::function<Tensors(const Tensors&)> native(nb::object function) {
-  const std::shared_ptr<PyObject> held(function.release().ptr(), [](PyObject* p) { with_gil_unless_gone([p] { Py_DECREF(p); }); });
+  const std::shared_ptr<PyObject> held(function.release().ptr(),
+                                       [](PyObject* p) { with_gil_unless_gone([p] { Py_DECREF(p); }); });
   return [held](const Tensors& inputs) {
     const HoldGil gil;
     try {
@@ -28,9 +29,11 @@ std::function<Tensors(const Tensors&)> native(nb::object function) {
 
 void bind_autograd(nb::module_& m) {
   m.def("grad_enabled", &grad_enabled, "Whether ops on this thread are recorded for gradients.");
-  m.def("set_grad_enabled", &set_grad_enabled, "on"_a, "Recording of gradients on this thread; returns what it was.");
+  m.def("set_grad_enabled", &set_grad_enabled, "on"_a,
+        "Recording of gradients on this thread; returns what it was.");
   m.def("rounds_activations", &rounds_activations, "Whether what this thread records is kept in bfloat16.");
-  m.def("set_rounds_activations", &set_rounds_activations, "on"_a, "Keeping activations in bfloat16 on this thread; returns what it was.");
+  m.def("set_rounds_activations", &set_rounds_activations, "on"_a,
+        "Keeping activations in bfloat16 on this thread; returns what it was.");
   m.def(
       "grad",
       [](Tensors outputs, Tensors inputs, Tensors seeds, bool retain) {

@@ -76,7 +76,8 @@ struct FilePath {
 // What becomes a Tensor where one is expected: a NumPy array or scalar, a list.
 struct ArrayLike {};
 
-// The interpreter shuts down, and this is not the thread that does it: that is the main one, which may still run ops.
+// The interpreter shuts down, and this is not the thread that does it: that is the main one, which may still
+// run ops.
 inline bool exiting() {
 #if PY_VERSION_HEX >= 0x030d0000
   return Py_IsFinalizing() && gettid() != getpid();
@@ -85,9 +86,9 @@ inline bool exiting() {
 #endif
 }
 
-// Takes the GIL by `take`. The interpreter ends a daemon thread that asks for it during shutdown by pthread_exit, which would unwind
-// C++ frames and end the process with an abort: such a thread waits here for the exit instead, also when the shutdown began
-// while it was waiting for the GIL.
+// Takes the GIL by `take`. The interpreter ends a daemon thread that asks for it during shutdown by
+// pthread_exit, which would unwind C++ frames and end the process with an abort: such a thread waits here for
+// the exit instead, also when the shutdown began while it was waiting for the GIL.
 template <class F>
 auto take_gil(F take) {
   while (exiting()) pause();
@@ -133,7 +134,8 @@ class HoldGil {
   PyGILState_STATE state_;
 };
 
-// Runs f with the GIL from any thread, to give up what Python owns. At exit nothing needs to be given up any more.
+// Runs f with the GIL from any thread, to give up what Python owns. At exit nothing needs to be given up any
+// more.
 template <class F>
 void with_gil_unless_gone(F f) {
   if (!Py_IsInitialized() || (exiting() && !PyGILState_Check())) return;
@@ -207,10 +209,13 @@ struct type_caster<plmcore::Dim> {
       return false;
     }
   }
-  static handle from_cpp(plmcore::Dim d, rv_policy, cleanup_list*) noexcept { return plmcore::bindings::from_dim(d).release(); }
+  static handle from_cpp(plmcore::Dim d, rv_policy, cleanup_list*) noexcept {
+    return plmcore::bindings::from_dim(d).release();
+  }
 };
-// Of values that may be of the right kind and wrong all the same: a negative size, the name of no dtype. They fit the signature, and the
-// typed error is thrown when the value is taken; otherwise nanobind would say that no signature fits, and not why.
+// Of values that may be of the right kind and wrong all the same: a negative size, the name of no dtype. They
+// fit the signature, and the typed error is thrown when the value is taken; otherwise nanobind would say that
+// no signature fits, and not why.
 template <class V>
 struct late_caster {
   using Value = V;
@@ -242,19 +247,29 @@ struct late_caster {
 template <>
 struct type_caster<plmcore::Shape> : late_caster<plmcore::Shape> {
   static constexpr auto Name = const_name("Sequence[int | Dim]");
-  bool from_python(handle src, uint8_t, cleanup_list*) noexcept { return take(plmcore::bindings::to_shape, src); }
-  static handle from_cpp(const plmcore::Shape& s, rv_policy, cleanup_list*) noexcept { return plmcore::bindings::from_shape(s).release(); }
+  bool from_python(handle src, uint8_t, cleanup_list*) noexcept {
+    return take(plmcore::bindings::to_shape, src);
+  }
+  static handle from_cpp(const plmcore::Shape& s, rv_policy, cleanup_list*) noexcept {
+    return plmcore::bindings::from_shape(s).release();
+  }
 };
 template <>
 struct type_caster<plmcore::Dims> : late_caster<plmcore::Dims> {
   static constexpr auto Name = const_name("Sequence[int | Dim]");
-  bool from_python(handle src, uint8_t, cleanup_list*) noexcept { return take(plmcore::bindings::to_dims, src); }
+  bool from_python(handle src, uint8_t, cleanup_list*) noexcept {
+    return take(plmcore::bindings::to_dims, src);
+  }
 };
 template <>
 struct type_caster<plmcore::DType> : late_caster<plmcore::DType> {
   static constexpr auto Name = const_name("DTypeLike");
-  bool from_python(handle src, uint8_t, cleanup_list*) noexcept { return take(plmcore::bindings::to_dtype, src); }
-  static handle from_cpp(plmcore::DType t, rv_policy, cleanup_list*) noexcept { return nb::str(plmcore::name_of(t)).release(); }
+  bool from_python(handle src, uint8_t, cleanup_list*) noexcept {
+    return take(plmcore::bindings::to_dtype, src);
+  }
+  static handle from_cpp(plmcore::DType t, rv_policy, cleanup_list*) noexcept {
+    return nb::str(plmcore::name_of(t)).release();
+  }
 };
 template <>
 struct type_caster<plmcore::Axes> {

@@ -55,9 +55,12 @@ nb::tuple from_shape(const Shape& s) {
 }
 
 void bind_dim(nb::module_& m) {
-  nb::class_<Symbolic>(m, "Dim", "A size that has no number yet: a symbol of a trace (B, T), or an expression over symbols (P+T).")
+  nb::class_<Symbolic>(
+      m, "Dim",
+      "A size that has no number yet: a symbol of a trace (B, T), or an expression over symbols (P+T).")
       .def(
-          "__init__", [](Symbolic* d, std::string_view text) { new (d) Symbolic{Dim::parse(text)}; }, "text"_a)
+          "__init__", [](Symbolic* d, std::string_view text) { new (d) Symbolic{Dim::parse(text)}; },
+          "text"_a)
       .def("__repr__", [](const Symbolic& d) { return d.dim.str(); })
       .def("__hash__", [](const Symbolic& d) { return d.dim.rep(); })
       .def(

@@ -1,10 +1,9 @@
-// DLPack both ways, versioned (1.x, with a read-only flag) and not: other libraries see a tensor's memory, and tensors
-// see theirs.
+// DLPack both ways, versioned (1.x, with a read-only flag) and not: other libraries see a tensor's memory,
+// and tensors see theirs.
 #include <cstring>
 
 #include "bindings/tensor.h"
 #include "core/device.h"
-#include "ops/kept_weight.h"
 
 namespace plmcore::bindings {
 
@@ -56,8 +55,8 @@ DType from_dlpack_type(DLDataType t) {
     const DLDataType d = to_dlpack(static_cast<DType>(i));
     if (d.code == t.code && d.bits == t.bits && t.lanes == 1) return static_cast<DType>(i);
   }
-  fail<DTypeError>("from_dlpack: no dtype for code ", static_cast<int>(t.code), ", ", static_cast<int>(t.bits), " bits, ",
-                   static_cast<int>(t.lanes), " lanes");
+  fail<DTypeError>("from_dlpack: no dtype for code ", static_cast<int>(t.code), ", ",
+                   static_cast<int>(t.bits), " bits, ", static_cast<int>(t.lanes), " lanes");
 }
 
 // ---- out ----
@@ -68,8 +67,8 @@ struct Export {  // lives until the other side calls the deleter
   Tensor tensor;
   int64_t shape[Shape::kMaxRank], strides[Shape::kMaxRank];
 
-  explicit Export(const Tensor& t) : tensor(t.detach()) { lend(*tensor.impl()->storage); }
-  ~Export() { take_back(*tensor.impl()->storage); }
+  explicit Export(const Tensor& t) : tensor(t.detach()) { tensor.impl()->storage->lend(); }
+  ~Export() { tensor.impl()->storage->take_back(); }
 };
 
 template <class Managed>
@@ -101,11 +100,14 @@ nb::object export_tensor(const Tensor& t, const char* name) {
   return nb::steal(capsule);
 }
 
-nb::object to_capsule(const Tensor& t, nb::handle, nb::handle max_version, nb::handle device, nb::handle copied) {
-  check<DeviceError>(t.device().is_cpu(), "__dlpack__: the tensor is on ", t.device().name(), "; call .to(\"cpu\") first");
+nb::object to_capsule(const Tensor& t, nb::handle, nb::handle max_version, nb::handle device,
+                      nb::handle copied) {
+  check<DeviceError>(t.device().is_cpu(), "__dlpack__: the tensor is on ", t.device().name(),
+                     "; call .to(\"cpu\") first");
   if (!device.is_none()) {
     const nb::tuple want = nb::borrow<nb::tuple>(device);
-    check<DeviceError>(nb::cast<int>(want[0]) == kCpu, "__dlpack__: the tensor is on the cpu; dl_device asks for another device");
+    check<DeviceError>(nb::cast<int>(want[0]) == kCpu,
+                       "__dlpack__: the tensor is on the cpu; dl_device asks for another device");
   }
   const Tensor source = !copied.is_none() && nb::cast<bool>(copied) ? plmcore::copy(t.detach()) : t;
   const bool versioned = !max_version.is_none() && nb::cast<int>(nb::borrow<nb::tuple>(max_version)[0]) >= 1;
@@ -126,7 +128,8 @@ void copy_strided(char* to, const char* from, const DLTensor& t, int axis, size_
   size_t step = bytes;
   for (int i = axis + 1; i < t.ndim; ++i) step *= static_cast<size_t>(t.shape[i]);
   for (int64_t i = 0; i < t.shape[axis]; ++i)
-    copy_strided(to + static_cast<size_t>(i) * step, from + i * t.strides[axis] * static_cast<int64_t>(bytes), t, axis + 1, bytes);
+    copy_strided(to + static_cast<size_t>(i) * step, from + i * t.strides[axis] * static_cast<int64_t>(bytes),
+                 t, axis + 1, bytes);
 }
 
 template <class Managed>
@@ -134,7 +137,8 @@ Tensor import_tensor(nb::handle capsule, const char* name, const char* used) {
   auto* m = static_cast<Managed*>(PyCapsule_GetPointer(capsule.ptr(), name));
   if (!m) throw nb::python_error();
   const DLTensor& d = m->tensor;
-  check<DeviceError>(d.device.type == kCpu || d.device.type == kPinned, "from_dlpack: the array is on a device (type ", d.device.type,
+  check<DeviceError>(d.device.type == kCpu || d.device.type == kPinned,
+                     "from_dlpack: the array is on a device (type ", d.device.type,
                      "); copy it to the cpu first");
   const DType dtype = from_dlpack_type(d.dtype);
   Shape shape;
@@ -152,12 +156,14 @@ Tensor import_tensor(nb::handle capsule, const char* name, const char* used) {
     return t;  // the capsule still owns its array
   }
   Tensor t = Tensor::borrow(shape, dtype, data, m, [](void* owner) {
-    with_gil_unless_gone([managed = static_cast<Managed*>(owner)] {  // the deleter may belong to Python objects
-      if (managed->deleter) managed->deleter(managed);
-    });
+    with_gil_unless_gone(
+        [managed = static_cast<Managed*>(owner)] {  // the deleter may belong to Python objects
+          if (managed->deleter) managed->deleter(managed);
+        });
   });
-  if constexpr (std::is_same_v<Managed, DLManagedTensorVersioned>) t.impl()->storage->read_only = (m->flags & kReadOnly) != 0;
-  lend(*t.impl()->storage);  // for good: the memory is not ours
+  if constexpr (std::is_same_v<Managed, DLManagedTensorVersioned>)
+    t.impl()->storage->read_only = (m->flags & kReadOnly) != 0;
+  t.impl()->storage->lend();  // for good: the memory is not ours
   PyCapsule_SetName(capsule.ptr(), used);
   return t;
 }
@@ -176,7 +182,8 @@ Tensor from_dlpack(nb::handle source) {
   }
   if (PyCapsule_IsValid(capsule.ptr(), "dltensor_versioned"))
     return import_tensor<DLManagedTensorVersioned>(capsule, "dltensor_versioned", "used_dltensor_versioned");
-  check<ValueError>(PyCapsule_IsValid(capsule.ptr(), "dltensor"), "from_dlpack: the capsule was used before, or is not of DLPack");
+  check<ValueError>(PyCapsule_IsValid(capsule.ptr(), "dltensor"),
+                    "from_dlpack: the capsule was used before, or is not of DLPack");
   return import_tensor<DLManagedTensor>(capsule, "dltensor", "used_dltensor");
 }
 
@@ -185,10 +192,11 @@ Tensor from_dlpack(nb::handle source) {
 void bind_dlpack(nb::module_& m, TensorClass& c) {
   m.def("from_dlpack", &from_dlpack, "array"_a,
         "A tensor over the memory of an array of another library; one that is not contiguous is copied.");
-  c.def("__dlpack__", &to_capsule, nb::kw_only(), "stream"_a = nb::none(), "max_version"_a = nb::none(), "dl_device"_a = nb::none(),
-        "copy"_a = nb::none())
+  c.def("__dlpack__", &to_capsule, nb::kw_only(), "stream"_a = nb::none(), "max_version"_a = nb::none(),
+        "dl_device"_a = nb::none(), "copy"_a = nb::none())
       .def("__dlpack_device__", [](const Tensor& t) {
-        check<DeviceError>(t.device().is_cpu(), "__dlpack_device__: the tensor is on ", t.device().name(), "; call .to(\"cpu\") first");
+        check<DeviceError>(t.device().is_cpu(), "__dlpack_device__: the tensor is on ", t.device().name(),
+                           "; call .to(\"cpu\") first");
         return nb::make_tuple(static_cast<int>(kCpu), 0);
       });
 }

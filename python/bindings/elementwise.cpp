@@ -12,7 +12,8 @@ void bind_elementwise(nb::module_& m) {
   m.def("tanh", static_cast<Unary>(&tanh), "x"_a, NoGil(), "tanh x.");
   m.def("sigmoid", static_cast<Unary>(&sigmoid), "x"_a, NoGil(), "1 / (1 + e^-x).");
   m.def("relu", static_cast<Unary>(&relu), "x"_a, NoGil(), "max(x, 0).");
-  m.def("gelu", &gelu, "x"_a, "tanh_form"_a = false, NoGil(), "x P(x) with the normal distribution function P, or its tanh form.");
+  m.def("gelu", &gelu, "x"_a, "tanh_form"_a = false, NoGil(),
+        "x P(x) with the normal distribution function P, or its tanh form.");
   m.def("silu", static_cast<Unary>(&silu), "x"_a, NoGil(), "x sigmoid(x).");
 }
 

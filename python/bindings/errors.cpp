@@ -32,18 +32,25 @@ void bind_error(nb::module_& m, const char* name, PyObject* base, const char* do
 
 void bind_errors(nb::module_& m) {
   bind_error<ShapeError>(m, "ShapeError", PyExc_ValueError, "Shapes that do not fit an op.");
-  bind_error<ValueError>(m, "ArgumentError", PyExc_ValueError,
-                         "A value that a function does not take. The message names the value and says what to do.");
+  bind_error<ValueError>(
+      m, "ArgumentError", PyExc_ValueError,
+      "A value that a function does not take. The message names the value and says what to do.");
   bind_error<IndexError>(m, "IndexRangeError", PyExc_IndexError, "An index outside of its range.");
   bind_error<DTypeError>(m, "DTypeError", PyExc_TypeError, "A dtype that an op does not take.");
-  bind_error<DeviceError>(m, "DeviceError", PyExc_RuntimeError, "A device that is missing, cannot be used, or reports a failure.");
-  bind_error<GraphError>(m, "GraphError", PyExc_RuntimeError, "A gradient that cannot be computed from what was recorded.");
-  bind_error<TraceError>(m, "TraceError", PyExc_RuntimeError, "Code that cannot be traced, for instance a branch on a symbolic size.");
-  bind_error<FormatError>(m, "FormatError", PyExc_ValueError, "A file that is damaged or of another format. The message names the place.");
-  bind_error<MemoryError>(m, "OutOfMemoryError", PyExc_MemoryError, "A request for more memory than the machine or the cap allows.");
+  bind_error<DeviceError>(m, "DeviceError", PyExc_RuntimeError,
+                          "A device that is missing, cannot be used, or reports a failure.");
+  bind_error<GraphError>(m, "GraphError", PyExc_RuntimeError,
+                         "A gradient that cannot be computed from what was recorded.");
+  bind_error<TraceError>(m, "TraceError", PyExc_RuntimeError,
+                         "Code that cannot be traced, for instance a branch on a symbolic size.");
+  bind_error<FormatError>(m, "FormatError", PyExc_ValueError,
+                          "A file that is damaged or of another format. The message names the place.");
+  bind_error<MemoryError>(m, "OutOfMemoryError", PyExc_MemoryError,
+                          "A request for more memory than the machine or the cap allows.");
   const nb::tuple both = nb::make_tuple(m.attr("ArgumentError"), nb::handle(PyExc_TypeError));
   m.attr("KindError") = nb::steal(PyErr_NewExceptionWithDoc(
-      "plmcore._core.KindError", "An argument of a wrong kind. The message names the function, the argument and both kinds.", both.ptr(),
+      "plmcore._core.KindError",
+      "An argument of a wrong kind. The message names the function, the argument and both kinds.", both.ptr(),
       nullptr));
   nb::register_exception_translator(
       [](const std::exception_ptr& p, void* type) {
@@ -51,7 +58,9 @@ void bind_errors(nb::module_& m) {
           std::rethrow_exception(p);
         } catch (const std::bad_alloc&) {
           PyErr_SetString(static_cast<PyObject*>(type), "there is not enough memory");
-        } catch (const std::length_error&) { PyErr_SetString(static_cast<PyObject*>(type), "a list would be longer than memory allows"); }
+        } catch (const std::length_error&) {
+          PyErr_SetString(static_cast<PyObject*>(type), "a list would be longer than memory allows");
+        }
       },
       m.attr("OutOfMemoryError").ptr());
   nb::register_exception_translator([](const std::exception_ptr& p, void*) {
@@ -59,7 +68,8 @@ void bind_errors(nb::module_& m) {
       std::rethrow_exception(p);
     } catch (const nb::cast_error&) {  // kinds.cpp says which argument it was
       PyErr_SetString(PyExc_TypeError, "incompatible function arguments");
-    } catch (const FileError& e) {  // OSError makes itself FileNotFoundError, PermissionError, ... by its number
+    } catch (
+        const FileError& e) {  // OSError makes itself FileNotFoundError, PermissionError, ... by its number
       PyErr_SetObject(PyExc_OSError, nb::make_tuple(e.code, text_of(e.what())).ptr());
     }
   });

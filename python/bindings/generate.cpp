@@ -53,7 +53,9 @@ void bind_generate(nb::module_& m) {
       .def(
           "set_allowed",
           [](SearchOptions& o, nb::callable f) {
-            o.allowed = [f](int64_t prompt, Ids ids) { return nb::cast<std::vector<int64_t>>(f(prompt, to_list(ids))); };
+            o.allowed = [f](int64_t prompt, Ids ids) {
+              return nb::cast<std::vector<int64_t>>(f(prompt, to_list(ids)));
+            };
           },
           "allowed"_a, "allowed(prompt, ids) -> the tokens that may follow.")
       .def(
@@ -66,7 +68,10 @@ void bind_generate(nb::module_& m) {
       .def_ro("tokens", &Completion::tokens)
       .def_ro("score", &Completion::score)
       .def_ro("token_scores", &Completion::token_scores);
-  nb::enum_<Fate>(m, "Fate").value("kept", Fate::kept).value("dropped", Fate::dropped).value("finished", Fate::finished);
+  nb::enum_<Fate>(m, "Fate")
+      .value("kept", Fate::kept)
+      .value("dropped", Fate::dropped)
+      .value("finished", Fate::finished);
   nb::class_<Considered>(m, "Considered", "A continuation that a step of a search looked at.")
       .def_ro("group", &Considered::group)
       .def_ro("parent", &Considered::parent)
@@ -82,7 +87,8 @@ void bind_generate(nb::module_& m) {
       .def_prop_ro("parents", [](const Search& s) { return from_tensor(s.parents()); })
       .def_prop_ro("tokens", [](const Search& s) { return from_tensor(s.tokens()); })
       .def_prop_ro("prompts", &Search::prompts)
-      .def("accept", &accept, "logits"_a, "The logits of the run that was asked for, [L, n, V] or [L * n, V].")
+      .def("accept", &accept, "logits"_a,
+           "The logits of the run that was asked for, [L, n, V] or [L * n, V].")
       .def("result", &Search::result, "prompt"_a, "The sequences of a prompt, the best first.")
       .def("trace", &Search::trace, "prompt"_a, "What each step looked at, with the option trace.");
 }

@@ -1,5 +1,5 @@
-// x[...]: integers, slices, None, Ellipsis, one integer array, or one boolean mask. What touches only the first axis, or
-// single elements of leading axes, is a view.
+// x[...]: integers, slices, None, Ellipsis, one integer array, or one boolean mask. What touches only the
+// first axis, or single elements of leading axes, is a view.
 #include <optional>
 
 #include "bindings/tensor.h"
@@ -17,8 +17,8 @@ int64_t whole(nb::handle h) {
   return n;
 }
 
-// start or stop of a slice over symbols: what a number would be clamped to is not known, so nothing is; the program
-// checks the range when it runs.
+// start or stop of a slice over symbols: what a number would be clamped to is not known, so nothing is; the
+// program checks the range when it runs.
 Dim bound(nb::handle h, Dim size, Dim missing) {
   if (h.is_none()) return missing;
   if (is_symbolic(h)) return to_dim(h);
@@ -43,8 +43,8 @@ Range range_of(nb::handle h, Dim size) {
   if (step > 0) return {bound(s->start, size, 0), bound(s->stop, size, size), step};
   check<ValueError>(step < 0, "slice step cannot be zero");
   const nb::handle stop = s->stop;
-  return {stop.is_none() ? Dim(0) : bound(stop, size, 0) + 1, nb::handle(s->start).is_none() ? size : bound(s->start, size, size) + 1,
-          step};
+  return {stop.is_none() ? Dim(0) : bound(stop, size, 0) + 1,
+          nb::handle(s->start).is_none() ? size : bound(s->start, size, size) + 1, step};
 }
 
 Tensor take_range(const Tensor& x, int axis, const Range& r) {
@@ -65,7 +65,8 @@ Tensor take_one(const Tensor& x, int axis, nb::handle h) {
   if (is_symbolic(h)) at = to_dim(h);
   else {
     const int64_t i = whole(h);
-    check<IndexError>(!size.known() || (i >= -size.rep() && i < size.rep()), "index ", i, " is out of range for axis ", axis, " of ", x);
+    check<IndexError>(!size.known() || (i >= -size.rep() && i < size.rep()), "index ", i,
+                      " is out of range for axis ", axis, " of ", x);
     at = from_end(size, i);
   }
   return drop_axis(take_range(x, axis, {at, at + 1, 1}), axis);
@@ -75,7 +76,8 @@ Tensor take_one(const Tensor& x, int axis, nb::handle h) {
 Tensor true_positions(const Tensor& mask) {
   const Tensor m = mask.detach().to(cpu());
   check<TraceError>(m.has_data(),
-                    "a boolean mask cannot index while tracing: the size of the result is not known; use ops.pack_rows, or where");
+                    "a boolean mask cannot index while tracing: the size of the result is not known; use "
+                    "ops.pack_rows, or where");
   const int64_t n = m.numel();
   int64_t count = 0;
   for (int64_t i = 0; i < n; ++i) count += m.as<uint8_t>()[i] != 0;
@@ -93,8 +95,9 @@ Tensor take_mask(const Tensor& x, int axis, const Tensor& mask) {
     if (a < axis || a >= axis + n) shape.push_back(x.shape()[a]);
     else {
       const Dim d = x.shape()[a];
-      check<IndexError>(require_equal(d, mask.shape()[a - axis]), "a boolean mask must have the sizes of the axes it selects from, got ",
-                        mask, " at axis ", axis, " of ", x);
+      check<IndexError>(require_equal(d, mask.shape()[a - axis]),
+                        "a boolean mask must have the sizes of the axes it selects from, got ", mask,
+                        " at axis ", axis, " of ", x);
       merged = merged * d;
       if (a == axis + n - 1) shape.push_back(merged);
     }
@@ -109,7 +112,8 @@ Tensor take_mask(const Tensor& x, int axis, const Tensor& mask) {
 
 // Negative numbers of an index array count from the end, as those of a single index do.
 Tensor take_array(const Tensor& x, int axis, Tensor index) {
-  check<IndexError>(index.dtype() != DType::boolean && !is_float(index.dtype()), "an index array must be of integers or bool, got ", index);
+  check<IndexError>(index.dtype() != DType::boolean && !is_float(index.dtype()),
+                    "an index array must be of integers or bool, got ", index);
   if (!is_index(index.dtype())) index = cast(index, DType::int64);
   if (index.has_data() && index.device().is_cpu() && x.shape()[axis].known()) {
     const int64_t size = x.shape()[axis].rep(), n = index.numel();
@@ -135,7 +139,9 @@ Tensor take_array(const Tensor& x, int axis, Tensor index) {
 
 bool is_index_array(nb::handle h) {
   if (nb::isinstance<Tensor>(h) || PyList_Check(h.ptr()) || PyBool_Check(h.ptr())) return true;
-  return is_array(h) && (PyObject_TypeCheck(h.ptr(), reinterpret_cast<PyTypeObject*>(numpy().ndarray.ptr())) || !PyIndex_Check(h.ptr()));
+  return is_array(h) &&
+         (PyObject_TypeCheck(h.ptr(), reinterpret_cast<PyTypeObject*>(numpy().ndarray.ptr())) ||
+          !PyIndex_Check(h.ptr()));
 }
 Tensor index_tensor(nb::handle h) {
   if (nb::isinstance<Tensor>(h)) return nb::cast<const Tensor&>(h);
@@ -173,9 +179,11 @@ Tensor get(const Tensor& x, nb::handle key) {
     }
   }
   check<IndexError>(ellipses <= 1, "an index can have one ellipsis ('...')");
-  check<IndexError>(array_count <= 1, "an index can have one array; with several, use ops.gather or index one after the other");
-  check<IndexError>(array_count == 0 || integers == 0 || runs <= 1,
-                    "an integer and an array that stand apart move axes in NumPy; index one after the other instead");
+  check<IndexError>(array_count <= 1,
+                    "an index can have one array; with several, use ops.gather or index one after the other");
+  check<IndexError>(
+      array_count == 0 || integers == 0 || runs <= 1,
+      "an integer and an array that stand apart move axes in NumPy; index one after the other instead");
   check<IndexError>(used <= x.rank(), "too many indices: ", used, " for ", x);
 
   Tensor y = x;
@@ -196,9 +204,10 @@ Tensor get(const Tensor& x, nb::handle key) {
       y = take_range(y, axis, range_of(h, y.shape()[axis]));
       ++axis;
     } else {
-      check<DTypeError>(PyIndex_Check(h.ptr()) || is_symbolic(h),
-                        "an index must be an integer, a slice, None, '...', or an array of integers or bool, got ",
-                        nb::cast<std::string>(nb::type_name(h.type())));
+      check<DTypeError>(
+          PyIndex_Check(h.ptr()) || is_symbolic(h),
+          "an index must be an integer, a slice, None, '...', or an array of integers or bool, got ",
+          nb::cast<std::string>(nb::type_name(h.type())));
       y = take_one(y, axis, h);
     }
   }
@@ -226,12 +235,15 @@ nb::object rows(const Tensor& x) {
 }  // namespace
 
 void bind_index(TensorClass& c) {
-  c.def("__getitem__", &get, nb::arg("key").none(), nb::sig("def __getitem__(self, key: object, /) -> Tensor"),
+  c.def("__getitem__", &get, nb::arg("key").none(),
+        nb::sig("def __getitem__(self, key: object, /) -> Tensor"),
         "A part of the tensor, indexed as in NumPy. Slices of the first axis share its memory.")
       .def(
           "__setitem__",
           [](const Tensor&, nb::handle, nb::handle) {
-            fail<DTypeError>("tensors are not changed in place; use ops.where, ops.concat or ops.scatter_add, or write to .numpy()");
+            fail<DTypeError>(
+                "tensors are not changed in place; use ops.where, ops.concat or ops.scatter_add, or write to "
+                ".numpy()");
           },
           nb::arg("key").none(), nb::arg("value").none())
       .def("__iter__", &rows)

@@ -1,7 +1,9 @@
-// Calls whose arguments fit no signature: a KindError that names the argument, in place of nanobind's list of signatures.
+// Calls whose arguments fit no signature: a KindError that names the argument, in place of nanobind's list of
+// signatures.
 //
-// Every bound function is called through a pointer that lies in it (CPython's vectorcall protocol). Here the pointers are replaced by ones
-// that call nanobind's and look at the error, if there is one: one more jump on the way in, and nothing else, for calls that are right.
+// Every bound function is called through a pointer that lies in it (CPython's vectorcall protocol). Here the
+// pointers are replaced by ones that call nanobind's and look at the error, if there is one: one more jump on
+// the way in, and nothing else, for calls that are right.
 #include <array>
 #include <cstring>
 #include <utility>
@@ -24,17 +26,20 @@ size_t count(size_t nargsf) { return nargsf & 0xffffffff; }
 // "layer_norm: gamma must be a tensor, got a text", or null with an error of its own.
 nb::object sentence(PyObject* self, PyObject* const* args, size_t n, PyObject* names, nb::handle said) {
   const nb::object positional = nb::steal(PyTuple_New(static_cast<Py_ssize_t>(n))), named = nb::dict();
-  for (size_t i = 0; i < n; ++i) PyTuple_SET_ITEM(positional.ptr(), static_cast<Py_ssize_t>(i), Py_NewRef(args[i]));
+  for (size_t i = 0; i < n; ++i)
+    PyTuple_SET_ITEM(positional.ptr(), static_cast<Py_ssize_t>(i), Py_NewRef(args[i]));
   const Py_ssize_t keywords = names ? PyTuple_GET_SIZE(names) : 0;
   for (Py_ssize_t i = 0; i < keywords; ++i)
-    if (PyDict_SetItem(named.ptr(), PyTuple_GET_ITEM(names, i), args[n + static_cast<size_t>(i)]) != 0) return {};
-  const nb::object module = nb::steal(PyImport_ImportModule("plmcore.kinds"));
+    if (PyDict_SetItem(named.ptr(), PyTuple_GET_ITEM(names, i), args[n + static_cast<size_t>(i)]) != 0)
+      return {};
+  const nb::object module = nb::steal(PyImport_ImportModule("plmcore.runtime.kinds"));
   if (!module.is_valid()) return {};
-  return nb::steal(PyObject_CallMethod(module.ptr(), "misfit", "OOOO", self, positional.ptr(), named.ptr(), said.ptr()));
+  return nb::steal(
+      PyObject_CallMethod(module.ptr(), "misfit", "OOOO", self, positional.ptr(), named.ptr(), said.ptr()));
 }
 
-// The plain TypeErrors, AttributeErrors and ValueErrors of nanobind, NumPy and Python's C functions become ours. An error with a traceback
-// is of a Python function that was called back: it stays.
+// The plain TypeErrors, AttributeErrors and ValueErrors of nanobind, NumPy and Python's C functions become
+// ours. An error with a traceback is of a Python function that was called back: it stays.
 void explain(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* names) {
   PyObject *type, *value, *trace;
   PyErr_Fetch(&type, &value, &trace);
@@ -74,7 +79,8 @@ vectorcallfunc guarded_way(size_t which, std::index_sequence<way...>) {
 
 void guard_function(nb::handle f) {
   if (!PyVectorcall_Function(f.ptr())) return;
-  auto* slot = reinterpret_cast<vectorcallfunc*>(reinterpret_cast<char*>(f.ptr()) + Py_TYPE(f.ptr())->tp_vectorcall_offset);
+  auto* slot = reinterpret_cast<vectorcallfunc*>(reinterpret_cast<char*>(f.ptr()) +
+                                                 Py_TYPE(f.ptr())->tp_vectorcall_offset);
   for (size_t k = 0; k < kWays; ++k) {
     if (*slot == guarded_way(k, std::make_index_sequence<kWays>())) return;  // it has two names
     if (ways[k] && ways[k] != *slot) continue;

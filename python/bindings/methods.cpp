@@ -35,8 +35,8 @@ Tensor reshape_to(const Tensor& x, nb::handle sizes) {
   if (free >= 0) {
     const Dim all = x.shape().numel();
     check(!rest.is(0), "reshape: with a size of 0 beside it, -1 has no meaning; x is ", x);
-    check(!all.known() || !rest.known() || all.value() % rest.value() == 0, "reshape: ", x, " does not divide into the other sizes, ",
-          rest);
+    check(!all.known() || !rest.known() || all.value() % rest.value() == 0, "reshape: ", x,
+          " does not divide into the other sizes, ", rest);
     shape[free] = divide(all, rest);
   }
   return reshape(x, shape);
@@ -52,13 +52,15 @@ Tensor permuted(const Tensor& x, nb::args axes) {
   return transpose(x, to_axes(one_or_all(axes)));
 }
 int axis_of(const char* method, int axis, int rank) {
-  check<IndexError>(axis >= -rank && axis < rank, method, ": axis ", axis, " is out of range for ", rank, " axes");
+  check<IndexError>(axis >= -rank && axis < rank, method, ": axis ", axis, " is out of range for ", rank,
+                    " axes");
   return axis < 0 ? axis + rank : axis;
 }
 Tensor swapped(const Tensor& x, int a, int b) {
   Axes order;
   for (int i = 0; i < x.rank(); ++i) order.push_back(i);
-  std::swap(order[static_cast<size_t>(axis_of("swapaxes", a, x.rank()))], order[static_cast<size_t>(axis_of("swapaxes", b, x.rank()))]);
+  std::swap(order[static_cast<size_t>(axis_of("swapaxes", a, x.rank()))],
+            order[static_cast<size_t>(axis_of("swapaxes", b, x.rank()))]);
   return transpose(x, order);
 }
 Tensor flattened(const Tensor& x, int start, int end) {
@@ -130,19 +132,22 @@ void bind_methods(TensorClass& c) {
        "Another shape over the same memory; one size may be -1.")
       .def("transpose", &permuted, nb::sig("def transpose(self, *axes: int | Sequence[int]) -> Tensor"),
            "The axes in another order; reversed without arguments.")
-      .def("permute", &permuted, nb::sig("def permute(self, *axes: int | Sequence[int]) -> Tensor"), "The axes in another order.")
+      .def("permute", &permuted, nb::sig("def permute(self, *axes: int | Sequence[int]) -> Tensor"),
+           "The axes in another order.")
       .def_prop_ro("T", &reversed, "The axes in reverse order.")
       .def("swapaxes", &swapped, "a"_a, "b"_a, "Two axes exchanged.")
       .def("flatten", &flattened, "start"_a = 0, "end"_a = -1, "The axes from start to end as one.")
-      .def("squeeze", &squeezed, "axis"_a = nb::none(), "Without an axis of size 1; without all of them when none is named.")
+      .def("squeeze", &squeezed, "axis"_a = nb::none(),
+           "Without an axis of size 1; without all of them when none is named.")
       .def("unsqueeze", &unsqueezed, "axis"_a, "With a new axis of size 1.")
       .def(
-          "broadcast_to", [](const Tensor& x, nb::args shape) { return broadcast_to(x, to_shape(one_or_all(shape))); },
+          "broadcast_to",
+          [](const Tensor& x, nb::args shape) { return broadcast_to(x, to_shape(one_or_all(shape))); },
           nb::sig("def broadcast_to(self, *shape: int | Dim | Sequence[int | Dim]) -> Tensor"),
           "Repeated to a larger shape by NumPy's rules.")
       .def(
-          "split", [](const Tensor& x, Dims sizes, int axis) { return split(x, sizes, axis); }, "sizes"_a, "axis"_a = 0,
-          "Parts of these sizes along an axis.")
+          "split", [](const Tensor& x, Dims sizes, int axis) { return split(x, sizes, axis); }, "sizes"_a,
+          "axis"_a = 0, "Parts of these sizes along an axis.")
       .def(
           "astype",
           [](const Tensor& x, DType dtype) {
@@ -184,19 +189,22 @@ void bind_methods(TensorClass& c) {
           [](const Tensor& x, std::optional<int> axis, bool keepdims) {
             return over_axis(x, axis, keepdims, [](auto&&... a) { return max(a...); });
           },
-          "axis"_a = nb::none(), "keepdims"_a = false, "The largest value along an axis; of all without `axis`.")
+          "axis"_a = nb::none(), "keepdims"_a = false,
+          "The largest value along an axis; of all without `axis`.")
       .def(
           "min",
           [](const Tensor& x, std::optional<int> axis, bool keepdims) {
             return over_axis(x, axis, keepdims, [](auto&&... a) { return min(a...); });
           },
-          "axis"_a = nb::none(), "keepdims"_a = false, "The smallest value along an axis; of all without `axis`.")
+          "axis"_a = nb::none(), "keepdims"_a = false,
+          "The smallest value along an axis; of all without `axis`.")
       .def(
           "argmax",
           [](const Tensor& x, std::optional<int> axis, bool keepdims) {
             return over_axis(x, axis, keepdims, [](auto&&... a) { return argmax(a...); });
           },
-          "axis"_a = nb::none(), "keepdims"_a = false, "The index of the largest value along an axis; of all without `axis`.")
+          "axis"_a = nb::none(), "keepdims"_a = false,
+          "The index of the largest value along an axis; of all without `axis`.")
       .def(
           "cumsum",
           [](const Tensor& x, int axis) {

@@ -28,9 +28,11 @@ NB_MODULE(_core, m) {
   bind_losses(ops);
   bind_generation(ops);
   bind_optimisers(ops);
-  nb::module_ safetensors = m.def_submodule("safetensors", "Safetensors files; plmcore.safetensors is for users.");
+  nb::module_ safetensors =
+      m.def_submodule("safetensors", "Safetensors files; plmcore.safetensors is for users.");
   bind_safetensors(safetensors);
-  nb::module_ text = m.def_submodule("text", "Text and rows of token ids, for plmcore.data and plmcore.objectives.");
+  nb::module_ text =
+      m.def_submodule("text", "Text and rows of token ids, for plmcore.data and plmcore.objectives.");
   bind_text(text);
   bind_kinds(m);
 }

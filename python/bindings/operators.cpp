@@ -13,8 +13,8 @@ nb::object not_implemented() { return nb::borrow(Py_NotImplemented); }
 // A Python number, or a NumPy scalar.
 struct Number {
   double value = 0;
-  bool whole = false;   // an int or a bool
-  int64_t exact = 0;    // of a whole one
+  bool whole = false;  // an int or a bool
+  int64_t exact = 0;  // of a whole one
 };
 std::optional<Number> number_of(nb::handle h) {
   PyObject* p = h.ptr();
@@ -24,7 +24,8 @@ std::optional<Number> number_of(nb::handle h) {
     if (n == -1 && PyErr_Occurred()) throw nb::python_error();
     return Number{static_cast<double>(n), true, n};
   }
-  if (PyObject_TypeCheck(p, reinterpret_cast<PyTypeObject*>(numpy().generic.ptr()))) return number_of(h.attr("item")());
+  if (PyObject_TypeCheck(p, reinterpret_cast<PyTypeObject*>(numpy().generic.ptr())))
+    return number_of(h.attr("item")());
   return {};
 }
 
@@ -47,22 +48,32 @@ Tensor for_number(const Tensor& x, const Number& n) {
   return x.dtype() == DType::boolean ? cast(x, DType::int64) : x;
 }
 // affine takes doubles; int64 tensors with numbers beyond 2^53 go the exact way.
-bool in_double(const Tensor& x, const Number& n) { return is_float(x.dtype()) || std::abs(n.value) < 9007199254740992.0; }
+bool in_double(const Tensor& x, const Number& n) {
+  return is_float(x.dtype()) || std::abs(n.value) < 9007199254740992.0;
+}
 
 // Each operator: of two tensors, of a tensor and a number, of a number and a tensor.
 struct Add {
   static Tensor call(const Tensor& a, const Tensor& b) { return add(a, b); }
-  static Tensor call(const Tensor& x, const Number& n) { return in_double(x, n) ? affine(x, 1, n.value) : add(x, as_tensor(n, x)); }
+  static Tensor call(const Tensor& x, const Number& n) {
+    return in_double(x, n) ? affine(x, 1, n.value) : add(x, as_tensor(n, x));
+  }
   static Tensor call(const Number& n, const Tensor& x) { return call(x, n); }
 };
 struct Sub {
   static Tensor call(const Tensor& a, const Tensor& b) { return sub(a, b); }
-  static Tensor call(const Tensor& x, const Number& n) { return in_double(x, n) ? affine(x, 1, -n.value) : sub(x, as_tensor(n, x)); }
-  static Tensor call(const Number& n, const Tensor& x) { return in_double(x, n) ? affine(x, -1, n.value) : sub(as_tensor(n, x), x); }
+  static Tensor call(const Tensor& x, const Number& n) {
+    return in_double(x, n) ? affine(x, 1, -n.value) : sub(x, as_tensor(n, x));
+  }
+  static Tensor call(const Number& n, const Tensor& x) {
+    return in_double(x, n) ? affine(x, -1, n.value) : sub(as_tensor(n, x), x);
+  }
 };
 struct Mul {
   static Tensor call(const Tensor& a, const Tensor& b) { return mul(a, b); }
-  static Tensor call(const Tensor& x, const Number& n) { return in_double(x, n) ? affine(x, n.value, 0) : mul(x, as_tensor(n, x)); }
+  static Tensor call(const Tensor& x, const Number& n) {
+    return in_double(x, n) ? affine(x, n.value, 0) : mul(x, as_tensor(n, x));
+  }
   static Tensor call(const Number& n, const Tensor& x) { return call(x, n); }
 };
 struct Div {
@@ -100,17 +111,20 @@ struct MatMul {
   static Tensor call(const Tensor& a, const Tensor& b) { return matmul(a, b); }
 };
 
-// An array, a list or a symbolic size as a tensor; undefined for what is none of them. An array takes the tensor's dtype
-// where only the width or int against float differs: NumPy's float64 is a default more often than a wish.
+// An array, a list or a symbolic size as a tensor; undefined for what is none of them. An array takes the
+// tensor's dtype where only the width or int against float differs: NumPy's float64 is a default more often
+// than a wish.
 Tensor other_tensor(nb::handle h, const Tensor& like) {
   if (is_array(h) || PyList_Check(h.ptr())) {
     Tensor t = copy_array(h, nb::none());
-    if (t.dtype() != like.dtype() && is_float(like.dtype())) t = copy_array(h, nb::str(name_of(like.dtype())));
+    if (t.dtype() != like.dtype() && is_float(like.dtype()))
+      t = copy_array(h, nb::str(name_of(like.dtype())));
     return t.to(like.device());
   }
   if (is_symbolic(h)) {  // its number is known when the program runs
     const Dim d = to_dim(h);
-    return reshape(arange(d, d + 1, is_float(like.dtype()) ? like.dtype() : DType::int64, &like.device()), {});
+    return reshape(arange(d, d + 1, is_float(like.dtype()) ? like.dtype() : DType::int64, &like.device()),
+                   {});
   }
   return {};
 }
@@ -165,15 +179,19 @@ void promote(Tensor& a, Tensor& b) {
   if (ta == tb) return;
   const bool fa = is_float(ta), fb = is_float(tb);
   if (fa && fb) return;  // the op says that they differ: a cast between widths should be seen
-  auto rank = [](DType t) { return t == DType::int64 ? 3 : t == DType::int32 ? 2 : t == DType::boolean ? 0 : 1; };
+  auto rank = [](DType t) {
+    return t == DType::int64 ? 3 : t == DType::int32 ? 2 : t == DType::boolean ? 0 : 1;
+  };
   if (fa || (!fb && rank(ta) > rank(tb))) b = cast(b, ta);
   else if (fb || rank(tb) > rank(ta)) a = cast(a, tb);
 }
 
 void bind_operators(TensorClass& c) {
-#define PLM_OPERATOR(name, reflected, Op)                                                                                 \
-  c.def("__" name "__", &left<Op>, nb::is_operator(), nb::sig("def __" name "__(self, other: TensorLike, /) -> Tensor")); \
-  c.def("__" reflected "__", &right<Op>, nb::is_operator(), nb::sig("def __" reflected "__(self, other: TensorLike, /) -> Tensor"))
+#define PLM_OPERATOR(name, reflected, Op)                                   \
+  c.def("__" name "__", &left<Op>, nb::is_operator(),                       \
+        nb::sig("def __" name "__(self, other: TensorLike, /) -> Tensor")); \
+  c.def("__" reflected "__", &right<Op>, nb::is_operator(),                 \
+        nb::sig("def __" reflected "__(self, other: TensorLike, /) -> Tensor"))
   PLM_OPERATOR("add", "radd", Add);
   PLM_OPERATOR("sub", "rsub", Sub);
   PLM_OPERATOR("mul", "rmul", Mul);
@@ -183,17 +201,22 @@ void bind_operators(TensorClass& c) {
   PLM_OPERATOR("and", "rand", Compare<logical_and>);
   PLM_OPERATOR("or", "ror", Compare<logical_or>);
 #undef PLM_OPERATOR
-#define PLM_COMPARISON(name, f) \
-  c.def("__" name "__", &left<Compare<f>>, nb::is_operator(), nb::sig("def __" name "__(self, other: TensorLike, /) -> Tensor"))
+#define PLM_COMPARISON(name, f)                               \
+  c.def("__" name "__", &left<Compare<f>>, nb::is_operator(), \
+        nb::sig("def __" name "__(self, other: TensorLike, /) -> Tensor"))
   PLM_COMPARISON("lt", less);
   PLM_COMPARISON("le", less_equal);
   PLM_COMPARISON("gt", greater);
   PLM_COMPARISON("ge", greater_equal);
 #undef PLM_COMPARISON
-  c.def("__eq__", &left<Compare<equal>>, nb::is_operator(), nb::arg().none(), nb::sig("def __eq__(self, other: object, /) -> Tensor"))
+  c.def("__eq__", &left<Compare<equal>>, nb::is_operator(), nb::arg().none(),
+        nb::sig("def __eq__(self, other: object, /) -> Tensor"))
       .def("__ne__", &left<Compare<not_equal>>, nb::is_operator(), nb::arg().none(),
            nb::sig("def __ne__(self, other: object, /) -> Tensor"))
-      .def("__hash__", [](nb::handle self) { return static_cast<Py_ssize_t>(reinterpret_cast<uintptr_t>(self.ptr()) >> 4); })
+      .def("__hash__",
+           [](nb::handle self) {
+             return static_cast<Py_ssize_t>(reinterpret_cast<uintptr_t>(self.ptr()) >> 4);
+           })
       .def("__neg__", &negate)
       .def("__pos__", [](const Tensor& t) { return t; })
       .def("__abs__", [](const Tensor& t) { return abs(t); })

@@ -23,11 +23,14 @@ void bind_products(nb::module_& m) {
       "linear with a weight [N, K] that pack_weight has laid out. x [..., K] -> [..., N]; no gradient.");
   m.def(
       "linear_quantized",
-      [](const Tensor& x, const Tensor& weight, Optional scale, Optional bias, std::string_view activation, int bits) {
+      [](const Tensor& x, const Tensor& weight, Optional scale, Optional bias, std::string_view activation,
+         int bits) {
         return linear_quantized(x, weight, scale, bias, activation_from_name(activation), bits);
       },
-      "x"_a, "weight"_a, "scale"_a = nb::none(), "bias"_a = nb::none(), "activation"_a = "none", "bits"_a = 13, NoGil(),
-      "linear with a weight int8 [N, K] and a scale [N], or bfloat16 [N, K]; the rest float32. x [..., K] -> [..., N]; no gradient. bits: "
+      "x"_a, "weight"_a, "scale"_a = nb::none(), "bias"_a = nb::none(), "activation"_a = "none",
+      "bits"_a = 13, NoGil(),
+      "linear with a weight int8 [N, K] and a scale [N], or bfloat16 [N, K]; the rest float32. x [..., K] -> "
+      "[..., N]; no gradient. bits: "
       "of "
       "x's rounded values beside int8, 13 or 8.");
 }

@@ -48,7 +48,9 @@ nb::object call(const Program& p, nb::kwargs named) {
 void bind_program(nb::module_& m) {
   nb::class_<Program>(m, "Program", "A traced list of op calls; runs at any sizes that its guards allow.")
       .def("__init__",
-           [](Program*, nb::args, nb::kwargs) { fail<ValueError>("a Program is made by plm.trace or read by plm.load_program"); })
+           [](Program*, nb::args, nb::kwargs) {
+             fail<ValueError>("a Program is made by plm.trace or read by plm.load_program");
+           })
       .def(
           "run",
           [](const Program& p, Tensors inputs) {
@@ -56,14 +58,17 @@ void bind_program(nb::module_& m) {
             return p.run(inputs);
           },
           "inputs"_a, "Runs the program; inputs in their order, outputs as a list.")
-      .def("__call__", &call, "Runs the program; inputs by name. One output comes as it is, several as a tuple, named ones as a dict.")
+      .def("__call__", &call,
+           "Runs the program; inputs by name. One output comes as it is, several as a tuple, named ones as a "
+           "dict.")
       .def("__repr__", &Program::str)
       .def("__len__", &Program::size)
       .def_prop_ro(
           "inputs",
           [](const Program& p) {
             nb::list l;
-            for (auto& [name, spec] : p.inputs()) l.append(nb::make_tuple(name, spec.shape, name_of(spec.dtype)));
+            for (auto& [name, spec] : p.inputs())
+              l.append(nb::make_tuple(name, spec.shape, name_of(spec.dtype)));
             return l;
           },
           "(name, shape, dtype) of each input.")
@@ -71,16 +76,20 @@ void bind_program(nb::module_& m) {
           "outputs",
           [](const Program& p) {
             nb::list l;
-            for (auto& [name, spec] : p.outputs()) l.append(nb::make_tuple(name, spec.shape, name_of(spec.dtype)));
+            for (auto& [name, spec] : p.outputs())
+              l.append(nb::make_tuple(name, spec.shape, name_of(spec.dtype)));
             return l;
           },
           "(name, shape, dtype) of each output.");
   nb::class_<Model>(m, "Model", "The programs of one file, with their weights.")
       .def_static(
-          "load", [](const FilePath& path, bool mapped) { return Model::load(path, mapped); }, "path"_a, "mapped"_a = true, NoGil())
+          "load", [](const FilePath& path, bool mapped) { return Model::load(path, mapped); }, "path"_a,
+          "mapped"_a = true, NoGil())
       .def_static(
           "save",
-          [](const FilePath& path, const std::vector<std::pair<std::string, const Program*>>& programs) { Model::save(path, programs); },
+          [](const FilePath& path, const std::vector<std::pair<std::string, const Program*>>& programs) {
+            Model::save(path, programs);
+          },
           "path"_a, "programs"_a, NoGil())
       .def_prop_ro("names", &Model::names)
       .def("program", &Model::program, "name"_a, nb::rv_policy::reference_internal);
@@ -88,7 +97,9 @@ void bind_program(nb::module_& m) {
       .def(nb::init<>())
       .def(
           "input",
-          [](Tracer& t, std::string name, Shape shape, nb::handle dtype) { return t.input(std::move(name), {shape, to_dtype(dtype)}); },
+          [](Tracer& t, std::string name, Shape shape, nb::handle dtype) {
+            return t.input(std::move(name), {shape, to_dtype(dtype)});
+          },
           "name"_a, "shape"_a, "dtype"_a)
       .def("name_constant", &Tracer::name_constant, "tensor"_a, "name"_a)
       .def("stop", &Tracer::stop, "Ends the trace without a program.")

@@ -38,8 +38,8 @@ void bind_runtime(nb::module_& m) {
       },
       "The [seed, offset] of the calling thread's random numbers.");
   m.def(
-      "set_random_state", [](int64_t seed, int64_t offset) { set_random_state({seed, offset, {}}); }, "seed"_a, "offset"_a,
-      "Continues the calling thread's random numbers from random_state().");
+      "set_random_state", [](int64_t seed, int64_t offset) { set_random_state({seed, offset, {}}); },
+      "seed"_a, "offset"_a, "Continues the calling thread's random numbers from random_state().");
   m.def(
       "memory_stats",
       [](nb::handle device) {
@@ -53,19 +53,24 @@ void bind_runtime(nb::module_& m) {
         d["system_allocations"] = s.system_allocations;
         return d;
       },
-      "device"_a = nb::none(), "Memory of a device in bytes: in_use, peak, reserved, cap; and the counts allocations, system_allocations.");
+      "device"_a = nb::none(),
+      "Memory of a device in bytes: in_use, peak, reserved, cap; and the counts allocations, "
+      "system_allocations.");
   m.def(
-      "reset_peak_memory", [](nb::handle d) { to_device(d).allocator().reset_peak(); }, "device"_a = nb::none(),
-      "Sets the peak of memory_stats to the memory in use.");
+      "reset_peak_memory", [](nb::handle d) { to_device(d).allocator().reset_peak(); },
+      "device"_a = nb::none(), "Sets the peak of memory_stats to the memory in use.");
   m.def(
-      "set_memory_cap", [](size_t bytes, nb::handle d) { to_device(d).allocator().set_cap(bytes); }, "bytes"_a, "device"_a = nb::none(),
-      "MemoryError above this many bytes; 0 lifts the cap.");
+      "set_memory_cap", [](size_t bytes, nb::handle d) { to_device(d).allocator().set_cap(bytes); },
+      "bytes"_a, "device"_a = nb::none(), "MemoryError above this many bytes; 0 lifts the cap.");
   m.def(
       "trim_memory", [](nb::handle d) { to_device(d).allocator().trim(); }, "device"_a = nb::none(),
       "Gives cached memory back to the system.");
-  m.def("available_memory", [] { return available_memory(); }, "How many bytes the system could still give to this process.");
+  m.def(
+      "available_memory", [] { return available_memory(); },
+      "How many bytes the system could still give to this process.");
   m.def("isa", &cpu_isa, "The instruction set of the CPU kernels in use.");
-  m.def("multiplies_bytes", &cpu_multiplies_bytes, "Whether products with int8 weights multiply bytes: AVX512-VNNI.");
+  m.def("multiplies_bytes", &cpu_multiplies_bytes,
+        "Whether products with int8 weights multiply bytes: AVX512-VNNI.");
   m.def("blas", &blas::name);
   m.def(
       "synchronize",
@@ -90,7 +95,8 @@ void bind_runtime(nb::module_& m) {
       },
       "op"_a, "device"_a = nb::none(), "Whether the op runs on this device.");
 #ifdef PLM_TEST_HOOKS
-  m.def("negate_backward", &negate_backward, "op"_a, "Test builds only: this op's backward rule returns its negative; \"\" for none.");
+  m.def("negate_backward", &negate_backward, "op"_a,
+        "Test builds only: this op's backward rule returns its negative; \"\" for none.");
 #endif
   m.def(
       "is_differentiable",

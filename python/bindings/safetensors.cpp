@@ -4,7 +4,7 @@
 
 #include "bindings/bindings.h"
 #include "core/pages.h"
-#include "ops/stored_weight.h"
+#include "cpu/weight_layouts.h"
 
 namespace plmcore::bindings {
 
@@ -19,16 +19,20 @@ void bind_safetensors(nb::module_& m) {
         }
         nb::dict tensors, metadata;
         for (auto& [name, tensor] : file.tensors) tensors[nb::str(name.data(), name.size())] = tensor;
-        for (auto& [key, text] : file.metadata) metadata[nb::str(key.data(), key.size())] = nb::str(text.data(), text.size());
+        for (auto& [key, text] : file.metadata)
+          metadata[nb::str(key.data(), key.size())] = nb::str(text.data(), text.size());
         return nb::make_tuple(tensors, metadata);
       },
-      "path"_a, "mapped"_a = true, nb::sig("def read(path: str, mapped: bool = True) -> tuple[dict[str, Tensor], dict[str, str]]"),
-      "The tensors of a file by name, as they lie in it, and its metadata. The file is mapped, not copied, or read into memory.");
+      "path"_a, "mapped"_a = true,
+      nb::sig("def read(path: str, mapped: bool = True) -> tuple[dict[str, Tensor], dict[str, str]]"),
+      "The tensors of a file by name, as they lie in it, and its metadata. The file is mapped, not copied, "
+      "or read into memory.");
   m.def(
       "write",
       [](const FilePath& path, nb::dict tensors, const safetensors::Metadata& metadata) {
         safetensors::Named named;
-        for (auto [name, tensor] : tensors) named.emplace_back(nb::cast<std::string>(name), nb::cast<Tensor>(tensor));
+        for (auto [name, tensor] : tensors)
+          named.emplace_back(nb::cast<std::string>(name), nb::cast<Tensor>(tensor));
         const ReleaseGil nogil;
         safetensors::write(path, named, metadata);
       },
@@ -42,8 +46,10 @@ void bind_safetensors(nb::module_& m) {
         for (nb::handle p : parts) list.push_back(nb::cast<const Tensor&>(p));
         return laid_out_later(list, transposed);
       },
-      "parts"_a, "transposed"_a, nb::sig("def laid_out_later(parts: Sequence[Tensor], transposed: bool) -> Tensor"),
-      "The parts' rows below each other, of transposed ones their columns: a matrix that is put together when its values are first looked "
+      "parts"_a, "transposed"_a,
+      nb::sig("def laid_out_later(parts: Sequence[Tensor], transposed: bool) -> Tensor"),
+      "The parts' rows below each other, of transposed ones their columns: a matrix that is put together "
+      "when its values are first looked "
       "at.");
   m.def(
       "release",

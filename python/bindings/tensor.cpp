@@ -2,7 +2,7 @@
 #include "bindings/tensor.h"
 
 #include "core/device.h"
-#include "ops/kept_weight.h"
+#include "cpu/weight_layouts.h"
 
 namespace plmcore::bindings {
 
@@ -22,10 +22,12 @@ void init(Tensor* self, nb::handle data, nb::handle dtype, nb::handle device, bo
 }
 
 void assign(const Tensor& target, const Tensor& source) {
-  check(target.shape().matches(source.shape()), "assign: the values must have the shape ", target.shape(), ", got ", source.shape());
-  check<ValueError>(!target.impl()->storage || !target.impl()->storage->read_only, "assign: the target is in read-only memory");
+  check(target.shape().matches(source.shape()), "assign: the values must have the shape ", target.shape(),
+        ", got ", source.shape());
+  check<ValueError>(!target.impl()->storage || !target.impl()->storage->read_only,
+                    "assign: the target is in read-only memory");
   const Tensor from = source.detach().to(target.dtype()).to(target.device());
-  if (target.has_data()) forget_packed(*target.impl()->storage);
+  if (target.has_data()) target.device().forget_layouts(*target.impl()->storage);
   target.device().copy_within(target.data(), from.data(), target.bytes());
 }
 
@@ -36,8 +38,9 @@ std::string repr(const Tensor& t) {
     append(text, t.rows().spec());
   } else if (t.has_data()) {
     nb::object a = to_numpy(t.detach());
-    text += nb::cast<std::string>(
-        numpy().array2string(a, "separator"_a = ", ", "prefix"_a = "Tensor(", "threshold"_a = 200, "edgeitems"_a = 3, "precision"_a = 5));
+    text += nb::cast<std::string>(numpy().array2string(a, "separator"_a = ", ", "prefix"_a = "Tensor(",
+                                                       "threshold"_a = 200, "edgeitems"_a = 3,
+                                                       "precision"_a = 5));
   } else {
     text += "traced";
   }
@@ -55,7 +58,8 @@ nb::object format(const Tensor& t, nb::str spec) {
 }
 
 bool truth(const Tensor& t) {
-  check<ValueError>(!t.shape().known() || t.numel() == 1, "the truth value of ", t, " is ambiguous: it must have one element");
+  check<ValueError>(!t.shape().known() || t.numel() == 1, "the truth value of ", t,
+                    " is ambiguous: it must have one element");
   return t.item() != 0;
 }
 
@@ -63,15 +67,17 @@ bool truth(const Tensor& t) {
 nb::object reduce(nb::handle self) {
   const Tensor& t = nb::cast<const Tensor&>(self);
   nb::object state = nb::hasattr(self, "__dict__") ? nb::object(self.attr("__dict__")) : nb::none();
-  return nb::make_tuple(nb::module_::import_("plmcore.making").attr("rebuild"),
-                        nb::make_tuple(self.type(), to_numpy(t), t.device().name(), t.is_leaf() && t.requires_grad()), state);
+  return nb::make_tuple(
+      nb::module_::import_("plmcore.runtime.making").attr("rebuild"),
+      nb::make_tuple(self.type(), to_numpy(t), t.device().name(), t.is_leaf() && t.requires_grad()), state);
 }
 
 }  // namespace
 
 Device& to_device(nb::handle h) {
   if (h.is_none()) return cpu();
-  check<ValueError>(nb::isinstance<nb::str>(h), "a device must be named by a text, got ", nb::cast<std::string>(nb::repr(h)));
+  check<ValueError>(nb::isinstance<nb::str>(h), "a device must be named by a text, got ",
+                    nb::cast<std::string>(nb::repr(h)));
   return device_from_name(nb::cast<std::string_view>(h));
 }
 
@@ -90,14 +96,18 @@ Tensors to_tensors(nb::handle h) {
 nb::object from_tensor(const Tensor& t) { return t.defined() ? nb::cast(t) : nb::none(); }
 nb::tuple from_tensors(const Tensors& list) {
   nb::object t = nb::steal(PyTuple_New(static_cast<Py_ssize_t>(list.size())));
-  for (size_t i = 0; i < list.size(); ++i) PyTuple_SET_ITEM(t.ptr(), static_cast<Py_ssize_t>(i), from_tensor(list[i]).release().ptr());
+  for (size_t i = 0; i < list.size(); ++i)
+    PyTuple_SET_ITEM(t.ptr(), static_cast<Py_ssize_t>(i), from_tensor(list[i]).release().ptr());
   return nb::borrow<nb::tuple>(t);
 }
 
 void bind_tensor(nb::module_& m) {
-  TensorClass c(m, "Tensor", nb::is_weak_referenceable(), "A contiguous array on one device, with automatic gradients.");
-  c.def("__init__", &init, "data"_a, "dtype"_a = nb::none(), "device"_a = nb::none(), "requires_grad"_a = false,
-        "From a number, nested lists or a NumPy array, which is copied; Python's floats become float32. From a tensor: the same memory, "
+  TensorClass c(m, "Tensor", nb::is_weak_referenceable(),
+                "A contiguous array on one device, with automatic gradients.");
+  c.def("__init__", &init, "data"_a, "dtype"_a = nb::none(), "device"_a = nb::none(),
+        "requires_grad"_a = false,
+        "From a number, nested lists or a NumPy array, which is copied; Python's floats become float32. From "
+        "a tensor: the same memory, "
         "outside the graph.")
       .def_prop_ro(
           "shape", [](const Tensor& t) { return t.shape(); }, "The sizes as a tuple.")
@@ -106,9 +116,11 @@ void bind_tensor(nb::module_& m) {
       .def_prop_ro(
           "size", [](const Tensor& t) { return t.shape().numel(); }, "The number of elements.")
       .def_prop_ro(
-          "dtype", [](const Tensor& t) { return name_of(t.dtype()); }, "The name of the dtype: \"float32\", \"int64\", ...")
+          "dtype", [](const Tensor& t) { return name_of(t.dtype()); },
+          "The name of the dtype: \"float32\", \"int64\", ...")
       .def_prop_ro(
-          "device", [](const Tensor& t) { return t.device().name(); }, "The name of the device: \"cpu\" or \"cuda\".")
+          "device", [](const Tensor& t) { return t.device().name(); },
+          "The name of the device: \"cpu\" or \"cuda\".")
       .def_prop_ro("nbytes", &Tensor::bytes, "The size of the data in bytes.")
       .def_prop_rw(
           "requires_grad", &Tensor::requires_grad, [](const Tensor& t, bool on) { t.set_requires_grad(on); },
@@ -122,17 +134,21 @@ void bind_tensor(nb::module_& m) {
           "on"_a = true, "Sets requires_grad; returns the tensor.")
       .def_prop_rw(
           "grad", [](const Tensor& t) { return from_tensor(t.grad()); },
-          [](const Tensor& t, nb::handle g) { t.set_grad(g.is_none() ? Tensor() : to_tensor(g)); }, nb::for_setter(nb::arg("value").none()),
+          [](const Tensor& t, nb::handle g) { t.set_grad(g.is_none() ? Tensor() : to_tensor(g)); },
+          nb::for_setter(nb::arg("value").none()),
           "The gradient that backward() collected; None when there is none.")
       .def(
           "zero_grad", [](const Tensor& t) { t.set_grad({}); }, "Forgets the gradient.")
       .def_prop_ro("is_leaf", &Tensor::is_leaf, "Whether no recorded op made this tensor.")
-      .def_prop_ro("is_row_sparse", &Tensor::is_row_sparse, "Whether this is a gradient that holds some rows only.")
+      .def_prop_ro("is_row_sparse", &Tensor::is_row_sparse,
+                   "Whether this is a gradient that holds some rows only.")
       .def_prop_ro(
-          "rows", [](const Tensor& t) { return from_tensor(t.rows()); }, "Of a row-sparse gradient: the numbers of its rows, int64 [n].")
+          "rows", [](const Tensor& t) { return from_tensor(t.rows()); },
+          "Of a row-sparse gradient: the numbers of its rows, int64 [n].")
       .def_prop_ro("values", &Tensor::values, "Of a row-sparse gradient: its rows, [n, ...].")
       .def_static("row_sparse", &Tensor::row_sparse, "rows"_a, "values"_a, "V"_a,
-                  "A gradient of [V, ...] that is zero but in these rows. rows int64 [n], increasing; values [n, ...].")
+                  "A gradient of [V, ...] that is zero but in these rows. rows int64 [n], increasing; values "
+                  "[n, ...].")
       .def(
           "backward",
           [](const Tensor& t, Optional gradient, bool retain_graph) {
@@ -153,14 +169,23 @@ void bind_tensor(nb::module_& m) {
       .def("__format__", &format)
       .def("__repr__", &repr)
       .def("__reduce__", &reduce);
-  m.def("keep_packed", &keep_packed, "weight"_a,
-        "Lets linear keep a copy of this weight in the layout of its inner loop between calls without gradients, until its values change.");
+  m.def(
+      "keep_layouts",
+      [](const Tensor& weight) {
+        if (weight.has_data()) weight.device().keep_layouts(*weight.impl()->storage);
+      },
+      "weight"_a,
+      "Lets the device keep this weight in the layouts of its products between calls without gradients, "
+      "until its "
+      "values change.");
   nb::enum_<Packing>(m, "Packing").value("usual", Packing::usual).value("found", Packing::found);
   m.def("set_packing", &set_packing, "packing"_a,
-        "Whether products of this thread make packed copies of weights (usual), or take those that are there and make none (found). -> "
+        "Whether products of this thread make packed copies of weights (usual), or take those that are there "
+        "and make none (found). -> "
         "what was set "
         "before");
-  m.def("assign", &assign, "target"_a, "source"_a, "Copies the values of `source`, in any float dtype, into the memory of `target`.");
+  m.def("assign", &assign, "target"_a, "source"_a,
+        "Copies the values of `source`, in any float dtype, into the memory of `target`.");
   bind_operators(c);
   bind_index(c);
   bind_methods(c);

@@ -1,4 +1,5 @@
-// What the files that make up plm.Tensor share: tensor.cpp (the class), operators.cpp, index.cpp, array.cpp, dlpack.cpp.
+// What the files that make up plm.Tensor share: tensor.cpp (the class), operators.cpp, index.cpp, array.cpp,
+// dlpack.cpp.
 #pragma once
 
 #include "bindings/bindings.h"
@@ -20,9 +21,10 @@ struct Numpy {
 };
 const Numpy& numpy();
 bool is_array(nb::handle h);                                  // a NumPy array or scalar
-Tensor copy_array(nb::handle h, nb::handle dtype);            // in new memory, on the CPU; dtype: none keeps what NumPy says
-nb::object to_numpy(const Tensor& t);                         // shares memory on the CPU
-nb::object item(const Tensor& t);                             // of a tensor with one element: float, int or bool
+Tensor copy_array(nb::handle h,
+                  nb::handle dtype);  // in new memory, on the CPU; dtype: none keeps what NumPy says
+nb::object to_numpy(const Tensor& t);  // shares memory on the CPU
+nb::object item(const Tensor& t);  // of a tensor with one element: float, int or bool
 
 // ---- operators.cpp ----
 // Two operands in one dtype: a number or an array takes the tensor's, integers meet floats in the float's.

@@ -1,9 +1,10 @@
-"""plmcore trains and runs Transformer language models (BERT, GPT-2, T5 and their relatives) on a small native runtime."""
+"""plmcore trains and runs Transformer language models (BERT, GPT-2, T5, ...) on a small native runtime."""
 
-from plmcore import startup as _startup  # first: it answers Ctrl-C while the rest is imported
+from plmcore.runtime import startup as _startup  # first: it answers Ctrl-C while the rest is imported
 
 # isort: split
 
+import sys as _sys
 from importlib import import_module as _import_module
 from typing import TYPE_CHECKING
 
@@ -35,17 +36,19 @@ from plmcore._core import (
     trim_memory,
 )
 from plmcore._core import manual_seed as seed
-from plmcore.autograd import enable_grad, grad, no_grad, recompute, stop_gradient, stored_activations
-from plmcore.export import export, load_program, load_programs
-from plmcore.generator import Generator
-from plmcore.making import arange, full, ones, rand, randn, zeros
-from plmcore.program import Program, spec, trace
+from plmcore.program.export import export, load_program, load_programs
+from plmcore.program.trace import Program, spec, trace
+from plmcore.runtime.autograd import enable_grad, grad, no_grad, recompute, stop_gradient, stored_activations
+from plmcore.runtime.generator import Generator
+from plmcore.runtime.making import arange, full, ones, rand, randn, zeros
 
 del _startup
+_sys.modules["plmcore.making"] = _sys.modules["plmcore.runtime.making"]  # as old pickles of tensors call it
 
 if TYPE_CHECKING:  # what is imported on first use, as editors and type checkers see it
     from plmcore import (
         compress,
+        criteria,
         cuda,
         data,
         losses,
@@ -53,13 +56,13 @@ if TYPE_CHECKING:  # what is imported on first use, as editors and type checkers
         nn,
         objectives,
         optim,
-        safetensors,
         tasks,
         tokenizers,
         train,
     )
     from plmcore.compress.quantizing import quantize
     from plmcore.evaluate import Evaluate as _Evaluate
+    from plmcore.formats import safetensors
     from plmcore.language_model import LanguageModel, from_config, load
     from plmcore.tasks.finetuning import finetune
     from plmcore.tokenizers import load_tokenizer, train_tokenizer
@@ -86,6 +89,7 @@ __all__ = [
     "__version__",
     "arange",
     "compress",
+    "criteria",
     "cuda",
     "data",
     "enable_grad",
@@ -136,7 +140,7 @@ __all__ = [
     "zeros",
 ]
 
-_HOMES = {  # of what is no module and imported on first use
+_HOMES = {  # of what is imported on first use and is no module of this package
     "LanguageModel": "language_model",
     "finetune": "tasks.finetuning",
     "from_config": "language_model",
@@ -144,6 +148,7 @@ _HOMES = {  # of what is no module and imported on first use
     "load_tokenizer": "tokenizers",
     "pretrain": "train.pretraining",
     "quantize": "compress.quantizing",
+    "safetensors": "formats",
     "train_tokenizer": "tokenizers",
 }
 

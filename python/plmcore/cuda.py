@@ -1,4 +1,7 @@
-"""The device "cuda": whether it can be used, and if not, why. It has not yet run on hardware; see docs/cuda.md."""
+"""The device "cuda": whether it can be used, and if not, why.
+
+It has not yet run on hardware; see docs/cuda.md.
+"""
 
 from plmcore import _core
 

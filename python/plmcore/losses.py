@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from plmcore._core import ArgumentError, Tensor, ops
-from plmcore.kinds import checked
+from plmcore.runtime.kinds import checked
 
 
 @checked
@@ -16,7 +16,10 @@ def cross_entropy(
     smoothing: str = "pytorch",
     reduction: str = "mean",
 ) -> Tensor:
-    """-log softmax(logits)[label].  logits [..., V]; labels int [...] or float [..., V]. The mean is over labels other than ignore_index."""
+    """-log softmax(logits)[label].  logits [..., V]; labels int [...] or float [..., V].
+
+    The mean is over labels other than ignore_index.
+    """
     return ops.cross_entropy(
         logits,
         labels,
@@ -36,14 +39,19 @@ def mse(x: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
 
 @checked
 def binary_cross_entropy_with_logits(logits: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
-    """-target log s - (1 - target) log(1 - s), s = sigmoid(logits), as max(x, 0) - x * target + log(1 + e^-|x|), which never overflows."""
+    """-target log s - (1 - target) log(1 - s), s = sigmoid(logits),
+    as max(x, 0) - x * target + log(1 + e^-|x|), which never overflows.
+    """
     tail = ops.log(ops.affine(ops.exp(ops.affine(ops.abs(logits), -1.0, 0.0)), 1.0, 1.0))
     return _reduce(ops.add(ops.sub(ops.relu(logits), ops.mul(logits, target)), tail), reduction)
 
 
 @checked
-def kl_div(logits: Tensor, target_logits: Tensor, temperature: float = 1.0, reduction: str = "mean") -> Tensor:
-    """KL(p || q), p = softmax(target_logits / temperature), q = softmax(logits / temperature), one value per row.  [..., V] -> [...]
+def kl_div(
+    logits: Tensor, target_logits: Tensor, temperature: float = 1.0, reduction: str = "mean"
+) -> Tensor:
+    """KL(p || q), p = softmax(target_logits / temperature), q = softmax(logits / temperature), one value per
+    row.  [..., V] -> [...]
 
     The mean is over rows. Distillation multiplies it by temperature^2, which keeps the size of the gradients.
     """

@@ -10,8 +10,8 @@ Parameters may come in groups with their own lr and weight_decay:
 
     plm.optim.AdamW([dict(params=body, weight_decay=0.1), dict(params=head, lr=1e-3)], lr=1e-4)
 
-A group's lr keeps its ratio to the optimiser's: setting opt.lr moves all groups. adapt=False keeps LAMB's ratio from a group, as published
-for biases and norms; the others have no use for it.
+A group's lr keeps its ratio to the optimiser's: setting opt.lr moves all groups. adapt=False keeps LAMB's
+ratio from a group, as published for biases and norms; the others have no use for it.
 """
 
 from __future__ import annotations
@@ -38,13 +38,18 @@ class Group:
 
 
 class Optimizer:
-    """The base of the optimisers. A step skips parameters without a gradient. A row-sparse gradient gives the same bits as a
-    dense one, unless lazy=True, which then leaves the other rows and their moments untouched."""
+    """The base of the optimisers. A step skips parameters without a gradient.
+
+    A row-sparse gradient gives the same bits as a dense one, unless lazy=True, which then leaves the other
+    rows and their moments untouched.
+    """
 
     kind = ""
     moments: tuple[str, ...] = ("m", "v")
 
-    def __init__(self, params: Iterable[Any], lr: float, *, weight_decay: float, lazy: bool = False, **options: Any):
+    def __init__(
+        self, params: Iterable[Any], lr: float, *, weight_decay: float, lazy: bool = False, **options: Any
+    ):
         if isinstance(params, Tensor):
             raise KindError(
                 f"{type(self).__name__}: parameters must come in a list, got one tensor {list(params.shape)}"
@@ -64,7 +69,8 @@ class Optimizer:
         for g in groups:
             if unknown := set(g) - {"params", "lr", "weight_decay", "adapt"}:
                 raise ArgumentError(
-                    f"{name}: a group has params, lr, weight_decay and adapt, got also {', '.join(sorted(unknown))}"
+                    f"{name}: a group has params, lr, weight_decay and adapt, got also "
+                    f"{', '.join(sorted(unknown))}"
                 )
             members = list(g["params"])
             for p in members:
@@ -79,7 +85,8 @@ class Optimizer:
             if "lr" in g:
                 if not self.lr > 0:
                     raise ArgumentError(
-                        f"{name}: a group with its own lr needs a positive lr of the optimiser to relate to, got {self.lr}"
+                        f"{name}: a group with its own lr needs a positive lr of the optimiser to "
+                        f"relate to, got {self.lr}"
                     )
                 ratio = g["lr"] / self.lr
             states = [ParamState(p) for p in members]
@@ -95,8 +102,11 @@ class Optimizer:
         return ops.global_norm(_core.gradients(self.states))
 
     def step(self, clip_norm: float | None = None, norm: Tensor | None = None) -> float | None:
-        """One update. With clip_norm the gradients count as scaled to a global norm of at most that; returns their norm before,
-        which may be given if it is known."""
+        """One update.
+
+        With clip_norm the gradients count as scaled to a global norm of at most that; returns their norm
+        before, which may be given if it is known.
+        """
         scale = None
         if clip_norm is not None:
             norm = self.norm() if norm is None else norm
@@ -122,7 +132,10 @@ class Optimizer:
         return param.shape
 
     def state_dict(self) -> dict[str, Any]:
-        """lr, and per parameter, by number, the count of its steps and its moments as arrays. It restores the optimiser exactly."""
+        """lr, and per parameter, by number, the count of its steps and its moments as arrays.
+
+        It restores the optimiser exactly.
+        """
         return {k: np.array(v.numpy()) if isinstance(v, Tensor) else v for k, v in self._state()}
 
     def live_state(self) -> dict[str, Any]:
@@ -149,7 +162,9 @@ class Optimizer:
                 for what, keys in (("missing", missing), ("unexpected", unexpected))
                 if keys
             ]
-            raise ArgumentError(f"{name}: the state is not that of {len(self.states)} parameters; " + "; ".join(parts))
+            raise ArgumentError(
+                f"{name}: the state is not that of {len(self.states)} parameters; " + "; ".join(parts)
+            )
         loaded = []
         for i, s in enumerate(self.states):
             moments = {
@@ -159,7 +174,9 @@ class Optimizer:
             }
             for m, t in moments.items():
                 if t.shape != self.moment_shape(s.param, m):
-                    raise ArgumentError(f"{name}: {i}.{m} is {list(t.shape)}, its parameter {list(s.param.shape)}")
+                    raise ArgumentError(
+                        f"{name}: {i}.{m} is {list(t.shape)}, its parameter {list(s.param.shape)}"
+                    )
             loaded.append((int(state[f"{i}.step"]), moments))
         self.lr = float(state["lr"])
         for s, (step, moments) in zip(self.states, loaded, strict=True):
@@ -186,7 +203,9 @@ class SGD(Optimizer):
     ):
         if nesterov and momentum <= 0:
             raise ArgumentError("SGD: nesterov needs a positive momentum")
-        super().__init__(params, lr, weight_decay=weight_decay, lazy=lazy, momentum=momentum, nesterov=nesterov)
+        super().__init__(
+            params, lr, weight_decay=weight_decay, lazy=lazy, momentum=momentum, nesterov=nesterov
+        )
 
 
 class Adam(Optimizer):
@@ -206,7 +225,9 @@ class Adam(Optimizer):
     ):
         if len(betas) != 2:
             raise ArgumentError(f"{type(self).__name__}: betas must be two numbers, got {list(betas)}")
-        super().__init__(params, lr, weight_decay=weight_decay, lazy=lazy, beta1=betas[0], beta2=betas[1], eps=eps)
+        super().__init__(
+            params, lr, weight_decay=weight_decay, lazy=lazy, beta1=betas[0], beta2=betas[1], eps=eps
+        )
 
 
 class AdamW(Adam):
@@ -246,10 +267,11 @@ class BertAdam(Adam):
 
 
 class LAMB(Adam):
-    """AdamW whose step of a tensor is as long as the tensor: p -= lr * |p| / |u| * u, u = m / (sqrt(v) + eps) + weight_decay * p.
+    """AdamW whose step of a tensor is as long as the tensor: p -= lr * |p| / |u| * u, u = m / (sqrt(v) + eps)
+    + weight_decay * p.
 
-    The ratio is 1 where a norm is 0, and for groups with adapt=False. correct: m and v are freed of their bias towards 0, as the paper has it;
-    ALBERT was trained without.
+    The ratio is 1 where a norm is 0, and for groups with adapt=False. correct: m and v are freed of their
+    bias towards 0, as the paper has it; ALBERT was trained without.
     """
 
     kind = "lamb"
@@ -272,10 +294,11 @@ class LAMB(Adam):
 
 
 class Adafactor(Optimizer):
-    """Adam's second moments from the means of rows and columns, no first moments (T5): a matrix [R, C] costs R + C numbers.
+    """Adam's second moments from the means of rows and columns, no first moments (T5): a matrix [R, C] costs
+    R + C numbers.
 
-    The rate is relative to the size of a tensor, at least `floor`, unless relative=False; the update's root mean square is at most
-    `threshold`; the mean forgets as 1 - step^-power.
+    The rate is relative to the size of a tensor, at least `floor`, unless relative=False; the update's root
+    mean square is at most `threshold`; the mean forgets as 1 - step^-power.
     """
 
     kind = "adafactor"
@@ -311,7 +334,9 @@ class Adafactor(Optimizer):
 
 
 class Adagrad(Optimizer):
-    """p -= lr * g / (sqrt(sum of g^2) + eps); the sum begins with `start`; weight decay is added to the gradient (GloVe, ELMo)."""
+    """p -= lr * g / (sqrt(sum of g^2) + eps); the sum begins with `start`; weight decay is added to the
+    gradient (GloVe, ELMo).
+    """
 
     kind = "adagrad"
     moments = ("v",)
@@ -336,9 +361,11 @@ class Adagrad(Optimizer):
 
 
 class Adadelta(Optimizer):
-    """Each element's own rate: p -= lr * g * RMS(updates before) / RMS(g), means that forget by `rho` (Zeiler; Bahdanau's translation).
+    """Each element's own rate: p -= lr * g * RMS(updates before) / RMS(g), means that forget by `rho`
+    (Zeiler; Bahdanau's translation).
 
-    Weight decay is added to the gradient."""
+    Weight decay is added to the gradient.
+    """
 
     kind = "adadelta"
 
@@ -371,7 +398,8 @@ class Average:
     def __init__(self, params: Iterable[Tensor]):
         self.params = list(params)
         self.averages = [
-            Tensor(np.array(p.numpy()), dtype="float64" if p.dtype == "float64" else "float32") for p in self.params
+            Tensor(np.array(p.numpy()), dtype="float64" if p.dtype == "float64" else "float32")
+            for p in self.params
         ]
 
     def step(self) -> None:
@@ -410,7 +438,8 @@ class Average:
         """Restores what state_dict returned."""
         if set(state) != set(self.live_state()):
             raise ArgumentError(
-                f"{type(self).__name__}: the state is not that of {len(self.averages)} parameters; it has {', '.join(state)}"
+                f"{type(self).__name__}: the state is not that of {len(self.averages)} parameters; it "
+                f"has {', '.join(state)}"
             )
         for i, a in enumerate(self.averages):
             _core.assign(a, state[str(i)])
@@ -431,7 +460,8 @@ class EMA(Average):
 class TriggeredMean(Average):
     """The mean over all steps since evaluations got worse; none before. With SGD this is NT-ASGD (AWD-LSTM).
 
-    It begins after a loss above the lowest of those that were found at least `patience` evaluations before it.
+    It begins after a loss above the lowest of those that were found at least `patience`
+    evaluations before it.
     """
 
     def __init__(self, params: Iterable[Tensor], patience: int = 5):
@@ -459,7 +489,10 @@ class TriggeredMean(Average):
         self.losses.append(loss)
 
     def live_state(self) -> dict[str, Any]:
-        counted = {"count": np.array(self.count if self.triggered else -1), "losses": np.array(self.losses, np.float64)}
+        counted = {
+            "count": np.array(self.count if self.triggered else -1),
+            "losses": np.array(self.losses, np.float64),
+        }
         return super().live_state() | counted
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:

@@ -1,4 +1,6 @@
-"""--help: every command has a description in sentences, help for each argument, and examples that parse. --errors: every command that reads text."""
+"""--help: every command has a description in sentences, help for each argument, and examples that parse.
+--errors: every command that reads text.
+"""
 
 import argparse
 import json
@@ -24,7 +26,9 @@ ALL = dict(parsers(cli.parser()))
 
 def examples(parser: argparse.ArgumentParser) -> list[list[str]]:
     """The arguments of each example; what stands two spaces behind them explains it."""
-    found = re.findall(r"^  (?:\w[^|\n]*\| )?plmcore (.+?)(?: > \S+)?(?:   *\S.*)?$", parser.epilog or "", re.MULTILINE)
+    found = re.findall(
+        r"^  (?:\w[^|\n]*\| )?plmcore (.+?)(?: > \S+)?(?:   *\S.*)?$", parser.epilog or "", re.MULTILINE
+    )
     return [shlex.split(command) for command in found]
 
 
@@ -89,7 +93,9 @@ def models(tmp_path_factory):
     (path / "bad.txt").write_bytes(BAD)
     (path / "bad.tsv").write_bytes(b"text\tlabel\nthe cat\ta\nthe caf\xe9\tb\nthe dog\ta\n")
     (path / "bad.jsonl").write_bytes(b'{"text": "the cat sat"}\n{"text": "the caf\xe9 sat"}\n')
-    (path / "bad-choices.jsonl").write_bytes(b'{"context": "the caf\xe9", "choices": ["cat", "dog"], "label": 0}\n')
+    (path / "bad-choices.jsonl").write_bytes(
+        b'{"context": "the caf\xe9", "choices": ["cat", "dog"], "label": 0}\n'
+    )
     (path / "gaps.txt").write_bytes(b"the [MASK]\n\xff [MASK]\n")
     (path / "long.txt").write_bytes(b"\n".join([*(line.encode() for line in lines * 30), b"the caf\xe9 dog"]))
     return path
@@ -100,21 +106,25 @@ COMMANDS = {
     "tokenize encode": "tokenize encode {0}/bert {0}/bad.txt",
     "corpus": "corpus {0}/bad.txt --tokenizer {0}/bert --out {1}/c",
     "corpus of objects": "corpus {0}/bad.jsonl --tokenizer {0}/bert --out {1}/c",
-    "pretrain": "pretrain gpt2 --text {0}/long.txt --steps 1 --set data.length=16 --tokenizer byte-bpe --set data.vocab=300 --out {1}/r",
-    "pretrain with its tokenizer": "pretrain gpt2 --text {0}/long.txt --steps 1 --set data.length=16 --tokenizer {0}/gpt2 --out {1}/r",
+    "pretrain": "pretrain gpt2 --text {0}/long.txt --steps 1 --set data.length=16 --tokenizer byte-bpe --set "
+    "data.vocab=300 --out {1}/r",
+    "pretrain with its tokenizer": "pretrain gpt2 --text {0}/long.txt --steps 1 --set data.length=16 "
+    "--tokenizer {0}/gpt2 --out {1}/r",
     "finetune": "finetune {0}/bert --task classification --train {0}/bad.tsv --steps 1 --out {1}/r",
-    "finetune lm": "finetune {0}/gpt2 --task lm --train {0}/long.txt --steps 1 --set data.length=16 --out {1}/r",
+    "finetune lm": "finetune {0}/gpt2 --task lm --train {0}/long.txt --steps 1 "
+    "--set data.length=16 --out {1}/r",
     "evaluate": "evaluate {0}/gpt2 {0}/bad.txt --task perplexity",
     "evaluate last-word": "evaluate {0}/gpt2 {0}/bad.jsonl --task last-word",
     "evaluate last-word of a text": "evaluate {0}/gpt2 {0}/bad.txt --task last-word",
     "evaluate choices": "evaluate {0}/gpt2 {0}/bad-choices.jsonl --task choices",
-    "evaluate a classifier": "evaluate {0}/classifier {0}/bad.tsv --task classification --predictions {1}/p.jsonl",
+    "evaluate a classifier": "evaluate {0}/classifier {0}/bad.tsv --task classification "
+    "--predictions {1}/p.jsonl",
     "embed": "embed {0}/bert {0}/bad.txt",
     "generate": "generate {0}/gpt2 --prompts {0}/bad.txt --max-new-tokens 2",
     "classify": "classify {0}/classifier {0}/bad.txt",
     "quantize": "quantize {0}/gpt2 --text {0}/bad.txt --out {1}/q",
     "fill-mask": "fill-mask {0}/bert {0}/gaps.txt",
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("command", COMMANDS)

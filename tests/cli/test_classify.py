@@ -12,7 +12,9 @@ TEXTS = ["the cat sat", "on the mat and the dog ran", "far away", "the cat", "th
 
 def made(path, **changes):
     tokenizer = plm.train_tokenizer(texts=TEXTS, kind="wordpiece", vocab_size=100, family="bert")
-    config = dict(hidden_size=12, num_hidden_layers=2, num_attention_heads=2, intermediate_size=16, model_type="bert")
+    config = dict(
+        hidden_size=12, num_hidden_layers=2, num_attention_heads=2, intermediate_size=16, model_type="bert"
+    )
     plm.seed(1)
     config |= dict(vocab_size=tokenizer.vocab_size, **changes)
     lm = plm.from_config(config, "sequence-classification")
@@ -70,7 +72,9 @@ def test_pairs(folder, capsys, tmp_path):
     for arguments in ([file, "--pairs"], [objects, "--field", "a", "--pair-field", "b"]):
         records = [json.loads(line) for line in answers(capsys, folder, *arguments, "--json")]
         assert [r["pair"] for r in records] == ["sat", "ran far"]
-        assert [r["probability"] for r in records] == pytest.approx([e["probability"] for e in expected], abs=1e-5)
+        assert [r["probability"] for r in records] == pytest.approx(
+            [e["probability"] for e in expected], abs=1e-5
+        )
 
 
 def test_a_number(capsys, tmp_path):
@@ -84,7 +88,10 @@ def test_errors(folder, capsys, tmp_path):
     lm.save(tmp_path / "base")
     for arguments, message in (
         ([tmp_path / "base", "a text"], "this model has the head base; fine-tune it"),
-        ([folder, "one text", "--pairs"], "text 1: --pairs needs two texts with a tab between them, got 'one text'"),
+        (
+            [folder, "one text", "--pairs"],
+            "text 1: --pairs needs two texts with a tab between them, got 'one text'",
+        ),
         ([folder, "nowhere.txt"], "there is no file 'nowhere.txt'"),
         ([folder, "x", "--pair-field", "b"], "--pair-field needs --field"),
         ([tmp_path / "nowhere", "a text"], "nowhere"),

@@ -4,6 +4,7 @@ import pty
 import re
 import subprocess
 import sys
+import termios
 
 import installed
 import numpy as np
@@ -24,7 +25,17 @@ def folder(tmp_path):
 
 
 def arguments(folder, *more):
-    return ["corpus", str(folder / "in.txt"), "--tokenizer", str(folder / "tok"), "--family", "bert", "--out", str(folder / "out"), *more]  # fmt: skip
+    return [
+        "corpus",
+        str(folder / "in.txt"),
+        "--tokenizer",
+        str(folder / "tok"),
+        "--family",
+        "bert",
+        "--out",
+        str(folder / "out"),
+        *more,
+    ]
 
 
 def test_write_and_check(folder, capsys):
@@ -67,6 +78,7 @@ def test_errors(folder, capsys):
 def test_progress_on_a_terminal(folder):
     (folder / "in.txt").write_text("the ship sails.\n\n" * 70_000)
     terminal, side = pty.openpty()
+    termios.tcsetwinsize(side, (24, 100))
     command = [*installed.COMMAND, *arguments(folder, "--workers", "1")]
     process = subprocess.Popen(command, stderr=side, stdout=subprocess.PIPE)
     os.close(side)
@@ -78,7 +90,7 @@ def test_progress_on_a_terminal(folder):
         pass
     os.close(terminal)
     assert b"280,000 tokens" in process.communicate()[0] and process.returncode == 0
-    assert b"MB 1/1" in shown and b"left" in shown
+    assert b"1.19M/1.19M [" in shown and b"B/s]" in shown
 
 
 def test_batches_of_an_objective(folder, capsys):
@@ -96,7 +108,8 @@ def test_batches_of_an_objective(folder, capsys):
     )
     assert cli.main(arguments(folder, *more)) == 0
     assert re.search(
-        r"masked-lm: 200 examples, 50 batches an epoch, [\d,]+ a second: input_ids \[4, \d+\], .*labels \[4, \d+\]; [\d,]+ MB of memory",
+        r"masked-lm: 200 examples, 50 batches an epoch, [\d,]+ a second: input_ids \[4, \d+\], "
+        r".*labels \[4, \d+\]; [\d,]+ MB of memory",
         capsys.readouterr().out,
     )
     for wrong, message in (

@@ -22,7 +22,9 @@ def folder(tmp_path_factory):
     lm.save(path / "model")
     (path / "texts.txt").write_text("".join(f"{text}\n" for text in TEXTS))
     (path / "texts.txt.gz").write_bytes(gzip.compress((path / "texts.txt").read_bytes()))
-    (path / "texts.jsonl").write_text("".join(json.dumps({"id": i, "body": t}) + "\n" for i, t in enumerate(TEXTS)))
+    (path / "texts.jsonl").write_text(
+        "".join(json.dumps({"id": i, "body": t}) + "\n" for i, t in enumerate(TEXTS))
+    )
     return path
 
 
@@ -32,7 +34,8 @@ def expected(folder):
 
 
 @pytest.mark.parametrize(
-    "name, options", [("texts.txt", []), ("texts.txt.gz", ["--batch", "2"]), ("texts.jsonl", ["--field", "body"])]
+    "name, options",
+    [("texts.txt", []), ("texts.txt.gz", ["--batch", "2"]), ("texts.jsonl", ["--field", "body"])],
 )
 def test_npy(folder, expected, name, options, monkeypatch):
     monkeypatch.setattr(embed, "BATCHES", 2)  # several pieces
@@ -44,11 +47,15 @@ def test_npy(folder, expected, name, options, monkeypatch):
 
 
 def test_jsonl_of_standard_input(folder, expected, monkeypatch, capfdbinary):
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO("".join(f"{t}\r\n" for t in TEXTS).encode())))
+    monkeypatch.setattr(
+        sys, "stdin", io.TextIOWrapper(io.BytesIO("".join(f"{t}\r\n" for t in TEXTS).encode()))
+    )
     assert cli.main(["embed", str(folder / "model")]) == 0
     records = [json.loads(line) for line in capfdbinary.readouterr().out.splitlines()]
     assert [record["text"] for record in records] == TEXTS
-    np.testing.assert_allclose(np.array([record["vector"] for record in records], np.float32), expected, atol=1e-5)
+    np.testing.assert_allclose(
+        np.array([record["vector"] for record in records], np.float32), expected, atol=1e-5
+    )
 
 
 def test_the_digits_are_those_of_the_vector(folder):

@@ -13,7 +13,9 @@ TEXTS = ["the cat sat", "on the mat and the dog ran", "far away"] * 3
 def folder(tmp_path_factory):
     path = tmp_path_factory.mktemp("fill_mask") / "model"
     tokenizer = plm.train_tokenizer(texts=TEXTS, kind="wordpiece", vocab_size=100, family="bert")
-    config = dict(hidden_size=12, num_hidden_layers=2, num_attention_heads=2, intermediate_size=16, model_type="bert")
+    config = dict(
+        hidden_size=12, num_hidden_layers=2, num_attention_heads=2, intermediate_size=16, model_type="bert"
+    )
     plm.seed(1)
     lm = plm.from_config(config, "masked-lm", vocab_size=tokenizer.vocab_size)
     lm.tokenizer = tokenizer
@@ -32,7 +34,9 @@ def test_text(folder, capsys):
     found = plm.load(folder).fill_mask("the [MASK] sat", k=3)
     expected = "".join(f"{f['probability']:.4f}\t{f['token']}\t{f['text']}\n" for f in found)
     assert answers(capsys, folder, "the [MASK] sat", "--k", 3) == expected
-    assert answers(capsys, folder, "[MASK] cat [MASK]", "--k", 2).count("\n") == 5  # a blank line between two masks
+    assert (
+        answers(capsys, folder, "[MASK] cat [MASK]", "--k", 2).count("\n") == 5
+    )  # a blank line between two masks
 
 
 @pytest.mark.parametrize("how", ["file", "field", "standard input"])
@@ -47,7 +51,9 @@ def test_lines(folder, capsys, tmp_path, monkeypatch, how):
     else:
         file.write_text("\n".join(lines))
         arguments = [file]
-    records = [json.loads(line) for line in answers(capsys, folder, *arguments, "--json", "--k", 2).splitlines()]
+    records = [
+        json.loads(line) for line in answers(capsys, folder, *arguments, "--json", "--k", 2).splitlines()
+    ]
     lm = plm.load(folder)
     assert [r["text"] for r in records] == lines
     assert records[0]["masks"] == [lm.fill_mask(lines[0], 2)]
@@ -57,7 +63,9 @@ def test_lines(folder, capsys, tmp_path, monkeypatch, how):
 def test_rows_that_are_no_tokens(tmp_path, capsys):
     """A matrix that was filled up to a round number has ids that no tokenizer knows."""
     tokenizer = plm.train_tokenizer(texts=TEXTS, kind="wordpiece", vocab_size=100, family="bert")
-    config = dict(hidden_size=12, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16, model_type="bert")
+    config = dict(
+        hidden_size=12, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16, model_type="bert"
+    )
     lm = plm.from_config(dict(config, vocab_size=1000), "masked-lm")
     lm.tokenizer = tokenizer
     lm.save(tmp_path / "model")

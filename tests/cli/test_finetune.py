@@ -20,11 +20,15 @@ def folder(tmp_path_factory):
     path = tmp_path_factory.mktemp("finetune")
     (path / "text.txt").write_text("\n".join(samples.sentences(200)))
     tokenizer = plm.train_tokenizer([path / "text.txt"], kind="wordpiece", vocab_size=200, family="bert")
-    lm = plm.from_config({"model_type": "bert", **samples.SMALL}, "masked-lm", vocab_size=tokenizer.vocab_size)
+    lm = plm.from_config(
+        {"model_type": "bert", **samples.SMALL}, "masked-lm", vocab_size=tokenizer.vocab_size
+    )
     lm.tokenizer = tokenizer
     lm.save(path / "model")
     for name, first in (("train", 0), ("dev", 64)):
-        (path / f"{name}.tsv").write_text("".join(f"{t}\t{label}\n" for t, label in samples.reviews(64, first)))
+        (path / f"{name}.tsv").write_text(
+            "".join(f"{t}\t{label}\n" for t, label in samples.reviews(64, first))
+        )
     return path
 
 
@@ -44,7 +48,16 @@ def command(folder, out, *more):
 
 def test_from_a_table_to_scores(folder, tmp_path, capsys):
     out = tmp_path / "run"
-    more = ["--dev", str(folder / "dev.tsv"), "--epochs", "2", "--set", "optim.lr=3e-3", "--labels", "good,bad"]
+    more = [
+        "--dev",
+        str(folder / "dev.tsv"),
+        "--epochs",
+        "2",
+        "--set",
+        "optim.lr=3e-3",
+        "--labels",
+        "good,bad",
+    ]
     assert cli.main(command(folder, out, *more)) == 0
     said = capsys.readouterr().out
     assert "dev: loss" in said and f"model: {out / 'final'}" in said
@@ -52,7 +65,15 @@ def test_from_a_table_to_scores(folder, tmp_path, capsys):
     assert plm.load(out / "final").config.extra["id2label"] == {"0": "good", "1": "bad"}
     assert (
         cli.main(
-            ["finetune", "--config", str(out / "config.toml"), "--set", "run.seed=1", "--out", str(tmp_path / "other")]
+            [
+                "finetune",
+                "--config",
+                str(out / "config.toml"),
+                "--set",
+                "run.seed=1",
+                "--out",
+                str(tmp_path / "other"),
+            ]
         )
         == 0
     )

@@ -6,7 +6,6 @@ import plmcore as plm
 import pytest
 from generate.test_run import folder  # noqa: F401 - a fixture
 from plmcore.cli import texts
-from plmcore.cli.progress import Progress
 
 
 def command(capsys, *args):
@@ -21,7 +20,9 @@ def test_command(folder, tmp_path, capsys):  # noqa: F811
     lm = plm.load(folder)
     code, out, _ = command(capsys, folder, "--prompt", "once upon", "--max-new-tokens", 5)
     assert code == 0 and out == lm.generate("once upon", max_new_tokens=5) + "\n"
-    code, out, _ = command(capsys, folder, "--prompt", "once upon", "--max-new-tokens", 5, "--beams", 3, "--returns", 2)
+    code, out, _ = command(
+        capsys, folder, "--prompt", "once upon", "--max-new-tokens", 5, "--beams", 3, "--returns", 2
+    )
     assert code == 0 and out.splitlines() == lm.generate(
         "once upon", max_new_tokens=5, num_beams=3, num_return_sequences=2
     )
@@ -78,7 +79,9 @@ def test_prompts_from_standard_input_are_read_as_they_are_needed(folder, capsys,
 def test_an_output_takes_its_name_when_it_is_complete(folder, tmp_path, capsys):  # noqa: F811
     lines, out = tmp_path / "prompts", tmp_path / "out.jsonl"
     lines.write_bytes(b"the cat\nonce upon\n\xff\n")
-    code, _, err = command(capsys, folder, "--prompts", lines, "--batch", 2, "--max-new-tokens", 3, "--out", out)
+    code, _, err = command(
+        capsys, folder, "--prompts", lines, "--batch", 2, "--max-new-tokens", 3, "--out", out
+    )
     assert code == 1 and "line 3, byte 18: 0xff is not UTF-8" in err and not out.exists()
     assert len((tmp_path / "out.jsonl.partial").read_text().splitlines()) == 2  # what was made is not lost
     lines.write_text("the cat\n")
@@ -102,21 +105,19 @@ def test_trace_is_for_one_prompt(folder, tmp_path, capsys):  # noqa: F811
 
 def test_rules(folder, capsys):  # noqa: F811
     lm = plm.load(folder)
-    asked = ("--prompt", "once upon", "--max-new-tokens", 6, "--min-new-tokens", 6, "--repetition-penalty", 5.0)
+    asked = (
+        "--prompt",
+        "once upon",
+        "--max-new-tokens",
+        6,
+        "--min-new-tokens",
+        6,
+        "--repetition-penalty",
+        5.0,
+    )
     code, out, _ = command(capsys, folder, *asked)
     rules = dict(max_new_tokens=6, min_new_tokens=6, repetition_penalty=5.0)
     assert code == 0 and out == lm.generate("once upon", **rules) + "\n"
-
-
-def test_a_bar_without_a_total():
-    class Terminal(io.StringIO):
-        def isatty(self):
-            return True
-
-    bar = Progress(None, "prompt", out=Terminal())
-    bar.shown = 0
-    bar.update(12)
-    assert "prompt 12 " in bar.out.getvalue() and "left" not in bar.out.getvalue()
 
 
 @pytest.mark.parametrize("returns", [1, 2])
@@ -133,7 +134,9 @@ def test_the_answer_to_a_blank_line_is_empty(folder, tmp_path, capsys, returns):
     for i, prompt in enumerate(prompts):
         found = [r["text"] for r in records[i * returns : (i + 1) * returns]]
         if prompt.strip():
-            wanted = lm.generate(prompt, max_new_tokens=5, do_sample=True, seed=4 + i, num_return_sequences=returns)
+            wanted = lm.generate(
+                prompt, max_new_tokens=5, do_sample=True, seed=4 + i, num_return_sequences=returns
+            )
             assert found == ([wanted] if returns == 1 else wanted)
         else:
             assert found == [""] * returns and records[i * returns]["tokens"] == 0

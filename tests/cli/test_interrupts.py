@@ -1,4 +1,6 @@
-"""Ctrl-C at any moment, once and again, and locales that know no letters but ASCII: one line, an exit status, nothing lost."""
+"""Ctrl-C at any moment, once and again, and locales that know no letters but ASCII: one line, an exit status,
+nothing lost.
+"""
 
 import json
 import os
@@ -18,7 +20,8 @@ GOLDEN = pathlib.Path(__file__).parents[1] / "golden" / "models"
 COMMAND = """
 import sys
 sys.argv = ["plmcore", *sys.argv[1:]]
-sys.addaudithook(lambda event, args: event == "import" and args[0] == "plmcore._core" and print("up", flush=True))
+loaded = "import", "plmcore._core"
+sys.addaudithook(lambda event, args: (event, *args[:1]) == loaded and print("up", flush=True))
 from plmcore.__main__ import main
 sys.exit(main())
 """
@@ -77,7 +80,17 @@ def test_while_a_corpus_is_written_by_processes(tmp_path, text):
     text.write_text(text.read_text() * 20)
     tokenizer = tmp_path / "tokenizer"
     plm.train_tokenizer([tmp_path / "text.txt"], kind="words", vocab_size=50).save(tokenizer)
-    process = started("corpus", text, "--tokenizer", tokenizer, "--workers", 5, "--out", tmp_path / "c", start_new_session=True)  # fmt: skip
+    process = started(
+        "corpus",
+        text,
+        "--tokenizer",
+        tokenizer,
+        "--workers",
+        5,
+        "--out",
+        tmp_path / "c",
+        start_new_session=True,
+    )
     deadline = time.monotonic() + 60
     while not (tmp_path / ".c.partial").exists() and time.monotonic() < deadline:
         time.sleep(0.01)
@@ -87,9 +100,16 @@ def test_while_a_corpus_is_written_by_processes(tmp_path, text):
 
 
 def test_errors_of_any_command_are_one_line(tmp_path):
-    for arguments in (["info", tmp_path], ["export", tmp_path, tmp_path / "x.plm"], ["convert", tmp_path, tmp_path / "o"], ["embed", tmp_path, tmp_path / "none"]):  # fmt: skip
+    for arguments in (
+        ["info", tmp_path],
+        ["export", tmp_path, tmp_path / "x.plm"],
+        ["convert", tmp_path, tmp_path / "o"],
+        ["embed", tmp_path, tmp_path / "none"],
+    ):
         code, said = stopped(started(*arguments))
-        assert code == 1 and len(said.splitlines()) == 1 and said.startswith(f"plmcore {arguments[0]}: "), said
+        assert code == 1 and len(said.splitlines()) == 1 and said.startswith(f"plmcore {arguments[0]}: "), (
+            said
+        )
 
 
 # ---- locales ----
@@ -101,9 +121,16 @@ def test_other_letters_in_paths_and_texts_where_the_locale_has_none(tmp_path, ut
     (folder / "vocab.txt").write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nça\né\n猫\n的\n", encoding="utf-8")
     lines = tmp_path / "Zeilen-é.txt"
     lines.write_text("ça é 猫\n的\n", encoding="utf-8")
-    environment = {k: v for k, v in os.environ.items() if not k.startswith(("LC_", "LANG", "PYTHONUTF8", "PYTHONIO"))}
+    environment = {
+        k: v for k, v in os.environ.items() if not k.startswith(("LC_", "LANG", "PYTHONUTF8", "PYTHONIO"))
+    }
     environment |= {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0"} | ({"PYTHONUTF8": utf8} if utf8 else {})
-    for arguments in (["info", folder], ["embed", folder, lines], ["embed", folder, lines, "--out", tmp_path / "Vektoren-é.npy"], ["quantize", folder, "--out", tmp_path / "klein-é"]):  # fmt: skip
+    for arguments in (
+        ["info", folder],
+        ["embed", folder, lines],
+        ["embed", folder, lines, "--out", tmp_path / "Vektoren-é.npy"],
+        ["quantize", folder, "--out", tmp_path / "klein-é"],
+    ):
         command = [sys.executable, "-m", "plmcore", *map(os.fspath, arguments)]
         done = subprocess.run(command, capture_output=True, env=environment)
         assert done.returncode == 0, done.stderr.decode()
@@ -111,5 +138,7 @@ def test_other_letters_in_paths_and_texts_where_the_locale_has_none(tmp_path, ut
             records = [json.loads(line) for line in done.stdout.decode().splitlines()]
             assert [r["text"] for r in records] == ["ça é 猫", "的"]
     assert np.load(tmp_path / "Vektoren-é.npy").shape == (2, 12)
-    done = subprocess.run([sys.executable, "-m", "plmcore", "info", tmp_path / "keins-é"], capture_output=True, env=environment)  # fmt: skip
+    done = subprocess.run(
+        [sys.executable, "-m", "plmcore", "info", tmp_path / "keins-é"], capture_output=True, env=environment
+    )
     assert done.returncode == 1 and b"Traceback" not in done.stderr

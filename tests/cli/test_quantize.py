@@ -52,7 +52,8 @@ def test_nothing_but_the_directory(folder, tmp_path, capsys):
     assert capsys.readouterr().out == f"{out}\n" and plm.load(out).head == "base"
     assert cli.main(["info", out]) == 0
     assert re.search(
-        r"dtype +int8 \([\d,]+ values\), float32|dtype +float32 \([\d,]+ values\), int8", capsys.readouterr().out
+        r"dtype +int8 \([\d,]+ values\), float32|dtype +float32 \([\d,]+ values\), int8",
+        capsys.readouterr().out,
     )
 
 

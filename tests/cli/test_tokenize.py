@@ -83,11 +83,16 @@ def test_errors_are_one_line(text, tmp_path, capsys):
         (["train", str(bad), "--out", out], "line 2, byte 3: 0xff is not UTF-8"),
         (["train", str(text), "--vocab-size", "10", "--out", out], "vocab_size=10 is too small"),
         (["encode", str(tmp_path / "no"), "--text", "x"], "has no tokenizer.json"),
-        (["encode", out, str(bad)], "line 2, byte 3: 0xff is not UTF-8 (invalid start byte); the option --errors"),
+        (
+            ["encode", out, str(bad)],
+            "line 2, byte 3: 0xff is not UTF-8 (invalid start byte); the option --errors",
+        ),
     ):
         assert cli.main(["tokenize", *arguments]) == 1
         printed = capsys.readouterr().err
         assert message in printed and printed.count("\n") == 1 and printed.startswith("plmcore tokenize: ")
-    assert cli.main(["tokenize", "train", str(bad), "--kind", "words", "--errors", "replace", "--out", out]) == 0
+    assert (
+        cli.main(["tokenize", "train", str(bad), "--kind", "words", "--errors", "replace", "--out", out]) == 0
+    )
     with pytest.raises(SystemExit):
         cli.main(["tokenize"])

@@ -23,7 +23,9 @@ CASES = {
         "seq2seq-lm",
     ),
     "marian seq2seq-lm": (
-        dict(STACKS, model_type="marian", max_position_embeddings=32, pad_token_id=1, decoder_start_token_id=1),
+        dict(
+            STACKS, model_type="marian", max_position_embeddings=32, pad_token_id=1, decoder_start_token_id=1
+        ),
         "seq2seq-lm",
     ),
     "t5 gated, untied": (
@@ -84,9 +86,12 @@ def test_every_family(name, weights, tmp_path):
     assert {layer.weight.dtype for layer in layers} == {weights}
     assert {p.dtype for p in small.parameters()} == {"float32"} and small.config.dtype == "float32"
 
-    # The same weights in float32 differ by the rounding of activations alone, to 13 bits or 8; those before by that of weights, to 8.
+    # The same weights in float32 differ by the rounding of activations alone, to 13 bits or 8; those before
+    # by that of weights, to 8.
     rounded = plm.load(tmp_path / "small", dtype="float32")
-    limit = (4 / 4095 if small.head in ("causal-lm", "seq2seq-lm") else 4 / 127) if weights == "int8" else 1e-6
+    limit = (
+        (4 / 4095 if small.head in ("causal-lm", "seq2seq-lm") else 4 / 127) if weights == "int8" else 1e-6
+    )
     assert distance(run(rounded), run(small)) < limit
     assert distance(run(before), run(small)) < 0.02 + limit
 
@@ -114,7 +119,9 @@ def test_generate_and_score(name, tmp_path):
 
 
 def test_shared_weights_are_shared_and_mapped(tmp_path):
-    plm.from_config(dict(GPT2, vocab_size=5000), "causal-lm").save(tmp_path / "model")  # small tensors are copied
+    plm.from_config(dict(GPT2, vocab_size=5000), "causal-lm").save(
+        tmp_path / "model"
+    )  # small tensors are copied
     plm.quantize(tmp_path / "model", "int8", out=tmp_path / "small")
     lm = plm.load(tmp_path / "small")
     tokens, head = lm.model.body.embeddings.tokens, lm.model.lm_head
@@ -124,7 +131,9 @@ def test_shared_weights_are_shared_and_mapped(tmp_path):
     assert tensors["body.embeddings.positions.weight"].dtype == "float32"
     assert tensors["body.blocks.0.attn.qkv.weight"].shape == (48, 16)
     assert tensors["body.blocks.0.attn.qkv.scale"].shape == (48,)
-    mapped = [line.split()[0].split("-") for line in open("/proc/self/maps") if str(tmp_path / "small") in line]
+    mapped = [
+        line.split()[0].split("-") for line in open("/proc/self/maps") if str(tmp_path / "small") in line
+    ]
     address = head.weight.numpy().__array_interface__["data"][0]
     assert any(int(a, 16) <= address < int(b, 16) for a, b in mapped)
 
@@ -135,7 +144,11 @@ def test_the_weights_are_rounded_as_documented(tmp_path):
     tensors, metadata = safetensors.read(tmp_path / "small")
     for name, weight in lm.model.state_dict().items():
         if tensors[name].dtype == "int8":
-            w, q, scale = weight.numpy(), tensors[name].numpy(), tensors[name.replace("weight", "scale")].numpy()
+            w, q, scale = (
+                weight.numpy(),
+                tensors[name].numpy(),
+                tensors[name.replace("weight", "scale")].numpy(),
+            )
             assert np.array_equal(scale, np.abs(w).max(1) / np.float32(127))
             assert np.array_equal(q, np.rint(w / np.where(scale > 0, scale, 1)[:, None]))
         else:
@@ -146,7 +159,9 @@ def test_the_weights_are_rounded_as_documented(tmp_path):
 def test_config_and_companions(tmp_path):
     saved(tmp_path / "model", "gpt2 causal-lm")
     config = json.loads((tmp_path / "model" / "config.json").read_text())
-    (tmp_path / "model" / "config.json").write_text(json.dumps({**config, "novelty": [1, 2], "dtype": "float16"}))
+    (tmp_path / "model" / "config.json").write_text(
+        json.dumps({**config, "novelty": [1, 2], "dtype": "float16"})
+    )
     (tmp_path / "model" / "vocab.json").write_text("{}")
     (tmp_path / "model" / "merges.txt").write_text("#version: 0.2\n")
     plm.quantize(tmp_path / "model", "int8", out=tmp_path / "small")
@@ -164,7 +179,10 @@ def test_the_same_bytes_every_time(tmp_path):
     count = len(safetensors.read(tmp_path / "a")[0])
     assert seen == [(i, count) for i in range(1, count + 1)] * 2
     digests = [
-        [hashlib.sha256((tmp_path / out / f).read_bytes()).hexdigest() for f in ("model.safetensors", "config.json")]
+        [
+            hashlib.sha256((tmp_path / out / f).read_bytes()).hexdigest()
+            for f in ("model.safetensors", "config.json")
+        ]
         for out in ("a", "b")
     ]
     assert digests[0] == digests[1]
@@ -184,7 +202,9 @@ def test_shards_are_read_and_written(tmp_path):
     lm.save(tmp_path / "b", max_shard_bytes=3000)
     for name in "ab":
         plm.quantize(tmp_path / name, "int8", out=tmp_path / f"{name}8")
-    assert (tmp_path / "a8" / "model.safetensors").read_bytes() == (tmp_path / "b8" / "model.safetensors").read_bytes()
+    assert (tmp_path / "a8" / "model.safetensors").read_bytes() == (
+        tmp_path / "b8" / "model.safetensors"
+    ).read_bytes()
     small = plm.load(tmp_path / "a8")
     small.save(tmp_path / "c8", max_shard_bytes=1000)
     assert len(list((tmp_path / "c8").glob("model-*"))) > 1
@@ -208,7 +228,9 @@ def test_the_head_to_keep(tmp_path):
     saved(tmp_path / "model", "bert pretraining")
     plm.quantize(tmp_path / "model", "int8", out=tmp_path / "small", head="base")
     lm = plm.load(tmp_path / "small")
-    assert lm.head == "base" and not any(n.startswith(("body.", "predictions")) for n in lm.model.state_dict())
+    assert lm.head == "base" and not any(
+        n.startswith(("body.", "predictions")) for n in lm.model.state_dict()
+    )
     assert distance(run(plm.load(tmp_path / "model", head="base")), run(lm)) < 0.02
 
 
@@ -217,23 +239,20 @@ def test_memory_holds_one_tensor(tmp_path):
     config = dict(GPT2, n_embd=512, n_layer=8, n_head=8)
     plm.from_config(config, "causal-lm", vocab_size=64).save(tmp_path / "model")
     script = (
-        "import sys, plmcore as plm\n"
-        "from plmcore import compress\n"
-        "def anonymous(): return int(open('/proc/self/smaps_rollup').read().split('Anonymous:')[1].split()[0])\n"
-        "before, most = anonymous(), 0\n"
-        "from plmcore.compress import quantizing\n"
-        "value = quantizing.Source.value\n"
-        "def watched(self, name):\n"
-        "    global most\n"
-        "    result = value(self, name)\n"
-        "    most = max(most, anonymous())\n"
-        "    return result\n"
-        "quantizing.Source.value = watched\n"
+        "import sys, plmcore as plm\nfrom plmcore import compress\n"
+        "def anonymous(): return "
+        "int(open('/proc/self/smaps_rollup').read().split('Anonymous:')[1].split()[0])\n"
+        "before, most = anonymous(), 0\nfrom plmcore.compress import quantizing\n"
+        "value = quantizing.Source.value\ndef watched(self, "
+        "name):\n    global most\n    result = value(self, name)\n    most = max(most, "
+        "anonymous())\n    return result\nquantizing.Source.value = watched\n"
         "plm.quantize(sys.argv[1], 'int8', out=sys.argv[2])\n"
         "print(most - before)\n"
     )
     done = subprocess.run(
-        [sys.executable, "-c", script, str(tmp_path / "model"), str(tmp_path / "small")], capture_output=True, text=True
+        [sys.executable, "-c", script, str(tmp_path / "model"), str(tmp_path / "small")],
+        capture_output=True,
+        text=True,
     )
     assert done.returncode == 0, done.stderr
     weights = (tmp_path / "model" / "model.safetensors").stat().st_size // 1024
@@ -245,7 +264,9 @@ def test_memory_holds_one_tensor(tmp_path):
 
 def test_errors(tmp_path):
     saved(tmp_path / "model", "gpt2 causal-lm")
-    with pytest.raises(plm.ArgumentError, match="quantize: the weights must be one of int8, bfloat16, got 'int4'"):
+    with pytest.raises(
+        plm.ArgumentError, match="quantize: the weights must be one of int8, bfloat16, got 'int4'"
+    ):
         plm.quantize(tmp_path / "model", "int4", out=tmp_path / "x")
     with pytest.raises(FileNotFoundError, match="there is no directory"):
         plm.quantize(tmp_path / "nothing", "int8", out=tmp_path / "x")
@@ -255,7 +276,9 @@ def test_errors(tmp_path):
         plm.quantize(tmp_path / "model", "int8", out=tmp_path / "x", head="fun")
     plm.quantize(tmp_path / "model", "int8", out=tmp_path / "small")
     for weights in ("int8", "bfloat16"):
-        with pytest.raises(plm.ArgumentError, match="small' has int8 weights; take the directory it was made from"):
+        with pytest.raises(
+            plm.ArgumentError, match="small' has int8 weights; take the directory it was made from"
+        ):
             plm.quantize(tmp_path / "small", weights, out=tmp_path / "x")
     assert sorted(p.name for p in tmp_path.iterdir()) == ["model", "small"]
 
@@ -265,7 +288,9 @@ def test_a_broken_source_leaves_nothing(tmp_path):
     tensors = {n: np.array(t.numpy()) for n, t in safetensors.read(tmp_path / "model")[0].items()}
     tensors["transformer.h.1.mlp.c_fc.weight"][3, 4] = np.nan
     safetensors.write(tmp_path / "model", tensors)
-    with pytest.raises(plm.ArgumentError, match="'body.blocks.1.mlp.up.weight' has values that are not finite"):
+    with pytest.raises(
+        plm.ArgumentError, match="'body.blocks.1.mlp.up.weight' has values that are not finite"
+    ):
         plm.quantize(tmp_path / "model", "int8", out=tmp_path / "small")
     del tensors["transformer.h.1.mlp.c_fc.weight"]
     safetensors.write(tmp_path / "model", tensors)
@@ -294,8 +319,12 @@ def test_training_is_refused(tmp_path):
     with pytest.raises(plm.ArgumentError, match="LoRA: the model has int8 weights"):
         plm.tasks.lora.attach(lm.model, 2, 4, ["attn.qkv"])
     (tmp_path / "t.tsv").write_text("good\t1\nbad\t0\n" * 8)
-    with pytest.raises(plm.ArgumentError, match="finetune: .*small' has int8 weights; take the directory it was made"):
-        plm.finetune(tmp_path / "small", "classification", train=tmp_path / "t.tsv", out=tmp_path / "run", quiet=True)
+    with pytest.raises(
+        plm.ArgumentError, match="finetune: .*small' has int8 weights; take the directory it was made"
+    ):
+        plm.finetune(
+            tmp_path / "small", "classification", train=tmp_path / "t.tsv", out=tmp_path / "run", quiet=True
+        )
 
 
 def test_ordinary_weights_of_quantised_ones_can_be_trained(tmp_path):

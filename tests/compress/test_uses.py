@@ -46,7 +46,10 @@ def test_decoders(tmp_path, weights):
     text = lm.generate(SENTENCE, max_new_tokens=6, eos_token_id=None)
     assert text.startswith(SENTENCE)
     assert SENTENCE + "".join(lm.stream(SENTENCE, max_new_tokens=6, eos_token_id=None)) == text
-    assert len(lm.generate([SENTENCE, "the"], num_beams=2, max_new_tokens=3, eos_token_id=None, pad_token_id=0)) == 2
+    assert (
+        len(lm.generate([SENTENCE, "the"], num_beams=2, max_new_tokens=3, eos_token_id=None, pad_token_id=0))
+        == 2
+    )
     a, b = before.score([SENTENCE])[0], lm.score([SENTENCE])[0]
     assert a.shape == b.shape and np.abs(a - b).max() < 1.0
     assert lm.perplexity(TEXT) == pytest.approx(before.perplexity(TEXT), rel=0.1)
@@ -71,6 +74,11 @@ def test_export(tmp_path, weights):
     program = plm.load_program(tmp_path / "small.plm")
     for shape in ((1, 3), (3, 9)):
         ids = np.random.default_rng(0).integers(0, 40, shape)
-        assert np.array_equal(program(input_ids=plm.Tensor(ids))["logits"].numpy(), lm(input_ids=ids).logits.numpy())
-    plm.export(plm.trace(plm.load(tmp_path / "model").model, input_ids=plm.spec("int64", "B", "T")), tmp_path / "m.plm")
+        assert np.array_equal(
+            program(input_ids=plm.Tensor(ids))["logits"].numpy(), lm(input_ids=ids).logits.numpy()
+        )
+    plm.export(
+        plm.trace(plm.load(tmp_path / "model").model, input_ids=plm.spec("int64", "B", "T")),
+        tmp_path / "m.plm",
+    )
     assert (tmp_path / "small.plm").stat().st_size < 0.8 * (tmp_path / "m.plm").stat().st_size

@@ -24,7 +24,8 @@ struct Machine {  // a folder that stands in for "/", with 1,000,000 kB of memor
     fs::create_directories(fs::path(root + path).parent_path());
     std::ofstream(root + path) << text;
   }
-  void group(const std::string& folder, const std::string& limit, const std::string& used, const std::string& stat) const {
+  void group(const std::string& folder, const std::string& limit, const std::string& used,
+             const std::string& stat) const {
     const bool first = folder.find("/memory") != std::string::npos;
     write("/sys/fs/cgroup" + folder + (first ? "/memory.limit_in_bytes" : "/memory.max"), limit + "\n");
     write("/sys/fs/cgroup" + folder + (first ? "/memory.usage_in_bytes" : "/memory.current"), used + "\n");

@@ -20,9 +20,11 @@ TEST(dim_arithmetic_is_canonical) {
 
 TEST(dim_text_round_trip) {
   const Dim B = Dim::symbol("B"), T = Dim::symbol("T"), P = Dim::symbol("P");
-  for (Dim d : {Dim(0), Dim(768), B, P + T, 2 * B * T + 1, T - B, B - T - 7, B * B * T, Dim::fresh_symbol("N") + 3})
+  for (Dim d :
+       {Dim(0), Dim(768), B, P + T, 2 * B * T + 1, T - B, B - T - 7, B * B * T, Dim::fresh_symbol("N") + 3})
     CHECK(same(Dim::parse(d.str()), d));
-  for (const char* text : {"", "+", "B*", "B++T", "2B", "B T", "*", "-", "99999999999999999999"}) CHECK_THROWS(Error, "", Dim::parse(text));
+  for (const char* text : {"", "+", "B*", "B++T", "2B", "B T", "*", "-", "99999999999999999999"})
+    CHECK_THROWS(Error, "", Dim::parse(text));
 }
 
 TEST(dim_branches_over_symbols_are_errors) {

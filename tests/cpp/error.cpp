@@ -8,7 +8,8 @@
 using namespace plmcore;
 
 TEST(errors_cross_the_library_boundary) {
-  const Tensor x = Tensor::zeros({2, 6}, DType::float32), g = Tensor::zeros({5}, DType::float32), wide = Tensor::zeros({6}, DType::float64);
+  const Tensor x = Tensor::zeros({2, 6}, DType::float32), g = Tensor::zeros({5}, DType::float32),
+               wide = Tensor::zeros({6}, DType::float64);
   CHECK_THROWS(ShapeError, "layer_norm: gamma and beta must be [6]", layer_norm(x, g, g, 1e-5));
   CHECK_THROWS(Error, "layer_norm", layer_norm(x, g, g, 1e-5));
   CHECK_THROWS(DTypeError, "one dtype", layer_norm(x, wide, wide, 1e-5));
@@ -22,5 +23,6 @@ TEST(errors_cross_the_library_boundary) {
 
 TEST(messages_are_put_together) {
   CHECK_THROWS(ShapeError, "a 3 [2, 6] float32[2, 6] true 0.5 none",
-               fail<ShapeError>("a ", 3, " ", Shape{2, 6}, " ", Tensor::zeros({2, 6}, DType::float32), " ", true, " ", 0.5, " ", Tensor()));
+               fail<ShapeError>("a ", 3, " ", Shape{2, 6}, " ", Tensor::zeros({2, 6}, DType::float32), " ",
+                                true, " ", 0.5, " ", Tensor()));
 }

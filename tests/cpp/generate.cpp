@@ -20,7 +20,8 @@ Tensor logits_after(const std::vector<int64_t>& tokens) {
   return t;
 }
 
-std::vector<std::vector<int64_t>> run(SearchOptions options, const std::vector<std::vector<int64_t>>& prompts) {
+std::vector<std::vector<int64_t>> run(SearchOptions options,
+                                      const std::vector<std::vector<int64_t>>& prompts) {
   Search search(prompts, std::move(options));
   generate(search, [&](const Tensor& live, const Tensor&, const Tensor& tokens) {
     if (!live.defined()) {
@@ -67,13 +68,17 @@ TEST(generate_errors) {
   CHECK_THROWS(ValueError, "num_beams must be at least 1, got 0", Search({{1}}, o));
   o.beams = 2;
   Search search({{1}}, o);
-  CHECK_THROWS(ShapeError, "logits must be [1, 1, V]", search.accept(Tensor::zeros({Dim(3), Dim(kV)}, DType::float32)));
+  CHECK_THROWS(ShapeError, "logits must be [1, 1, V]",
+               search.accept(Tensor::zeros({Dim(3), Dim(kV)}, DType::float32)));
   CHECK_THROWS(IndexError, "there are 1 prompts", search.result(1));
   Search failing({{1}}, o);
   CHECK_THROWS(Error, "the model failed",
-               generate(failing, [](const Tensor&, const Tensor&, const Tensor&) -> Tensor { throw Error("the model failed"); }));
+               generate(failing, [](const Tensor&, const Tensor&, const Tensor&) -> Tensor {
+                 throw Error("the model failed");
+               }));
   generate(failing, [](const Tensor& live, const Tensor&, const Tensor& tokens) {
-    return live.defined() ? logits_after({tokens.as<int64_t>(), tokens.as<int64_t>() + tokens.numel()}) : logits_after({1});
+    return live.defined() ? logits_after({tokens.as<int64_t>(), tokens.as<int64_t>() + tokens.numel()})
+                          : logits_after({1});
   });
   CHECK(failing.result(0).size() == 1);
 }

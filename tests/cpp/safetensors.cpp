@@ -26,7 +26,8 @@ struct Place {
   }
   void fill(const std::string& header, const std::string& values) const {
     const uint64_t length = header.size();
-    std::ofstream(path, std::ios::binary) << std::string(reinterpret_cast<const char*>(&length), 8) << header << values;
+    std::ofstream(path, std::ios::binary)
+        << std::string(reinterpret_cast<const char*>(&length), 8) << header << values;
   }
   std::string folder, path;
 };
@@ -35,7 +36,8 @@ struct Place {
 
 TEST(safetensors_round_trip) {
   const Place place;
-  const Tensor x = Tensor::zeros({2, 3}, DType::float32), n = Tensor::zeros({}, DType::int64), none = Tensor::zeros({0, 4}, DType::boolean);
+  const Tensor x = Tensor::zeros({2, 3}, DType::float32), n = Tensor::zeros({}, DType::int64),
+               none = Tensor::zeros({0, 4}, DType::boolean);
   for (int i = 0; i < 6; ++i) x.as<float>()[i] = static_cast<float>(i);
   safetensors::write(place.path, {{"x", x}, {"none", none}, {"n", n}}, {{"format", "pt"}});
   Tensor kept;
@@ -55,7 +57,8 @@ TEST(safetensors_round_trip) {
 TEST(safetensors_refuses_what_it_cannot_write) {
   const Place place;
   const Tensor x = Tensor::zeros({2}, DType::float32);
-  CHECK_THROWS(ValueError, "two tensors are named 'x'", (safetensors::write(place.path, {{"x", x}, {"x", x}}), 0));
+  CHECK_THROWS(ValueError, "two tensors are named 'x'",
+               (safetensors::write(place.path, {{"x", x}, {"x", x}}), 0));
   CHECK_THROWS(ValueError, "not valid UTF-8", (safetensors::write(place.path, {{"\xff", x}}), 0));
   CHECK_THROWS(ValueError, "there is no tensor 'x'", (safetensors::write(place.path, {{"x", {}}}), 0));
   CHECK_THROWS(FileError, "cannot open", (safetensors::write(place.folder + "/none/f", {{"x", x}}), 0));
@@ -66,7 +69,8 @@ TEST(safetensors_names_file_and_place) {
   const Place place;
   place.fill(R"({"w":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})", std::string(7, '\0'));
   CHECK_THROWS(FormatError, place.path, safetensors::read(place.path));
-  CHECK_THROWS(FormatError, "the tensor 'w' ends at byte 8 of the values, which have 7", safetensors::read(place.path));
+  CHECK_THROWS(FormatError, "the tensor 'w' ends at byte 8 of the values, which have 7",
+               safetensors::read(place.path));
 }
 
 TEST(safetensors_copies_what_lies_askew) {

@@ -13,7 +13,8 @@ TEST(tensor_borrows_memory) {
   freed = 0;
   float data[6] = {1, 2, 3, 4, 5, 6};
   {
-    const Tensor t = Tensor::borrow({2, 3}, DType::float32, data, &freed, [](void* p) { ++*static_cast<int*>(p); });
+    const Tensor t =
+        Tensor::borrow({2, 3}, DType::float32, data, &freed, [](void* p) { ++*static_cast<int*>(p); });
     const Tensor view = reshape(t, {3, 2});
     CHECK(view.as<float>() == data);
     CHECK_EQ(freed, 0);

@@ -1,4 +1,5 @@
-// TEST(name) { CHECK(...); CHECK_THROWS(Type, "part of the message", expression); }   main.cpp runs all of them.
+// TEST(name) { CHECK(...); CHECK_THROWS(Type, "part of the message", expression); }   main.cpp runs all of
+// them.
 #pragma once
 
 #include <sstream>
@@ -43,14 +44,15 @@ struct Failure {
       plmtest::fail_at(__FILE__, __LINE__, text.str());                   \
     }                                                                     \
   } while (false)
-#define CHECK_THROWS(Type, message, ...)                                                                            \
-  do {                                                                                                              \
-    bool thrown = false;                                                                                            \
-    try {                                                                                                           \
-      (void)(__VA_ARGS__);                                                                                          \
-    } catch (const Type& e) {                                                                                       \
-      thrown = true;                                                                                                \
-      if (std::string(e.what()).find(message) == std::string::npos) plmtest::fail_at(__FILE__, __LINE__, e.what()); \
-    }                                                                                                               \
-    if (!thrown) plmtest::fail_at(__FILE__, __LINE__, #__VA_ARGS__ " did not throw " #Type);                        \
+#define CHECK_THROWS(Type, message, ...)                                                     \
+  do {                                                                                       \
+    bool thrown = false;                                                                     \
+    try {                                                                                    \
+      (void)(__VA_ARGS__);                                                                   \
+    } catch (const Type& e) {                                                                \
+      thrown = true;                                                                         \
+      if (std::string(e.what()).find(message) == std::string::npos)                          \
+        plmtest::fail_at(__FILE__, __LINE__, e.what());                                      \
+    }                                                                                        \
+    if (!thrown) plmtest::fail_at(__FILE__, __LINE__, #__VA_ARGS__ " did not throw " #Type); \
   } while (false)

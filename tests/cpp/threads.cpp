@@ -111,5 +111,6 @@ TEST(pool_worker_limit) {
 TEST(pool_refuses_absurd_sizes) {
   CHECK_THROWS(ValueError, "from 1 to 256, got 0", (set_num_threads(0), 0));
   CHECK_THROWS(ValueError, "got 257", (set_num_threads(257), 0));
-  CHECK_THROWS(ValueError, "inside a parallel task", (parallel_for(4, [](int64_t, int) { set_num_threads(2); }), 0));
+  CHECK_THROWS(ValueError, "inside a parallel task",
+               (parallel_for(4, [](int64_t, int) { set_num_threads(2); }), 0));
 }

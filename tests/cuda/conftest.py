@@ -1,4 +1,7 @@
-"""Tests of device "cuda". They need the emulated plug-in: PLMCORE_CUDA_PLUGIN=build/.../libplmcore_cuda_emu.so."""
+"""Tests of device "cuda". They need the emulated plug-in:
+
+PLMCORE_CUDA_PLUGIN=build/.../libplmcore_cuda_emu.so.
+"""
 
 import os
 import pathlib

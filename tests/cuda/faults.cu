@@ -1,5 +1,6 @@
-// Kernels with one fault each, put in on purpose: the emulator and the sanitizers must find them (test_faults.py says which
-// of them finds what). `plm_cuda_faults NAME` runs one and prints "found: ...", "nan", or "unnoticed".
+// Kernels with one fault each, put in on purpose: the emulator and the sanitizers must find them
+// (test_faults.py says which of them finds what). `plm_cuda_faults NAME` runs one and prints "found: ...",
+// "nan", or "unnoticed".
 #include <cmath>
 #include <cstdio>
 #include <cstring>
@@ -27,7 +28,8 @@ __global__ void missing_barrier(float* x) {
   a[threadIdx.x] = static_cast<float>(threadIdx.x);
   x[threadIdx.x] = a[63 - threadIdx.x];
 }
-// A second use of shared memory without a barrier after the first: a warp that runs ahead overwrites what others still read.
+// A second use of shared memory without a barrier after the first: a warp that runs ahead overwrites what
+// others still read.
 __global__ void missing_second_barrier(float* x) {
   PLM_SHARED(float, a, [64]);
   float sum = 0;
@@ -113,7 +115,8 @@ void missing_event() {
   float* y;
   cudaMalloc(reinterpret_cast<void**>(&y), sizeof host_x);
   launch<fill>(1, kFloats, 0, a, y, 3.f);
-  cudaMemcpyAsync(device_x, y, sizeof host_x, cudaMemcpyDeviceToDevice, b);  // should wait for an event of stream a
+  cudaMemcpyAsync(device_x, y, sizeof host_x, cudaMemcpyDeviceToDevice,
+                  b);  // should wait for an event of stream a
   cudaStreamSynchronize(b);
 }
 
@@ -173,7 +176,8 @@ int main(int count, char** words) {
     cudaMemcpy(host_x, device_x, sizeof host_x, cudaMemcpyDeviceToHost);
     for (const float v : host_x)
       if (std::isnan(v)) return std::puts("nan"), 0;
-    if (f.run == plain<missing_second_barrier, 1, 64> && !second_barrier_is_right()) return std::puts("wrong"), 0;
+    if (f.run == plain<missing_second_barrier, 1, 64> && !second_barrier_is_right())
+      return std::puts("wrong"), 0;
     std::puts("unnoticed");
     return 0;
   }

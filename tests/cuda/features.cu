@@ -1,4 +1,5 @@
-// What the emulator must do right, each a small kernel with a known result. Also compiled by nvcc, which shows that it is CUDA.
+// What the emulator must do right, each a small kernel with a known result. Also compiled by nvcc, which
+// shows that it is CUDA.
 #include <cmath>
 #include <cstdio>
 #include <vector>
@@ -21,7 +22,8 @@ __global__ void shuffles(int* out) {
 __global__ void votes(unsigned* out) {
   const unsigned lane = threadIdx.x;
   out[lane] = __ballot_sync(kFullWarp, lane % 3 == 0);
-  out[32 + lane] = static_cast<unsigned>(__any_sync(kFullWarp, lane == 31)) * 2 + static_cast<unsigned>(__all_sync(kFullWarp, lane < 31));
+  out[32 + lane] = static_cast<unsigned>(__any_sync(kFullWarp, lane == 31)) * 2 +
+                   static_cast<unsigned>(__all_sync(kFullWarp, lane < 31));
   out[64 + lane] = __match_any_sync(kFullWarp, lane % 4);
   unsigned half = 0;
   if (lane < 16) half = __ballot_sync(0x0000ffffu, lane & 1);  // the two halves meet apart
@@ -132,7 +134,11 @@ void test_warps() {
   expect(every(voted.read(),
                [](int i) {
                  const int lane = i % 32;
-                 return i < 32 ? 0x49249249u : i < 64 ? 2u : i < 96 ? 0x11111111u << lane % 4 : lane < 16 ? 0x0000aaaau : 0xaaaa0000u;
+                 return i < 32      ? 0x49249249u
+                        : i < 64    ? 2u
+                        : i < 96    ? 0x11111111u << lane % 4
+                        : lane < 16 ? 0x0000aaaau
+                                    : 0xaaaa0000u;
                }),
          "votes and matches");
   Array<unsigned> few(40);
@@ -148,7 +154,8 @@ void test_blocks() {
   Array<int> most(1), least(1);
   Array<unsigned> swapped(1);
   launch<atomics>(3, 64, 0, nullptr, sum.device, most.device, least.device, swapped.device);
-  expect(sum.read()[0] == 96 && most.read()[0] == 63 && least.read()[0] == -63 && swapped.read()[0] > 0, "atomics");
+  expect(sum.read()[0] == 96 && most.read()[0] == 63 && least.read()[0] == -63 && swapped.read()[0] > 0,
+         "atomics");
   Array<double> total(2);
   launch<block_sums>(2, 96, 0, nullptr, total.device, 1000);
   expect(every(total.read(), [](int) { return 499500.0; }), "block_reduce");
@@ -190,9 +197,11 @@ void test_recovery() {
   launch<divergent>(1, 32, 0, nullptr, x.device);
   expect(cudaDeviceSynchronize() == cudaErrorLaunchFailure, "a fault is an error of the call that waits");
   launch<fill>(1, 32, 0, nullptr, x.device, 7.f);
-  expect(cudaDeviceSynchronize() == cudaSuccess && every(x.read(), [](int) { return 7.f; }), "the device goes on after a fault");
-  expect(launch<fill>(0, 32, 0, nullptr, x.device, 7.f) != cudaSuccess || cudaDeviceSynchronize() != cudaSuccess,
-         "a grid of no blocks is refused");
+  expect(cudaDeviceSynchronize() == cudaSuccess && every(x.read(), [](int) { return 7.f; }),
+         "the device goes on after a fault");
+  expect(
+      launch<fill>(0, 32, 0, nullptr, x.device, 7.f) != cudaSuccess || cudaDeviceSynchronize() != cudaSuccess,
+      "a grid of no blocks is refused");
   void* p = nullptr;
   expect(cudaMalloc(&p, size_t{1} << 50) == cudaErrorMemoryAllocation, "more memory than the device has");
 }

@@ -35,7 +35,11 @@ def test_round_trip(shape, dtype):
 
 def test_to():
     x = Tensor([1.5, 2.5])
-    assert x.to("cpu") is not None and x.to("float64").dtype == "float64" and x.to(np.int32).numpy().tolist() == [1, 2]
+    assert (
+        x.to("cpu") is not None
+        and x.to("float64").dtype == "float64"
+        and x.to(np.int32).numpy().tolist() == [1, 2]
+    )
     with pytest.raises(RuntimeError, match='the device must be "cpu" or "cuda", got \'gpu\''):
         x.to("gpu")
     assert "device=cuda" in repr(x.to("cuda"))
@@ -99,7 +103,8 @@ def test_is_available():
     [
         (
             "/nowhere/libplmcore_cuda.so",
-            r"the cuda plug-in cannot be opened (/nowhere/libplmcore_cuda.so: cannot open shared object file: No such file or directory); install it with: pip install 'plmcore[cuda13]'",
+            r"the cuda plug-in cannot be opened (/nowhere/libplmcore_cuda.so: cannot open shared "
+            r"object file: No such file or directory); install it with: pip install 'plmcore[cuda13]'",
         ),
         ("libc.so.6", "libc.so.6 is not a plmcore plug-in"),
     ],
@@ -117,13 +122,18 @@ def test_missing_plugin(plugin, sentence):
         "PLMCORE_CUDA_PLUGIN": plugin,
         "PYTHONPATH": str(pathlib.Path(plm.__file__).parent.parent),
     }
-    done = subprocess.run([sys.executable, "-c", program], check=False, capture_output=True, text=True, env=environment)
+    done = subprocess.run(
+        [sys.executable, "-c", program], check=False, capture_output=True, text=True, env=environment
+    )
     assert done.stdout.strip() == sentence, done.stderr
 
 
 def test_the_plugin_exports_its_entry_alone():
     names = subprocess.run(
-        ["nm", "-D", "--defined-only", os.environ["PLMCORE_CUDA_PLUGIN"]], capture_output=True, text=True, check=True
+        ["nm", "-D", "--defined-only", os.environ["PLMCORE_CUDA_PLUGIN"]],
+        capture_output=True,
+        text=True,
+        check=True,
     ).stdout.split()[2::3]
     assert names == ["plmcore_plugin"]
 
@@ -172,7 +182,11 @@ def test_layer_norm(shape, dtype, order):
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 @pytest.mark.parametrize("shape", ROWS)
 def test_softmax(shape, dtype, order):
-    compare(ops.softmax, [Tensor(4 * RNG.standard_normal(shape), dtype=dtype)], 1e-6 if dtype == "float32" else 1e-2)
+    compare(
+        ops.softmax,
+        [Tensor(4 * RNG.standard_normal(shape), dtype=dtype)],
+        1e-6 if dtype == "float32" else 1e-2,
+    )
 
 
 @pytest.mark.parametrize("C", [8, 1028, 37])
@@ -214,7 +228,9 @@ def test_views_that_start_anywhere(op, C):
     attrs = {"eps": 1e-5} if op == "layer_norm" else {}
     expected = getattr(ops, op)(cpu, *map(Tensor, other), **attrs).numpy()
     np.testing.assert_allclose(
-        getattr(ops, op)(cuda, *(Tensor(a, device="cuda") for a in other), **attrs).numpy(), expected, atol=1e-5
+        getattr(ops, op)(cuda, *(Tensor(a, device="cuda") for a in other), **attrs).numpy(),
+        expected,
+        atol=1e-5,
     )
 
 
@@ -253,7 +269,9 @@ def test_two_threads_at_once():
 
 
 def test_a_kernel_gets_the_memory_it_asks_for():
-    """linear asks cuBLASLt for nothing beside its output; the CPU's kernel would have room for a packed weight."""
+    """linear asks cuBLASLt for nothing beside its output; the CPU's kernel would have room for a packed
+    weight.
+    """
     x, w = on_cuda(256, 768), on_cuda(768, 768)
     before = plm.memory_stats("cuda")["in_use"]
     plm.reset_peak_memory("cuda")

@@ -1,4 +1,5 @@
-"""The emulator itself: what it must do right, and the faults, put in on purpose, that it and the sanitizers must find.
+"""The emulator itself: what it must do right, and the faults, put in on purpose, that it and the sanitizers
+must find.
 
 The programs lie beside the plug-in and were built with the same sanitizer.
 """
@@ -13,7 +14,8 @@ import subprocess
 import pytest
 
 BUILD = pathlib.Path(os.environ.get("PLMCORE_CUDA_PLUGIN", "none")).parent
-# What finds a fault: the emulator ("found"), the values ("nan", "wrong"), a sanitizer, or nobody ("unnoticed").
+# What finds a fault: the emulator ("found"), the values ("nan", "wrong"), a sanitizer, or nobody
+# ("unnoticed").
 FAULTS = {  # plain, address + undefined, thread
     "divergent_barrier": ("found", "found", "found"),
     "exit_before_barrier": ("found", "found", "found"),
@@ -39,7 +41,9 @@ FAULTS = {  # plain, address + undefined, thread
 @functools.cache
 def sanitizer() -> int:
     """0 plain, 1 address and undefined, 2 thread."""
-    libraries = subprocess.run(["ldd", BUILD / "plm_cuda_faults"], capture_output=True, text=True, check=True).stdout
+    libraries = subprocess.run(
+        ["ldd", BUILD / "plm_cuda_faults"], capture_output=True, text=True, check=True
+    ).stdout
     return 2 if "libtsan" in libraries else 1 if "libasan" in libraries else 0
 
 

@@ -1,6 +1,8 @@
-"""The plug-in as nvcc built it (PLM_CUDA_LIBRARY names it): its machine code, what it links to, and its answer without a GPU.
+"""The plug-in as nvcc built it (PLM_CUDA_LIBRARY names it): its machine code, what it links to, and its
+answer without a GPU.
 
-Needs no GPU: registers, spills and instructions are read from the SASS by cuobjdump. They say nothing about speed.
+Needs no GPU: registers, spills and instructions are read from the SASS by cuobjdump. They say nothing about
+speed.
 """
 
 import functools
@@ -20,8 +22,8 @@ pytestmark = [
 ]
 
 ARCHITECTURES = {"sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120"}
-# Kernel -> the registers of a thread, at most. 128 threads of up to 96 fill an SM (65,536) more than half: 5 blocks of 4 warps; of row kernels by
-# block, which have up to 512 threads, three blocks fit.
+# Kernel -> the registers of a thread, at most. 128 threads of up to 96 fill an SM (65,536) more than half: 5
+# blocks of 4 warps; of row kernels by block, which have up to 512 threads, three blocks fit.
 REGISTERS = {
     "layer_norm_by_warp": 72,
     "layer_norm_by_block": 40,
@@ -36,7 +38,8 @@ REGISTERS = {
     "linear_grad_columns": 56,
     "add_chunks": 40,
 }
-# Kernel -> instructions that must be there: 16-byte loads and stores in the kernels for packs, shuffles in the reductions, barriers where shared memory is used.
+# Kernel -> instructions that must be there: 16-byte loads and stores in the kernels for packs, shuffles in
+# the reductions, barriers where shared memory is used.
 WARP = {"LDG.E.128", "STG.E.128", "SHFL.BFLY"}
 INSTRUCTIONS = {
     "layer_norm_by_warp": WARP,
@@ -116,7 +119,9 @@ def test_instructions(kernel):
     assert len(functions) >= len(ARCHITECTURES)
     for (architecture, function), ops in functions.items():
         for wanted in INSTRUCTIONS[kernel]:
-            assert any(op.startswith(wanted) for op in ops), f"{kernel} on {architecture} has no {wanted} ({function})"
+            assert any(op.startswith(wanted) for op in ops), (
+                f"{kernel} on {architecture} has no {wanted} ({function})"
+            )
         assert not any(op.startswith(("LDL", "STL")) for op in ops), (
             f"{kernel} on {architecture} uses local memory ({function})"
         )
@@ -161,8 +166,9 @@ def test_without_a_gpu_it_says_so():
 
 def test_without_cublas_it_names_the_library():
     if "libcublasLt" in answer(LD_LIBRARY_PATH=""):
-        assert "the cuda plug-in cannot be opened (libcublasLt.so.13: cannot open shared object file" in answer(
-            LD_LIBRARY_PATH=""
+        assert (
+            "the cuda plug-in cannot be opened (libcublasLt.so.13: cannot open shared object file"
+            in answer(LD_LIBRARY_PATH="")
         )
         assert "pip install 'plmcore[cuda13]'" in answer(LD_LIBRARY_PATH="")
     else:

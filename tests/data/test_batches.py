@@ -46,7 +46,8 @@ KINDS = {
 def test_an_epoch_has_every_example_once(kind, ranks):
     objective = Numbers(2000)
     all_ranks = [
-        Batches(objective, seed=1, rank=rank, ranks=ranks, drop_last=False, **KINDS[kind]) for rank in range(ranks)
+        Batches(objective, seed=1, rank=rank, ranks=ranks, drop_last=False, **KINDS[kind])
+        for rank in range(ranks)
     ]
     for epoch in range(2):
         count = all_ranks[0].steps_per_epoch(epoch)
@@ -61,7 +62,9 @@ def test_a_step_is_a_function_of_its_number(kind):
     whole = list(map(Batches(Numbers(777), seed=4, **KINDS[kind]).__getitem__, range(300)))
     for start in (299, 137, 0):
         again = Batches(Numbers(777), seed=4, **KINDS[kind])[start]
-        assert again["epoch"] == whole[start]["epoch"] and np.array_equal(again["examples"], whole[start]["examples"])
+        assert again["epoch"] == whole[start]["epoch"] and np.array_equal(
+            again["examples"], whole[start]["examples"]
+        )
     assert whole[299]["epoch"] > 0
     other = Batches(Numbers(777), seed=5, **KINDS[kind])
     assert not np.array_equal(steps(other, *range(20)), np.concatenate([b["examples"] for b in whole[:20]]))
@@ -80,7 +83,9 @@ def test_every_epoch_is_shuffled_anew():
     batches = Batches(Numbers(800), 8, seed=0)
     first, second = steps(batches, *range(100)), steps(batches, *range(100, 200))
     assert sorted(first) == sorted(second) == list(range(800)) and (first == second).sum() < 12
-    assert np.array_equal(steps(Batches(Numbers(800), 8, seed=0, shuffle=False), 0, 1, 100), [*range(16), *range(8)])
+    assert np.array_equal(
+        steps(Batches(Numbers(800), 8, seed=0, shuffle=False), 0, 1, 100), [*range(16), *range(8)]
+    )
 
 
 def padding(batches, objective, count):
@@ -131,7 +136,9 @@ def test_last_batch():
     assert [len(batches[step]["examples"]) for step in range(4)] == [8, 8, 4, 8]
     # one example cannot be shared by two ranks
     assert Batches(Numbers(17), 8, seed=0, ranks=2, drop_last=False).steps_per_epoch() == 1
-    assert [len(Batches(Numbers(19), 8, seed=0, rank=r, ranks=2, drop_last=False)[1]["examples"]) for r in (0, 1)] == [
+    assert [
+        len(Batches(Numbers(19), 8, seed=0, rank=r, ranks=2, drop_last=False)[1]["examples"]) for r in (0, 1)
+    ] == [
         2,
         1,
     ]

@@ -21,8 +21,12 @@ def test_a_header_and_its_other_names(tmp_path):
 def test_a_table_without_a_header(tmp_path):
     usual = ["text", "label"]
     assert read(tmp_path, "a.tsv", "fine\t1\nbad\t0\n", None, usual)[0] == (1, {"text": "fine", "label": "1"})
-    assert read(tmp_path, "a.tsv", "sentence\tmark\nbad\t0\n", None, usual)[0][0] == 2  # a header, for its first name
-    assert read(tmp_path, "a.tsv", "a\tb\tc\nbad\t0\t1\n", None, usual)[0][0] == 2  # three columns are not these two
+    assert (
+        read(tmp_path, "a.tsv", "sentence\tmark\nbad\t0\n", None, usual)[0][0] == 2
+    )  # a header, for its first name
+    assert (
+        read(tmp_path, "a.tsv", "a\tb\tc\nbad\t0\t1\n", None, usual)[0][0] == 2
+    )  # three columns are not these two
     assert read(tmp_path, "a.tsv", "", None, usual) == []
 
 
@@ -40,11 +44,21 @@ def test_columns_that_are_named(tmp_path):
     "name, text, given, message",
     [
         ("a.tsv", "text\tlabel\nfine\n", None, r"a\.tsv', line 2: 2 fields expected \(text, label\), got 1"),
-        ("a.tsv", "text\tlabel\nfine\t1\n", ["text=sentence"], r"a\.tsv', line 2: there is no column 'sentence', only text, label"),
+        (
+            "a.tsv",
+            "text\tlabel\nfine\t1\n",
+            ["text=sentence"],
+            r"a\.tsv', line 2: there is no column 'sentence', only text, label",
+        ),
         ("a.jsonl", "{}\n[1]\n", None, r"a\.jsonl', line 2: one JSON object to a line, got a list"),
-        ("a.jsonl", '{"text": "a"}\n{"txt": "b"}\n', ["text=text"], r"a\.jsonl', line 2: there is no column 'text', only txt"),
+        (
+            "a.jsonl",
+            '{"text": "a"}\n{"txt": "b"}\n',
+            ["text=text"],
+            r"a\.jsonl', line 2: there is no column 'text', only txt",
+        ),
     ],
-)  # fmt: skip
+)
 def test_what_is_wrong_in_which_line(tmp_path, name, text, given, message):
     with pytest.raises(plm.FormatError, match=message):
         read(tmp_path, name, text, given)

@@ -44,7 +44,8 @@ def test_any_changed_bit_is_found_with_its_block(corpus, name):
         (corpus / name).write_bytes(changed)
         begin = at // 64 * 64
         with pytest.raises(
-            plm.FormatError, match=rf"{name}' is damaged between bytes {begin} and {min(begin + 64, len(data))}"
+            plm.FormatError,
+            match=rf"{name}' is damaged between bytes {begin} and {min(begin + 64, len(data))}",
         ):
             Corpus.open(corpus)
 
@@ -75,7 +76,9 @@ def rewrite(folder, name, values, **changes):
     sums.update(values.tobytes())
     content["files"][name] = sums.entry()
     content |= changes
-    content = manifest.describe(content["vocab_size"], content["tokenizer"], content["source"], content["files"])
+    content = manifest.describe(
+        content["vocab_size"], content["tokenizer"], content["source"], content["files"]
+    )
     (folder / manifest.FILE).write_text(json.dumps(content))
 
 
@@ -101,7 +104,8 @@ def test_documents_end_where_sentences_end(corpus):
     documents[17] += 1
     rewrite(corpus, manifest.DOCUMENTS, documents)
     with pytest.raises(
-        plm.FormatError, match=f"document 16 ends at token {documents[17]} .* ends at token {documents[17] - 1}"
+        plm.FormatError,
+        match=f"document 16 ends at token {documents[17]} .* ends at token {documents[17] - 1}",
     ):
         Corpus.open(corpus)
 
@@ -155,7 +159,9 @@ def test_hostile_values(corpus):
 
 
 def test_absent(tmp_path):
-    with pytest.raises(FileNotFoundError, match="has no corpus.json; is it a corpus, and was its writing finished"):
+    with pytest.raises(
+        FileNotFoundError, match="has no corpus.json; is it a corpus, and was its writing finished"
+    ):
         Corpus.open(tmp_path)
 
 

@@ -39,12 +39,16 @@ def file(folder, content, name="f.txt"):
 )
 def test_text(tmp_path, options, content, documents):
     assert list(read_text(file(tmp_path, content), **options)) == documents
-    assert list(read_text(file(tmp_path, gzip.compress(content.encode()), "any-name"), **options)) == documents
+    assert (
+        list(read_text(file(tmp_path, gzip.compress(content.encode()), "any-name"), **options)) == documents
+    )
 
 
 def test_invalid_utf8(tmp_path):
     path = file(tmp_path, "é\n\nb".encode() + b"\xff\n")
-    with pytest.raises(plm.FormatError, match=r"f.txt', line 3, byte 5: 0xff is not UTF-8 \(invalid start byte\)"):
+    with pytest.raises(
+        plm.FormatError, match=r"f.txt', line 3, byte 5: 0xff is not UTF-8 \(invalid start byte\)"
+    ):
         list(read_text(path))
     assert list(read_text(path, errors="replace")) == ["é", "b\ufffd"]
     with pytest.raises(plm.FormatError, match="line 3, byte 5"):
@@ -114,7 +118,9 @@ def test_ragged_rows(tmp_path):
 @pytest.mark.parametrize("seed", range(30))
 def test_csv_as_python_reads_it(tmp_path, seed):
     random = np.random.default_rng(seed)
-    rows = [["".join(random.choice(list('a,"\n é'), random.integers(0, 8))) for _ in range(3)] for _ in range(20)]
+    rows = [
+        ["".join(random.choice(list('a,"\n é'), random.integers(0, 8))) for _ in range(3)] for _ in range(20)
+    ]
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows([["x", "y", "z"], *rows])
     found = list(read_table(file(tmp_path, text.getvalue(), "t.csv")))
@@ -135,7 +141,10 @@ def test_conll(tmp_path):
     ]
     assert next(read_conll(path, ["tokens", None], skip=None)) == {"tokens": ["-DOCSTART-"]}
     tabs = file(tmp_path, "New York\tX\n")
-    assert next(read_conll(tabs, ["tokens", "tags"], separator="\t")) == {"tokens": ["New York"], "tags": ["X"]}
+    assert next(read_conll(tabs, ["tokens", "tags"], separator="\t")) == {
+        "tokens": ["New York"],
+        "tags": ["X"],
+    }
     with pytest.raises(plm.FormatError, match="line 4: 3 columns expected, got 2: 'a X'"):
         list(read_conll(file(tmp_path, "q r s\n\n\na X\n"), ["a", "b", "c"]))
 
@@ -153,7 +162,9 @@ CONLLU = """# sent_id = 1
 
 def test_conllu(tmp_path):
     first, second = read_conllu(file(tmp_path, CONLLU))
-    assert first["tokens"] == ["vamos", "nos"] and first["upos"] == ["VERB", "PRON"] and first["heads"] == [0, 1]
+    assert (
+        first["tokens"] == ["vamos", "nos"] and first["upos"] == ["VERB", "PRON"] and first["heads"] == [0, 1]
+    )
     assert first["relations"] == ["root", "obj"] and first["lemmas"] == ["ir", "nosotros"]
     assert first["comments"] == {"sent_id": "1", "text": "vámonos al"}
     assert second["heads"] == [None] and second["comments"] == {}
@@ -179,10 +190,13 @@ def test_squad(tmp_path):
     for content, message in [
         ("{", "f.txt' is not valid JSON: .*line 1 column 2"),
         ("[]", "it must be an object with a list 'data'"),
-        (json.dumps(squad(answers=[{"text": "b"}])), r"KeyError 'answer_start' at or behind data\[0\].paragraphs\[0\].qas\[0\]"),
+        (
+            json.dumps(squad(answers=[{"text": "b"}])),
+            r"KeyError 'answer_start' at or behind data\[0\].paragraphs\[0\].qas\[0\]",
+        ),
         ('{"data": [{"paragraphs": 3}]}', "TypeError"),
         ('{"data": "x"}', "is no SQuAD file"),
-    ]:  # fmt: skip
+    ]:
         with pytest.raises(plm.FormatError, match=message):
             list(read_squad(file(tmp_path, content)))
 

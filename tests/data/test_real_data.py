@@ -9,7 +9,9 @@ import pytest
 from plmcore.data import Corpus, layouts, read_parallel, read_text, task, write_corpus
 from plmcore.tokenizers import load_tokenizer
 
-DATA = pathlib.Path(os.environ.get("PLM_DATA", pathlib.Path(__file__).resolve().parents[2].parent / "shared" / "data"))
+DATA = pathlib.Path(
+    os.environ.get("PLM_DATA", pathlib.Path(__file__).resolve().parents[2].parent / "shared" / "data")
+)
 pytestmark = pytest.mark.skipif(not DATA.is_dir(), reason=f"no data folder '{DATA}' (PLM_DATA)")
 
 
@@ -56,14 +58,18 @@ def test_own_declarations(tmp_path):
     ]
     similar = layouts.table({"text": "a", "pair": "b"}, header=["a", "b", "label"])
     records = list(similar(DATA / "stsb" / "stsb-en-train.csv", "strict"))
-    assert len(records) == 5749 and 0 <= min(r["label"] for r in records) <= max(r["label"] for r in records) == 5
+    assert (
+        len(records) == 5749
+        and 0 <= min(r["label"] for r in records) <= max(r["label"] for r in records) == 5
+    )
     questions = unpacked(tmp_path, "nltk-corpora/qc.zip") / "qc"
     for name, classes in (("trec", 6), ("trec-fine", 50)):
         labels = [[r["label"] for r in task(name).read(questions, split)] for split in ("train", "test")]
         assert [len(x) for x in labels] == [5452, 500] and set(labels[0]) == set(range(classes))
     reviews = layouts.folders(("neg", "pos"))
     labels = [
-        r["label"] for r in reviews(unpacked(tmp_path, "nltk-corpora/movie_reviews.zip") / "movie_reviews", "strict")
+        r["label"]
+        for r in reviews(unpacked(tmp_path, "nltk-corpora/movie_reviews.zip") / "movie_reviews", "strict")
     ]
     assert len(labels) == 2000 and sum(labels) == 1000
 

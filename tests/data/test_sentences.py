@@ -15,7 +15,9 @@ from plmcore.data.sentences import split, split_lines
         'She asked: "Why?" and left.| "Because."',
         "It was I.| He knew.",
         "He lived in the U.S.| They did not.| On 3 a.m. January was cold.",
-        "the end . The next ! a small one . | Last".replace(" . The", " .| The").replace(" . | Last", " .| Last"),
+        "the end . The next ! a small one . | Last".replace(" . The", " .| The").replace(
+            " . | Last", " .| Last"
+        ),
         "Wait... what?| No... Yes.".replace("No... Yes.", "No...| Yes."),
         "See fig. 3, p. 5, vol. 2.| Next.",
         "你好。|再见！|「好。」|是吗？| 是",
@@ -44,10 +46,11 @@ def test_nothing_is_lost(seed):
 
 ABBREVIATIONS = frozenset(
     """
-adm al alt approx apr assn assoc asst aug ave bldg blvd brig bros bzw ca capt cf cmdr co col comdr corp cpl dec dept dist div dr ed eds
-eg esp esq est etc evtl exec feb fig figs fr fri ft gen ggf gov hon hr hrsg ie inc inkl inst jan jr jul jun lt ltd maj mar max messrs mgr
-min mio misc mlle mm mme mon mr mrd mrs ms mt mts natl no nos nov nr oct op pp prof pt pvt rd rep rev rt sat sen sens sep sept sgt sgts
-sog sr st sta ste supt tel thu tue univ usw vgl viz vol vols vs wed zb
+adm al alt approx apr assn assoc asst aug ave bldg blvd brig bros bzw ca capt cf cmdr co col comdr corp cpl
+dec dept dist div dr ed eds eg esp esq est etc evtl exec feb fig figs fr fri ft gen ggf gov hon hr hrsg ie
+inc inkl inst jan jr jul jun lt ltd maj mar max messrs mgr min mio misc mlle mm mme mon mr mrd mrs ms mt mts
+natl no nos nov nr oct op pp prof pt pvt rd rep rev rt sat sen sens sep sept sgt sgts sog sr st sta ste supt
+tel thu tue univ usw vgl viz vol vols vs wed zb
 """.split()
 )
 CONTINUING = "January February March April May June July August September October November December I".split()
@@ -89,7 +92,13 @@ def abbreviated(before, after):
 def test_agrees_with_the_rule_in_expressions(seed, wide):
     """On text of all three widths that Python keeps strings in."""
     random = np.random.default_rng(seed)
-    parts = [*". . . . ! ? , ; : \" ' ( ) [ ] 3 I a Z é É ª _ \0 \n \t \x1c \x85 \xa0".split(" "), " ", " ", " ", " "]
+    parts = [
+        *". . . . ! ? , ; : \" ' ( ) [ ] 3 I a Z é É ª _ \0 \n \t \x1c \x85 \xa0".split(" "),
+        " ",
+        " ",
+        " ",
+        " ",
+    ]
     parts += [
         "Mr",
         "dr",
@@ -105,7 +114,9 @@ def test_agrees_with_the_rule_in_expressions(seed, wide):
         "...",
         "Longworded.word",
     ]
-    parts += ["\u3000", "。", "！", "”", "«", "「", "」", "…", "ß", "Ж", "ж", "ǅ", "\u0301", "中"] if wide else []
+    parts += (
+        ["\u3000", "。", "！", "”", "«", "「", "」", "…", "ß", "Ж", "ж", "ǅ", "\u0301", "中"] if wide else []
+    )
     text = "".join(random.choice(parts, 3000)) + wide
     assert split(text) == by_expressions(text)
 

@@ -8,7 +8,10 @@ import plmcore as plm
 import pytest
 from plmcore.data import TASKS, task
 
-MNLI = "index\tpromptID\tpairID\tgenre\tsentence1_binary_parse\tsentence2_binary_parse\tsentence1_parse\tsentence2_parse\tsentence1\tsentence2"
+MNLI = (
+    "index\tpromptID\tpairID\tgenre\tsentence1_binary_parse\tsentence2_binary_parse\t"
+    "sentence1_parse\tsentence2_parse\tsentence1\tsentence2"
+)
 CBT = "".join(f"{k} Sentence {k} .\n" for k in range(1, 21))
 PASSAGE = {
     "answers": ["D", "A"],
@@ -16,13 +19,22 @@ PASSAGE = {
     "questions": ["Q1 _ ?", "Q2 ?"],
     "article": "Long.",
 }
-STORY = "InputStoryid,InputSentence1,InputSentence2,InputSentence3,InputSentence4,RandomFifthSentenceQuiz1,RandomFifthSentenceQuiz2"
+STORY = (
+    "InputStoryid,InputSentence1,InputSentence2,InputSentence3,InputSentence4,"
+    "RandomFifthSentenceQuiz1,RandomFifthSentenceQuiz2"
+)
 
 # task -> split -> (files, first record)
 SAMPLES = {
     "cola": {
-        "train": ({"train.tsv": "gj04\t1\t\tOur friends won't.\n"}, {"text": "Our friends won't.", "label": 1}),
-        "test": ({"test.tsv": "index\tsentence\n0\tBill whistled.\n"}, {"text": "Bill whistled.", "label": None}),
+        "train": (
+            {"train.tsv": "gj04\t1\t\tOur friends won't.\n"},
+            {"text": "Our friends won't.", "label": 1},
+        ),
+        "test": (
+            {"test.tsv": "index\tsentence\n0\tBill whistled.\n"},
+            {"text": "Bill whistled.", "label": None},
+        ),
     },
     "sst2": {
         "dev": ({"dev.tsv": "sentence\tlabel\nit 's \"good \t1\n"}, {"text": "it 's \"good ", "label": 1}),
@@ -38,7 +50,10 @@ SAMPLES = {
     "trec-fine": {"train": ({"train.txt": "ABBR:exp What 's TV ?\n"}, {"text": "What 's TV ?", "label": 1})},
     "mrpc": {
         "train": (
-            {"msr_paraphrase_train.txt": '\ufeffQuality\t#1 ID\t#2 ID\t#1 String\t#2 String\r\n1\t7\t8\tHe said "a\tHe\r\n'},
+            {
+                "msr_paraphrase_train.txt": "\ufeffQuality\t#1 ID\t#2 ID\t#1 String\t#2 "
+                'String\r\n1\t7\t8\tHe said "a\tHe\r\n'
+            },
             {"text": 'He said "a', "pair": "He", "label": 1},
         ),
         "test": (
@@ -48,25 +63,36 @@ SAMPLES = {
     },
     "qqp": {
         "train": (
-            {"train.tsv": "id\tqid1\tqid2\tquestion1\tquestion2\tis_duplicate\n1\t2\t3\tbroken\n4\t5\t6\tHow?\tWhy?\t0\n"},
+            {
+                "train.tsv": "id\tqid1\tqid2\tquestion1\tquestion2\tis_duplicate\n"
+                "1\t2\t3\tbroken\n4\t5\t6\tHow?\tWhy?\t0\n"
+            },
             {"text": "How?", "pair": "Why?", "label": 0},
         ),
     },
     "stsb": {
         "train": (
-            {"train.tsv": "index\tgenre\tfilename\tyear\told_index\tsource1\tsource2\tsentence1\tsentence2\tscore\n"
-             "0\tmain\tMSR\t2012\t1\tnone\tnone\tA plane.\tAn air plane.\t4.750\n"},
+            {
+                "train.tsv": "index\tgenre\tfilename\tyear\told_index\tsource1\tsource2\t"
+                "sentence1\tsentence2\tscore\n"
+                "0\tmain\tMSR\t2012\t1\tnone\tnone\tA plane.\tAn air plane.\t4.750\n"
+            },
             {"text": "A plane.", "pair": "An air plane.", "label": 4.75},
         ),
     },
     "mnli": {
         "train": (
-            {"train.tsv": f"{MNLI}\tlabel1\tgold_label\n0\t1\t1n\tgov\t(\t(\t(\t(\tCream.\tProduct.\tneutral\tneutral\n"},
+            {
+                "train.tsv": f"{MNLI}\tlabel1\tgold_label\n"
+                "0\t1\t1n\tgov\t(\t(\t(\t(\tCream.\tProduct.\tneutral\tneutral\n"
+            },
             {"text": "Cream.", "pair": "Product.", "label": 1},
         ),
         "dev_mismatched": (
-            {"dev_mismatched.tsv": f"{MNLI}\tlabel1\tlabel2\tlabel3\tlabel4\tlabel5\tgold_label\n"
-             "0\t1\t1n\tgov\t(\t(\t(\t(\tA.\tB.\tneutral\tn\tn\tn\tn\tcontradiction\n"},
+            {
+                "dev_mismatched.tsv": f"{MNLI}\tlabel1\tlabel2\tlabel3\tlabel4\tlabel5\tgold_label\n"
+                "0\t1\t1n\tgov\t(\t(\t(\t(\tA.\tB.\tneutral\tn\tn\tn\tn\tcontradiction\n"
+            },
             {"text": "A.", "pair": "B.", "label": 2},
         ),
         "test_matched": (
@@ -87,20 +113,28 @@ SAMPLES = {
         ),
     },
     "wnli": {
-        "dev": ({"dev.tsv": "index\tsentence1\tsentence2\tlabel\n0\tA.\tB.\t1\n"}, {"text": "A.", "pair": "B.", "label": 1}),
+        "dev": (
+            {"dev.tsv": "index\tsentence1\tsentence2\tlabel\n0\tA.\tB.\t1\n"},
+            {"text": "A.", "pair": "B.", "label": 1},
+        ),
     },
     "snli": {
         "train": (
-            {"snli_1.0_train.jsonl": "".join(
-                json.dumps({"gold_label": l, "sentence1": "A.", "sentence2": l, "pairID": "3"}) + "\n"
-                for l in ("-", "contradiction")
-            )},
+            {
+                "snli_1.0_train.jsonl": "".join(
+                    json.dumps({"gold_label": l, "sentence1": "A.", "sentence2": l, "pairID": "3"}) + "\n"
+                    for l in ("-", "contradiction")
+                )
+            },
             {"text": "A.", "pair": "contradiction", "label": 2},
         ),
         "dev": ({"dev.tsv": "neutral\tA.\tB.\n"}, {"text": "A.", "pair": "B.", "label": 1}),
     },
     "scitail": {
-        "test": ({"tsv_format/scitail_1.0_test.tsv": "A.\tB.\tentails\n"}, {"text": "A.", "pair": "B.", "label": 0}),
+        "test": (
+            {"tsv_format/scitail_1.0_test.tsv": "A.\tB.\tentails\n"},
+            {"text": "A.", "pair": "B.", "label": 0},
+        ),
     },
     "race": {
         "dev": (
@@ -110,22 +144,44 @@ SAMPLES = {
     },
     "swag": {
         "dev": (
-            {"val.csv": ',video-id,fold-ind,startphrase,sent1,sent2,gold-source,ending0,ending1,ending2,ending3,label\n'
-             '0,lsmdc1,5,"A, b","Students lower, slowly.",He,gold,a.,"b, c.",c.,d.,2\n'},
-            {"context": "Students lower, slowly.", "question": "He", "choices": ["a.", "b, c.", "c.", "d."], "label": 2},
+            {
+                "val.csv": ",video-id,fold-ind,startphrase,sent1,sent2,gold-source,"
+                "ending0,ending1,ending2,ending3,label\n"
+                '0,lsmdc1,5,"A, b","Students lower, slowly.",He,gold,a.,"b, c.",c.,d.,2\n'
+            },
+            {
+                "context": "Students lower, slowly.",
+                "question": "He",
+                "choices": ["a.", "b, c.", "c.", "d."],
+                "label": 2,
+            },
         ),
     },
     "story-cloze": {
         "dev2016": (
-            {"cloze_test_val__spring2016 - cloze_test_ALL_val.csv": f'{STORY},AnswerRightEnding\n1,A.,B.,C.,D.,"E ""x"".",F.,2\n'},
+            {
+                "cloze_test_val__spring2016 - cloze_test_ALL_val.csv": f"{STORY},AnswerRightEnding\n"
+                '1,A.,B.,C.,D.,"E ""x"".",F.,2\n'
+            },
             {"context": "A. B. C. D.", "question": "", "choices": ['E "x".', "F."], "label": 1},
         ),
-        "test": ({"test.csv": f"{STORY}\n1,A.,B.,C.,D.,E.,F.\n"}, {"context": "A. B. C. D.", "question": "", "choices": ["E.", "F."], "label": None}),
+        "test": (
+            {"test.csv": f"{STORY}\n1,A.,B.,C.,D.,E.,F.\n"},
+            {"context": "A. B. C. D.", "question": "", "choices": ["E.", "F."], "label": None},
+        ),
     },
     "cbt-ne": {
         "dev": (
-            {"cbtest_NE_valid_2000ex.txt": f"{CBT}21 `` XXXXX !\tBaby\t\tOne|Baby|Two\n\n{CBT}21 XXXXX\tA\t\tA|B\n\n"},
-            {"context": " ".join(f"Sentence {k} ." for k in range(1, 21)), "question": "`` XXXXX !", "choices": ["One", "Baby", "Two"], "label": 1},
+            {
+                "cbtest_NE_valid_2000ex.txt": f"{CBT}21 `` XXXXX !\tBaby\t\tOne|Baby|Two\n\n"
+                f"{CBT}21 XXXXX\tA\t\tA|B\n\n"
+            },
+            {
+                "context": " ".join(f"Sentence {k} ." for k in range(1, 21)),
+                "question": "`` XXXXX !",
+                "choices": ["One", "Baby", "Two"],
+                "label": 1,
+            },
         ),
     },
     "conll2000": {
@@ -137,7 +193,12 @@ SAMPLES = {
     "conll2003": {
         "train": (
             {"eng.train": "-DOCSTART- -X- O O\n\nEU NNP I-NP I-ORG\nrejects VBZ I-VP O\n\n"},
-            {"tokens": ["EU", "rejects"], "pos": ["NNP", "VBZ"], "chunks": ["I-NP", "I-VP"], "tags": ["I-ORG", "O"]},
+            {
+                "tokens": ["EU", "rejects"],
+                "pos": ["NNP", "VBZ"],
+                "chunks": ["I-NP", "I-VP"],
+                "tags": ["I-ORG", "O"],
+            },
         ),
         "dev": (
             {"valid.txt": "-DOCSTART- -X- -X- O\n\nEU NNP B-NP B-ORG\n"},
@@ -146,14 +207,50 @@ SAMPLES = {
     },
     "squad2": {
         "dev": (
-            {"dev-v2.0.json": json.dumps({"version": "v2.0", "data": [{"title": "T", "paragraphs": [{"context": "In 1999.", "qas": [
-                {"id": "x", "question": "When?", "is_impossible": False, "answers": [{"text": "1999", "answer_start": 3}]}]}]}]})},
-            {"id": "x", "title": "T", "context": "In 1999.", "question": "When?", "answers": [{"text": "1999", "start": 3}], "impossible": False},
+            {
+                "dev-v2.0.json": json.dumps(
+                    {
+                        "version": "v2.0",
+                        "data": [
+                            {
+                                "title": "T",
+                                "paragraphs": [
+                                    {
+                                        "context": "In 1999.",
+                                        "qas": [
+                                            {
+                                                "id": "x",
+                                                "question": "When?",
+                                                "is_impossible": False,
+                                                "answers": [{"text": "1999", "answer_start": 3}],
+                                            }
+                                        ],
+                                    }
+                                ],
+                            }
+                        ],
+                    }
+                )
+            },
+            {
+                "id": "x",
+                "title": "T",
+                "context": "In 1999.",
+                "question": "When?",
+                "answers": [{"text": "1999", "start": 3}],
+                "impossible": False,
+            },
         ),
     },
     "lambada": {
-        "dev": ({"lambada_development_plain_text.txt": "he saw a dog\n"}, {"context": "he saw a", "answers": ["dog"]}),
-        "test": ({"lambada_test.jsonl": '{"text": "\\"he\\" saw it\\n"}\n'}, {"context": '"he" saw', "answers": ["it"]}),
+        "dev": (
+            {"lambada_development_plain_text.txt": "he saw a dog\n"},
+            {"context": "he saw a", "answers": ["dog"]},
+        ),
+        "test": (
+            {"lambada_test.jsonl": '{"text": "\\"he\\" saw it\\n"}\n'},
+            {"context": '"he" saw', "answers": ["it"]},
+        ),
     },
     "imdb": {
         "train": (
@@ -164,19 +261,28 @@ SAMPLES = {
     "wmt14-en-de": {
         "train": ({"train.en": "A\n\nB", "train.de": "a\n\nb\n"}, {"source": "A", "target": "a"}),
         "test": (
-            {"newstest2014-deen-src.en.sgm": '<srcset>\n<seg id="1">Tom &amp; I</seg>\n</srcset>', "newstest2014-deen-ref.de.sgm": '<refset><seg id="1"> Tom und ich </seg></refset>'},
+            {
+                "newstest2014-deen-src.en.sgm": '<srcset>\n<seg id="1">Tom &amp; I</seg>\n</srcset>',
+                "newstest2014-deen-ref.de.sgm": '<refset><seg id="1"> Tom und ich </seg></refset>',
+            },
             {"source": "Tom & I", "target": "Tom und ich"},
         ),
     },
     "iwslt15-en-vi": {
         "train": (
-            {"train.tags.en-vi.en": "<url>x</url>\nHello .\n", "train.tags.en-vi.vi": "<url>x</url>\nXin chào .\n"},
+            {
+                "train.tags.en-vi.en": "<url>x</url>\nHello .\n",
+                "train.tags.en-vi.vi": "<url>x</url>\nXin chào .\n",
+            },
             {"source": "Hello .", "target": "Xin chào ."},
         ),
-        "dev": ({"tst2012.en": "Hello .\n", "tst2012.vi": "Xin chào .\n"}, {"source": "Hello .", "target": "Xin chào ."}),
+        "dev": (
+            {"tst2012.en": "Hello .\n", "tst2012.vi": "Xin chào .\n"},
+            {"source": "Hello .", "target": "Xin chào ."},
+        ),
     },
     "tatoeba-en-fr": {"all": ({"fra.txt": "Go.\tVa !\tCC-BY 2.0\n"}, {"source": "Go.", "target": "Va !"})},
-}  # fmt: skip
+}
 
 
 def write(folder, files):
@@ -185,7 +291,9 @@ def write(folder, files):
         (folder / name).write_bytes(content.encode())
 
 
-@pytest.mark.parametrize("name, split", [(name, split) for name, splits in SAMPLES.items() for split in splits])
+@pytest.mark.parametrize(
+    "name, split", [(name, split) for name, splits in SAMPLES.items() for split in splits]
+)
 def test_published_layout(tmp_path, name, split):
     files, first = SAMPLES[name][split]
     write(tmp_path, files)
@@ -202,8 +310,16 @@ def test_published_layout(tmp_path, name, split):
 def test_other_records(tmp_path):
     write(tmp_path, SAMPLES["race"]["dev"][0] | SAMPLES["cbt-ne"]["dev"][0] | SAMPLES["imdb"]["train"][0])
     write(tmp_path, SAMPLES["wmt14-en-de"]["train"][0])
-    assert [(r["label"], r["level"]) for r in task("race").read(tmp_path, "dev")] == [(3, "high"), (0, "high"), (3, "middle"), (0, "middle")]  # fmt: skip
-    assert [r["choices"] for r in task("cbt-ne").read(tmp_path, "dev")] == [["One", "Baby", "Two"], ["A", "B"]]
+    assert [(r["label"], r["level"]) for r in task("race").read(tmp_path, "dev")] == [
+        (3, "high"),
+        (0, "high"),
+        (3, "middle"),
+        (0, "middle"),
+    ]
+    assert [r["choices"] for r in task("cbt-ne").read(tmp_path, "dev")] == [
+        ["One", "Baby", "Two"],
+        ["A", "B"],
+    ]
     assert [r["label"] for r in task("imdb").read(tmp_path, "train")] == [0, 1]
     assert [tuple(r.values()) for r in task("wmt14-en-de").read(tmp_path, "train")] == [
         ("A", "a"),
@@ -221,19 +337,51 @@ def test_compressed(tmp_path):
 
 
 DAMAGED = {
-    "sst2": ("dev.tsv", "sentence\tlabel\nfine\t1\nbad\t2\n", "dev.tsv', line 3: the label must be one of 0, 1, got '2'"),
-    "rte": ("dev.tsv", "index\tsentence1\tlabel\n0\tA.\tentailment\n", "line 2 has no 'sentence2', only index, sentence1, label"),
-    "stsb": ("dev.tsv", "sentence1\tsentence2\tscore\nA\tB\thigh\n", "line 2: the label must be a number, got 'high'"),
-    "qnli": ("dev.tsv", "index\tquestion\tsentence\tlabel\n0\tWhat?\n", "line 2: 4 fields expected .*, got 2"),
-    "snli": ("snli_1.0_dev.jsonl", '{"gold_label": "maybe", "sentence1": "a", "sentence2": "b"}\n', "line 1: the label must be one of entailment"),
-    "race": ("dev/high/1.txt", json.dumps(PASSAGE | {"answers": ["A"]}), "1.txt' is no passage of RACE: ValueError"),
+    "sst2": (
+        "dev.tsv",
+        "sentence\tlabel\nfine\t1\nbad\t2\n",
+        "dev.tsv', line 3: the label must be one of 0, 1, got '2'",
+    ),
+    "rte": (
+        "dev.tsv",
+        "index\tsentence1\tlabel\n0\tA.\tentailment\n",
+        "line 2 has no 'sentence2', only index, sentence1, label",
+    ),
+    "stsb": (
+        "dev.tsv",
+        "sentence1\tsentence2\tscore\nA\tB\thigh\n",
+        "line 2: the label must be a number, got 'high'",
+    ),
+    "qnli": (
+        "dev.tsv",
+        "index\tquestion\tsentence\tlabel\n0\tWhat?\n",
+        "line 2: 4 fields expected .*, got 2",
+    ),
+    "snli": (
+        "snli_1.0_dev.jsonl",
+        '{"gold_label": "maybe", "sentence1": "a", "sentence2": "b"}\n',
+        "line 1: the label must be one of entailment",
+    ),
+    "race": (
+        "dev/high/1.txt",
+        json.dumps(PASSAGE | {"answers": ["A"]}),
+        "1.txt' is no passage of RACE: ValueError",
+    ),
     "swag": ("val.csv", "sent1,label\nA,0\n", "line 2: there is no column 'ending0', only sent1, label"),
-    "cbt-ne": ("cbtest_NE_valid_2000ex.txt", CBT + "21 XXXXX\tC\t\tA|B\n", "line 21: question, answer and choices"),
+    "cbt-ne": (
+        "cbtest_NE_valid_2000ex.txt",
+        CBT + "21 XXXXX\tC\t\tA|B\n",
+        "line 21: question, answer and choices",
+    ),
     "cbt-cn": ("cbtest_CN_valid_2000ex.txt", "1 A\n3 B\n", "line 2: line 2 of a passage expected, got '3 B'"),
     "cbt-v": ("cbtest_V_valid_2000ex.txt", "1 A\n2 B\n", "ends inside a passage, behind its line 2"),
-    "lambada": ("lambada_development_plain_text.txt", "a b\nalone\n", "line 2: a passage of at least two words expected, got 'alone'"),
+    "lambada": (
+        "lambada_development_plain_text.txt",
+        "a b\nalone\n",
+        "line 2: a passage of at least two words expected, got 'alone'",
+    ),
     "conll2003": ("eng.testa", "EU NNP I-ORG\n", "line 1: 4 columns expected, got 3: 'EU NNP I-ORG'"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", DAMAGED)
@@ -249,7 +397,10 @@ def test_questions(tmp_path):
     (tmp_path / "train_5500.label").write_bytes(
         b"LOC:city Which sister\xf0city ?\n" + "HUM:ind Qui est né ?\n".encode()
     )
-    assert [r["text"] for r in task("trec").read(tmp_path, "train")] == ["Which sister\xf0city ?", "Qui est né ?"]
+    assert [r["text"] for r in task("trec").read(tmp_path, "train")] == [
+        "Which sister\xf0city ?",
+        "Qui est né ?",
+    ]
     assert len(task("trec").labels) == 6 and len(set(task("trec-fine").labels)) == 50
     for line, message in (
         ("DESC how ?", "line 1: COARSE:fine and a question expected, got 'DESC how ?"),
@@ -263,7 +414,9 @@ def test_questions(tmp_path):
 
 def test_parallel_files_of_different_lengths(tmp_path):
     write(tmp_path, {"train.en": "A\nB\n", "train.de": "a\n"})
-    with pytest.raises(plm.FormatError, match="train.en' and '.*train.de' do not have as many sentences each"):
+    with pytest.raises(
+        plm.FormatError, match="train.en' and '.*train.de' do not have as many sentences each"
+    ):
         list(task("wmt14-en-de").read(tmp_path, "train"))
 
 
@@ -278,7 +431,8 @@ def test_names():
 
 def test_absent_files(tmp_path):
     with pytest.raises(
-        FileNotFoundError, match="has no snli_1.0_dev.jsonl or snli_1.0_dev.txt or dev.tsv for the split 'dev' of snli"
+        FileNotFoundError,
+        match="has no snli_1.0_dev.jsonl or snli_1.0_dev.txt or dev.tsv for the split 'dev' of snli",
     ):
         task("snli").read(tmp_path, "dev")
     (tmp_path / "train" / "pos").mkdir(parents=True)
@@ -324,7 +478,10 @@ def test_either_of_two_parallel_files(tmp_path):
     for name in ("mine.en", "mine.de"):
         assert list(task("wmt14-en-de").read_file(tmp_path / name)) == [{"source": "A", "target": "a"}]
     for name in SAMPLES["wmt14-en-de"]["test"][0]:
-        assert next(task("wmt14-en-de").read_file(tmp_path / name)) == {"source": "Tom & I", "target": "Tom und ich"}
+        assert next(task("wmt14-en-de").read_file(tmp_path / name)) == {
+            "source": "Tom & I",
+            "target": "Tom und ich",
+        }
     (tmp_path / "mine.de").unlink()
     assert task("wmt14-en-de").read_file(tmp_path / "mine.en") is None
 
@@ -340,7 +497,11 @@ def test_what_is_learnt_from_and_evaluated(tmp_path):
     assert task("story-cloze").splits_in(tmp_path)["dev"] == []
     for file in ("train.tsv", "dev_matched.tsv.gz", "test_mismatched.tsv"):
         (tmp_path / file).touch()
-    assert task("mnli").splits_in(tmp_path) == {"train": ["train"], "dev": ["dev_matched"], "test": ["test_mismatched"]}
+    assert task("mnli").splits_in(tmp_path) == {
+        "train": ["train"],
+        "dev": ["dev_matched"],
+        "test": ["test_mismatched"],
+    }
 
 
 def test_entities_of_ontonotes(tmp_path):
@@ -377,5 +538,7 @@ def test_sentiment_trees(tmp_path):
     ]
     assert list(task("sst2").read(tmp_path, "dev")) == [{"text": "It ( works", "label": 1}]
     write(tmp_path, {"dev.txt": "(3 (2 It) (4 works))\nno tree\n"})
-    with pytest.raises(plm.FormatError, match="line 2: a tree with marks from 0 to 4 expected, got 'no tree'"):
+    with pytest.raises(
+        plm.FormatError, match="line 2: a tree with marks from 0 to 4 expected, got 'no tree'"
+    ):
         list(task("sst5").read(tmp_path, "dev"))

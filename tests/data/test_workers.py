@@ -40,12 +40,17 @@ def test_exceptions_beyond_exception():
 
 
 def test_a_worker_that_ends():
-    with workers.started(os._exit, 2) as over, pytest.raises(RuntimeError, match="a worker process ended with code 3"):
+    with (
+        workers.started(os._exit, 2) as over,
+        pytest.raises(RuntimeError, match="a worker process ended with code 3"),
+    ):
         list(over([3, 3]))
 
 
 def test_what_cannot_be_sent():
-    with pytest.raises(TypeError, match="it cannot be sent to worker processes: .* One worker needs no sending"):
+    with pytest.raises(
+        TypeError, match="it cannot be sent to worker processes: .* One worker needs no sending"
+    ):
         with workers.started(lambda x: x, 1):
             pass
 

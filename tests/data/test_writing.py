@@ -12,8 +12,8 @@ import time
 import numpy as np
 import plmcore as plm
 import pytest
-from plmcore import text_files
 from plmcore.data import Corpus, blocks, manifest, write_corpus, writing
+from plmcore.files.text import files_in
 from word_tokenizer import WordTokenizer
 
 LAST = "Zebra"
@@ -52,7 +52,9 @@ def contents(corpus):
     ends = corpus.sentences.tolist()
     return [
         [corpus.ids[ends[s] : ends[s + 1]].tolist() for s in range(first, last)]
-        for first, last in zip(corpus.document_sentences[:-1].tolist(), corpus.document_sentences[1:].tolist())
+        for first, last in zip(
+            corpus.document_sentences[:-1].tolist(), corpus.document_sentences[1:].tolist()
+        )
     ]
 
 
@@ -80,7 +82,10 @@ def test_documents_and_sentences(folder, monkeypatch, size):
     assert corpus.ids.dtype == np.uint16 and not corpus.ids.flags.writeable
     assert sorted(p.name for p in folder.iterdir()) == ["in", "out"]
     assert contents(Corpus.open(folder / "out")) == contents(corpus)
-    assert corpus.tokenizer["cls_token_id"] == 2 and corpus.tokenizer["fingerprint"] == WordTokenizer().fingerprint
+    assert (
+        corpus.tokenizer["cls_token_id"] == 2
+        and corpus.tokenizer["fingerprint"] == WordTokenizer().fingerprint
+    )
     assert corpus.source["sentences"] == "lines" and corpus.source["files"][0] == ["0.txt", len(prose(0))]
 
 
@@ -100,7 +105,11 @@ def test_every_number_of_workers_writes_the_same(folder, small_blocks):
         (dict(documents="file", sentences="lines"), "a\n\nb\nc\n", [["a", "b", "c"]]),
         (dict(sentences="document", unwrap=True), "a b\nc d\n\ne\n", [["a b c d"], ["e"]]),
         (dict(sentences="lines"), "\n\n \n a\n b\n\n\n", [["a", "b"]]),
-        (dict(sentences="lines"), "\ufeffa\n\0\nb\n\n\0\n\nc", [["a", "b"], ["c"]]),  # NUL gives no token here
+        (
+            dict(sentences="lines"),
+            "\ufeffa\n\0\nb\n\n\0\n\nc",
+            [["a", "b"], ["c"]],
+        ),  # NUL gives no token here
         (dict(), "", []),
         (dict(), "\n\n\n", []),
     ],
@@ -123,13 +132,17 @@ def test_line_breaks_are_kept_unless_unwrapped(tmp_path):
 
 def test_a_document_longer_than_a_block_stays_one(tmp_path, small_blocks):
     (tmp_path / "in.txt").write_text("".join(f"Line {k} of one.\n" for k in range(500)) + "\nnext\n")
-    corpus = write_corpus(tmp_path / "out", [tmp_path / "in.txt"], WordTokenizer(), workers=2, sentences="lines")
+    corpus = write_corpus(
+        tmp_path / "out", [tmp_path / "in.txt"], WordTokenizer(), workers=2, sentences="lines"
+    )
     assert len(corpus) == 2 and corpus.document_sentences.tolist() == [0, 500, 501]
 
 
 def test_a_long_line(tmp_path):
     (tmp_path / "in.txt").write_text("x" * 10_000_000 + " y\nend\n")
-    corpus = write_corpus(tmp_path / "out", tmp_path / "in.txt", WordTokenizer(), workers=1, sentences="lines")
+    corpus = write_corpus(
+        tmp_path / "out", tmp_path / "in.txt", WordTokenizer(), workers=1, sentences="lines"
+    )
     assert len(corpus) == 1 and len(corpus.ids) == 4
 
 
@@ -194,8 +207,12 @@ def test_a_killed_run_goes_on(folder, small_blocks, monkeypatch):
     assert json.loads(journal.read_bytes().split(b"\n")[-2])["blocks"] > done
     seen = []
     encode = WordTokenizer.encode_ids
-    monkeypatch.setattr(WordTokenizer, "encode_ids", lambda self, texts: (seen.append(1), encode(self, texts))[1])
-    with pytest.raises(FileExistsError, match="unfinished corpus of other files, another tokenizer or other options"):
+    monkeypatch.setattr(
+        WordTokenizer, "encode_ids", lambda self, texts: (seen.append(1), encode(self, texts))[1]
+    )
+    with pytest.raises(
+        FileExistsError, match="unfinished corpus of other files, another tokenizer or other options"
+    ):
         write_corpus(out, folder / "in", WordTokenizer(), workers=1, sentences="lines")
     corpus = write_corpus(out, folder / "in", WordTokenizer(), workers=1)
     assert corpus.fingerprint == whole.fingerprint and contents(Corpus.open(out)) == contents(whole)
@@ -204,7 +221,7 @@ def test_a_killed_run_goes_on(folder, small_blocks, monkeypatch):
 
 
 def all_blocks(folder):
-    for path in text_files.files_in([folder]):
+    for path in files_in([folder]):
         yield from blocks.blocks(path, "blank", "text", "strict")
 
 
@@ -258,7 +275,9 @@ def test_invalid_utf8(tmp_path, small_blocks, count):
     with pytest.raises(plm.FormatError, match=place):
         write_corpus(tmp_path / "out", tmp_path / "in.txt", WordTokenizer(), workers=count)
     assert not (tmp_path / "out").exists()
-    corpus = write_corpus(tmp_path / "new", tmp_path / "in.txt", WordTokenizer(), workers=count, errors="replace")
+    corpus = write_corpus(
+        tmp_path / "new", tmp_path / "in.txt", WordTokenizer(), workers=count, errors="replace"
+    )
     assert corpus.ids[-4:].tolist() == [WordTokenizer().id_of(w) for w in ("caf", "\ufffd", "au", "lait")]
 
 
@@ -333,13 +352,18 @@ def test_a_full_disk(folder, small_blocks):
     command = [sys.executable, "-c", limited, str(folder / "out"), str(folder / "in")]
     assert "File too large" in subprocess.run(command, env=env, capture_output=True, text=True).stderr
     assert not (folder / "out").exists() and (folder / ".out.partial").exists()
-    assert write_corpus(folder / "out", folder / "in", WordTokenizer(), workers=1).fingerprint == whole.fingerprint
+    assert (
+        write_corpus(folder / "out", folder / "in", WordTokenizer(), workers=1).fingerprint
+        == whole.fingerprint
+    )
 
 
 def test_progress(folder, small_blocks):
     seen = []
-    write_corpus(folder / "out", folder / "in", WordTokenizer(), workers=1, progress=lambda *at: seen.append(at))
-    total = sum(p.stat().st_size for p in text_files.files_in([folder / "in"]))
+    write_corpus(
+        folder / "out", folder / "in", WordTokenizer(), workers=1, progress=lambda *at: seen.append(at)
+    )
+    total = sum(p.stat().st_size for p in files_in([folder / "in"]))
     assert seen == sorted(seen) and seen[-1] == (total, total) and 0 < seen[0][0] < total and len(seen) > 10
 
 
@@ -374,7 +398,12 @@ def test_threads_and_processes_write_the_same(folder, small_blocks, monkeypatch,
     for tokenizer in tokenizers:
         assert tokenizer.threaded
         written = []
-        for most, count in ((4, 1), (4, 3), (0, 1), (0, 2)):  # threads, then one after the other, then processes
+        for most, count in (
+            (4, 1),
+            (4, 3),
+            (0, 1),
+            (0, 2),
+        ):  # threads, then one after the other, then processes
             monkeypatch.setattr(writing, "THREADS", most)
             write_corpus(folder / "out", folder / "in", tokenizer, workers=count, overwrite=True)
             written.append({p.name: p.read_bytes() for p in (folder / "out").iterdir()})
@@ -383,17 +412,27 @@ def test_threads_and_processes_write_the_same(folder, small_blocks, monkeypatch,
 
 @pytest.mark.parametrize(
     "cores, megabytes, asked, kind",
-    [(2, 1, None, (True, 2)), (16, 1, None, (True, 4)), (16, 400, None, (False, 16)), (2, 400, 8, (False, 8)), (2, 1, 1, (True, 1))],
-)  # fmt: skip
+    [
+        (2, 1, None, (True, 2)),
+        (16, 1, None, (True, 4)),
+        (16, 400, None, (False, 16)),
+        (2, 400, 8, (False, 8)),
+        (2, 1, 1, (True, 1)),
+    ],
+)
 def test_threads_or_processes(tmp_path, monkeypatch, tokenizers, cores, megabytes, asked, kind):
     with open(tmp_path / "in.txt", "wb") as f:
         f.truncate(megabytes * 10**6)
     chosen = []
     monkeypatch.setattr(os, "sched_getaffinity", lambda process: range(cores))
-    monkeypatch.setattr(writing.Encoder, "in_threads", lambda self, items, count: chosen.append((True, count)))
     monkeypatch.setattr(
-        writing.workers, "started", lambda encoder, count: contextlib.nullcontext(lambda items: chosen.append((False, count)))
-    )  # fmt: skip
+        writing.Encoder, "in_threads", lambda self, items, count: chosen.append((True, count))
+    )
+    monkeypatch.setattr(
+        writing.workers,
+        "started",
+        lambda encoder, count: contextlib.nullcontext(lambda items: chosen.append((False, count))),
+    )
     with writing._encoding(writing.Encoder(tokenizers[0]), [tmp_path / "in.txt"], asked) as over:
         over([])
     assert chosen == [kind]
@@ -410,7 +449,9 @@ def test_threads_take_few_blocks_ahead(folder, small_blocks, tokenizers):
     encoder = writing.Encoder(tokenizers[0])
     results = encoder.in_threads(items(), 2)
     first = next(results)
-    assert np.array_equal(first.ids, encoder(taken[0]).ids) and len(taken) == 9  # a call each: 4 for each thread
+    assert (
+        np.array_equal(first.ids, encoder(taken[0]).ids) and len(taken) == 9
+    )  # a call each: 4 for each thread
     results.close()
 
 
@@ -432,7 +473,9 @@ def test_an_error_inside_a_thread(folder, small_blocks, monkeypatch, tokenizers)
     monkeypatch.undo()
     assert not (folder / "out").exists() and (folder / ".out.partial").exists()
     monkeypatch.setattr(blocks, "SIZE", 700)
-    monkeypatch.setattr(tokenizer.backend, "flat", lambda texts: (calls.append(0), encode(texts))[1], raising=False)
+    monkeypatch.setattr(
+        tokenizer.backend, "flat", lambda texts: (calls.append(0), encode(texts))[1], raising=False
+    )
     assert write_corpus(folder / "out", folder / "in", tokenizer, workers=2).fingerprint == whole.fingerprint
     assert 0 < calls.count(0) < len(calls) // 2  # it went on where it was
 
@@ -467,7 +510,9 @@ def test_a_killed_run_of_threads_goes_on(folder, small_blocks, tokenizers):
 def test_text_that_is_read_the_long_way(tmp_path, tokenizers, data):
     """What is not plain UTF-8 with line feeds gives the documents of read_text."""
     (tmp_path / "in.txt").write_bytes(data)
-    corpus = write_corpus(tmp_path / "out", tmp_path / "in.txt", tokenizers[0], errors="replace", sentences="document")
+    corpus = write_corpus(
+        tmp_path / "out", tmp_path / "in.txt", tokenizers[0], errors="replace", sentences="document"
+    )
     texts = plm.data.read_text(tmp_path / "in.txt", errors="replace")
     assert [d.tolist() for d in corpus] == [ids.tolist() for ids in tokenizers[0].encode_ids(list(texts))]
 

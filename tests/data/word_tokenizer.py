@@ -1,4 +1,6 @@
-"""A tokenizer with the interface that corpora need: words by their checksum, a token for every other mark but space."""
+"""A tokenizer with the interface that corpora need: words by their checksum, a token for every other mark but
+space.
+"""
 
 import hashlib
 import os
@@ -24,7 +26,8 @@ class WordTokenizer:
         if self.kill_at is not None and any(self.kill_at in text for text in texts):
             os._exit(7)
         return [
-            np.array([self.id_of(w) for w in re.findall(r"\w+|[^\w ]", text) if w != "\0"], np.int32) for text in texts
+            np.array([self.id_of(w) for w in re.findall(r"\w+|[^\w ]", text) if w != "\0"], np.int32)
+            for text in texts
         ]
 
     def id_of(self, word):

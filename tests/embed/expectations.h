@@ -35,6 +35,7 @@ class Bytes {
 
 inline double largest_difference(const plmcore::Tensor& a, const plmcore::Tensor& b) {
   double worst = 0;
-  for (int64_t i = 0; i < a.numel(); ++i) worst = std::fmax(worst, std::fabs(a.as<float>()[i] - b.as<float>()[i]));
+  for (int64_t i = 0; i < a.numel(); ++i)
+    worst = std::fmax(worst, std::fabs(a.as<float>()[i] - b.as<float>()[i]));
   return worst;
 }

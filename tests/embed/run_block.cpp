@@ -1,4 +1,5 @@
-// Loads a Transformer block with its weights and runs it at every shape of its expectations. No Python in this process.
+// Loads a Transformer block with its weights and runs it at every shape of its expectations. No Python in
+// this process.
 //   run_block block.plm expected.bin
 // expected.bin, little-endian: int64 count; per case int64 B, T, C, then float32 x [B, T, C] and y [B, T, C].
 #include <plmcore/error.h>
@@ -16,12 +17,14 @@ namespace {
 
 int run(const char* model_path, const char* expected_path) {
   const plmcore::Model model = plmcore::Model::load(model_path);
-  for (const auto& [name, spec] : model.program("main").inputs()) std::printf("input %s %s\n", name.c_str(), spec.shape.str().c_str());
+  for (const auto& [name, spec] : model.program("main").inputs())
+    std::printf("input %s %s\n", name.c_str(), spec.shape.str().c_str());
   Bytes expected(expected_path);
   const int64_t cases = expected.integer();
   for (int64_t k = 0; k < cases; ++k) {
     const int64_t B = expected.integer(), T = expected.integer(), C = expected.integer();
-    const Tensor x = Tensor::empty({B, T, C}, DType::float32), want = Tensor::empty({B, T, C}, DType::float32);
+    const Tensor x = Tensor::empty({B, T, C}, DType::float32),
+                 want = Tensor::empty({B, T, C}, DType::float32);
     expected.read(x);
     expected.read(want);
     for (const int threads : {1, 2}) {
@@ -29,8 +32,8 @@ int run(const char* model_path, const char* expected_path) {
       const Tensor y = model.run({x})[0];
       if (!y.shape().matches(want.shape())) return std::printf("got %s\n", y.shape().str().c_str()), 1;
       const double worst = largest_difference(y, want);
-      std::printf("[%ld, %ld, %ld] with %d threads: largest difference %.3g\n", static_cast<long>(B), static_cast<long>(T),
-                  static_cast<long>(C), threads, worst);
+      std::printf("[%ld, %ld, %ld] with %d threads: largest difference %.3g\n", static_cast<long>(B),
+                  static_cast<long>(T), static_cast<long>(C), threads, worst);
       if (!(worst <= 1e-6)) return 1;
     }
   }

@@ -24,7 +24,8 @@ int run(const char* model_path, const char* expected_path) {
     expected.read(want);
     std::fill_n(mask.as<int64_t>(), B * T, 1);
     const Tensor logits = model.run({ids, mask})[0];
-    if (!logits.shape().matches(want.shape())) return std::printf("got %s\n", logits.shape().str().c_str()), 1;
+    if (!logits.shape().matches(want.shape()))
+      return std::printf("got %s\n", logits.shape().str().c_str()), 1;
     const double worst = largest_difference(logits, want);
     std::printf("[%ld, %ld]: largest difference %.3g\n", static_cast<long>(B), static_cast<long>(T), worst);
     if (!(worst <= 1e-5)) return 1;

@@ -33,9 +33,17 @@ def test_bad_glue(scores, message):
 
 def test_decascore():
     best = {
-        "squad": 70.5, "iwslt": 16.0, "cnn_dm": 24.0, "mnli": 70.5, "sst": 86.0, "qa_srl": 75.0, "qa_zre": 28.0,
-        "woz": 80.0, "wikisql": 62.0, "mwsc": 48.5,
-    }  # fmt: skip
+        "squad": 70.5,
+        "iwslt": 16.0,
+        "cnn_dm": 24.0,
+        "mnli": 70.5,
+        "sst": 86.0,
+        "qa_srl": 75.0,
+        "qa_zre": 28.0,
+        "woz": 80.0,
+        "wikisql": 62.0,
+        "mwsc": 48.5,
+    }
     assert benchmarks.decascore(best) == 560.5
     with pytest.raises(ValueError, match="missing or unknown: squad, sst2"):
         benchmarks.decascore({**{k: v for k, v in best.items() if k != "squad"}, "sst2": 1})

@@ -7,7 +7,8 @@ from plmcore.evaluate import captions
 def test_by_hand():
     # Every n-gram is in one of two texts, so each weighs ln 2 and cosines are those of 0/1 vectors.
     assert captions.cider(["a b c d", "e f g h"], ["a b c d", "e f g h"]) == pytest.approx(10.0)
-    # "a b" has 2 of the 4 words and 1 of the 3 pairs, and is two bigrams shorter: cosines 2/sqrt(8), 1/sqrt(3), 0, 0
+    # "a b" has 2 of the 4 words and 1 of the 3 pairs, and is two bigrams shorter: cosines 2/sqrt(8),
+    # 1/sqrt(3), 0, 0
     one = math.exp(-(2**2) / 72) * (2 / math.sqrt(8) + 1 / math.sqrt(3)) / 4
     assert captions.cider(["a b", "x y"], ["a b c d", "e f g h"]) == pytest.approx(10 * one / 2)
 

@@ -19,7 +19,7 @@ def wordpiece():
 
 
 def by_hand(lm, context, continuation):
-    """ln p of what the continuation adds to the tokens of the context, and whether greedy decoding writes it."""
+    """ln p of what the continuation adds to the context's tokens, and whether greedy decoding writes it."""
     whole, before = (lm.tokenizer.encode_ids([text])[0] for text in (context + continuation, context))
     assert np.array_equal(whole[: len(before)], before)
     total, greedy = 0.0, True
@@ -31,7 +31,11 @@ def by_hand(lm, context, continuation):
 
 
 def test_continuations(lm):
-    pairs = [("the cat sat", " on the mat"), ("the dog", " ran"), ("the cat", " sat on the mat and the dog ran far")]
+    pairs = [
+        ("the cat sat", " on the mat"),
+        ("the dog", " ran"),
+        ("the cat", " sat on the mat and the dog ran far"),
+    ]
     for found, pair in zip(continuations(lm, pairs, batch_tokens=20), pairs, strict=True):
         want = by_hand(lm, *pair)
         assert found.log_prob == pytest.approx(want[0], rel=1e-5) and (found.tokens, found.greedy) == want[1:]
@@ -49,7 +53,10 @@ def test_a_greedy_continuation_is_found():
         if not np.isin(ids, tokenizer.special_ids).any():
             rest = tokenizer.decode(ids[n:])
             other = rest[0] + ("a" if rest[1] != "a" else "e")
-            assert [c.greedy for c in continuations(lm, [(TEXT[:n], rest), (TEXT[:n], other)])] == [True, False]
+            assert [c.greedy for c in continuations(lm, [(TEXT[:n], rest), (TEXT[:n], other)])] == [
+                True,
+                False,
+            ]
             found += 1
     assert found > 3
 
@@ -93,7 +100,9 @@ def test_choose(lm, normalise):
         want = []
         for choice in record["choices"]:
             total, tokens, _ = by_hand(lm, record["context"], choice)
-            size = {"tokens": tokens, "characters": len(choice) - 1, "bytes": len(choice) - 1}.get(normalise, 1)
+            size = {"tokens": tokens, "characters": len(choice) - 1, "bytes": len(choice) - 1}.get(
+                normalise, 1
+            )
             without = by_hand(lm, "Answer:", choice)[0] if normalise == "context" else 0
             want.append(total / size - without)
         np.testing.assert_allclose(scores, want, rtol=1e-4, atol=1e-4)
@@ -131,9 +140,15 @@ def test_last_words(lm):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda lm: choose(lm, RECORDS, "mean"), "normalise must be one of sum, tokens, characters, bytes, context, got 'mean'"),
+        (
+            lambda lm: choose(lm, RECORDS, "mean"),
+            "normalise must be one of sum, tokens, characters, bytes, context, got 'mean'",
+        ),
         (lambda lm: choose(lm, []), "there are no records"),
-        (lambda lm: choose(lm, [{"text": "a"}]), "record 0 must have context and choices, or contexts and continuation; it has text"),
+        (
+            lambda lm: choose(lm, [{"text": "a"}]),
+            "record 0 must have context and choices, or contexts and continuation; it has text",
+        ),
         (lambda lm: choose(lm, [{"context": "a", "choices": ["b"]}]), "record 0 has 1 choices"),
         (lambda lm: choose(lm, [dict(RECORDS[0], label=3)]), "label of record 0 must be from 0 to 2, got 3"),
         (lambda lm: choose(lm, [dict(RECORDS[0], label="b")]), "got 'b'"),
@@ -142,7 +157,7 @@ def test_last_words(lm):
         (lambda lm: last_words(lm, ["word"]), "text 0 has no context before its last word: 'word'"),
         (lambda lm: last_words(lm, []), "there are no texts"),
     ],
-)  # fmt: skip
+)
 def test_bad_input(lm, call, message):
     with pytest.raises(ValueError, match=message):
         call(lm)

@@ -20,7 +20,12 @@ def test_accuracy():
     [
         ([1, 0], [1], plm.ArgumentError, "accuracy: 2 predictions and 1 references"),
         ([], [], plm.ArgumentError, "there are no predictions"),
-        ("abc", ["a", "b", "c"], TypeError, "predictions must be a list or an array, one item per example, got str"),
+        (
+            "abc",
+            ["a", "b", "c"],
+            TypeError,
+            "predictions must be a list or an array, one item per example, got str",
+        ),
         (3, [1], TypeError, "predictions must be a list"),
     ],
 )
@@ -32,7 +37,9 @@ def test_bad_input(predictions, references, error, message):
 def test_f1():
     pytest.importorskip("sklearn", reason="needs the extra eval")
     assert classification.f1(PREDICTIONS, REFERENCES) == pytest.approx(2 / 3)  # P = R = 2/3
-    assert classification.f1(["y", "y", "n"], ["y", "n", "n"], positive="y") == pytest.approx(2 / 3)  # P 1/2, R 1
+    assert classification.f1(["y", "y", "n"], ["y", "n", "n"], positive="y") == pytest.approx(
+        2 / 3
+    )  # P 1/2, R 1
     three = [0, 1, 2, 2, 1], [0, 1, 1, 2, 2]  # F1 of the classes: 1, 1/2, 1/2
     assert classification.f1(*three, average="macro") == pytest.approx(2 / 3)
     assert classification.f1(*three, average="micro") == pytest.approx(3 / 5)
@@ -45,7 +52,9 @@ def test_f1():
 
 def test_matthews():
     pytest.importorskip("sklearn", reason="needs the extra eval")
-    assert classification.matthews(PREDICTIONS, REFERENCES) == pytest.approx((2 * 2 - 1 * 1) / math.sqrt(3 * 3 * 3 * 3))
+    assert classification.matthews(PREDICTIONS, REFERENCES) == pytest.approx(
+        (2 * 2 - 1 * 1) / math.sqrt(3 * 3 * 3 * 3)
+    )
     assert classification.matthews([1, 1, 1], [1, 0, 1]) == 0.0  # a constant answer
     assert classification.matthews([0, 1], [1, 0]) == -1.0
     rng = np.random.default_rng(0)
@@ -58,7 +67,9 @@ def test_matthews():
 
 
 def test_senses():
-    got = classification.senses(["bank1", None, "bat2", "x"], ["bank1", "bank2", {"bat1", "bat2"}, ["y", "z"]])
+    got = classification.senses(
+        ["bank1", None, "bat2", "x"], ["bank1", "bank2", {"bat1", "bat2"}, ["y", "z"]]
+    )
     assert got == pytest.approx({"precision": 2 / 3, "recall": 2 / 4, "f1": 4 / 7})
     assert classification.senses([None], ["a"]) == {"precision": 0.0, "recall": 0.0, "f1": 0.0}
 

@@ -19,7 +19,9 @@ def test_published_example_of_ceaf():
     got = coreference.ceaf(RESPONSE, KEY)
     assert got == pytest.approx({"precision": 1.3 / 3, "recall": 0.65, "f1": 0.52})
     whole = coreference.coreference(RESPONSE, KEY)
-    assert whole == pytest.approx({"muc": 0.4, "b_cubed": 5 / 11, "ceaf": 0.52, "conll": (0.4 + 5 / 11 + 0.52) / 3})
+    assert whole == pytest.approx(
+        {"muc": 0.4, "b_cubed": 5 / 11, "ceaf": 0.52, "conll": (0.4 + 5 / 11 + 0.52) / 3}
+    )
 
 
 def test_counts_are_summed_over_documents():

@@ -9,7 +9,9 @@ X, Y = [1.0, 2.0, 3.0, 4.0], [1.0, 3.0, 2.0, 10.0]  # sums of products about the
 def test_by_hand():
     assert correlation.pearson(X, Y) == pytest.approx(13 / np.sqrt(5 * 50))
     assert correlation.spearman(X, Y) == pytest.approx(0.8)  # 1 - 6 * 2 / (4 * 15)
-    assert correlation.spearman([1, 2, 2, 3], [1, 2, 3, 4]) == pytest.approx(np.corrcoef([1, 2.5, 2.5, 4], X)[0, 1])
+    assert correlation.spearman([1, 2, 2, 3], [1, 2, 3, 4]) == pytest.approx(
+        np.corrcoef([1, 2.5, 2.5, 4], X)[0, 1]
+    )
 
 
 def test_by_numpy():

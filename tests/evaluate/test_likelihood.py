@@ -27,13 +27,17 @@ def test_windows_score_each_token_once_with_as_much_context_as_fits(n, window, s
     ids = np.arange(n)
     for piece in (1, 4, 100):
         scored = []
-        for tokens, first in windows((ids[i : i + piece] for i in range(0, n, piece)), window, stride, before):
+        for tokens, first in windows(
+            (ids[i : i + piece] for i in range(0, n, piece)), window, stride, before
+        ):
             assert len(tokens) <= window + 1 and 1 <= first < len(tokens)
             for i in range(first, len(tokens)):
                 token = tokens[i]
                 scored.append(token)
                 assert i >= min(token + len(before), window + 1 - stride)  # tokens before it
-                assert np.array_equal(tokens[i - min(i, token) : i + 1], np.arange(token - min(i, token), token + 1))
+                assert np.array_equal(
+                    tokens[i - min(i, token) : i + 1], np.arange(token - min(i, token), token + 1)
+                )
         assert scored == list(range(n))[0 if before else 1 :]
 
 
@@ -49,7 +53,11 @@ def test_causal(family):
                 logp = log_softmax(lm(input_ids=ids[None, begin:at]).logits)[0, -1]
             nll -= logp[ids[at]]
         got = perplexity(lm, ids, window=window, stride=stride, batch_tokens=50)
-        assert got.tokens == 44 and got.nll == pytest.approx(nll, rel=1e-5) and got == pytest.approx(math.exp(nll / 44))
+        assert (
+            got.tokens == 44
+            and got.nll == pytest.approx(nll, rel=1e-5)
+            and got == pytest.approx(math.exp(nll / 44))
+        )
     assert perplexity(lm, ids).nll == pytest.approx(perplexity(lm, ids, window=16, stride=8).nll)
     assert math.isnan(got.per_word) and "words" not in got.to_dict()
 
@@ -149,7 +157,11 @@ def test_a_uniform_model_has_the_size_of_its_vocabulary(characters):
         (lambda lm: lm.perplexity("x"), ValueError, "no tokens to score; a text needs at least two"),
         (lambda lm: lm.perplexity(""), ValueError, "no tokens to score"),
         (lambda lm: lm.perplexity([]), ValueError, "no tokens to score"),
-        (lambda lm: lm.perplexity("the cat", window=17), ValueError, "17 tokens is more than the 16 positions"),
+        (
+            lambda lm: lm.perplexity("the cat", window=17),
+            ValueError,
+            "17 tokens is more than the 16 positions",
+        ),
         (
             lambda lm: lm.perplexity("the cat", stride=17),
             ValueError,

@@ -84,17 +84,25 @@ def test_a_missing_library_is_one_sentence(module, monkeypatch):
     monkeypatch.setattr("plmcore.evaluate.needed.import_module", without)
     with pytest.raises(ModuleNotFoundError) as e:
         evaluate.metric(metric)(*EXAMPLES[metric][:2])
-    assert str(e.value) == f"{metric} needs {PACKAGES[module]}, which is not installed: pip install 'plmcore[eval]'"
+    assert (
+        str(e.value)
+        == f"{metric} needs {PACKAGES[module]}, which is not installed: pip install 'plmcore[eval]'"
+    )
 
 
 def test_importing_is_light():
-    code = "import sys, plmcore; plmcore.evaluate.metric('matthews'); print([m for m in ('sklearn', 'scipy', 'sacrebleu', 'seqeval') if m in sys.modules])"
+    code = (
+        "import sys, plmcore; plmcore.evaluate.metric('matthews'); print([m for m in ('sklearn', 'scipy', "
+        "'sacrebleu', 'seqeval') if m in sys.modules])"
+    )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "[]\n"
 
 
 @pytest.mark.parametrize("metric", metrics.METRICS)
 def test_the_libraries_of_metrics_are_known(metric, monkeypatch):
-    """With none of them installed those metrics fail, and those alone, that are said to need one; and check_installed says it before."""
+    """With none of them installed those metrics fail, and those alone, that are said to need one; and
+    check_installed says it before.
+    """
 
     def without(name, *args):
         raise ModuleNotFoundError(f"No module named {name!r}", name=name)

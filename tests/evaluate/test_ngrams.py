@@ -13,7 +13,9 @@ def text(seed, n):
 
 
 def test_planted_overlap(tmp_path, monkeypatch):
-    monkeypatch.setattr("plmcore.evaluate.texts.pieces.__defaults__", (100, "strict"))  # n-grams cross the pieces
+    monkeypatch.setattr(
+        "plmcore.evaluate.texts.pieces.__defaults__", (100, "strict")
+    )  # n-grams cross the pieces
     tests = [text(i, 40) for i in range(6)]
     words = tests[2].split()
     first, second = tmp_path / "a.txt", tmp_path / "b.txt"
@@ -23,7 +25,14 @@ def test_planted_overlap(tmp_path, monkeypatch):
     assert got.found.tolist() == [False, False, True, False, False, True]  # twelve words are not enough
     assert got.shared[2] == 20 / 40 and got.shared[5] == 1.0 and got.share == 2 / 6
     assert got.clean.tolist() == [0, 1, 3, 4]
-    assert contamination([first, second], tests, n=8).found.tolist() == [False, False, True, False, True, True]
+    assert contamination([first, second], tests, n=8).found.tolist() == [
+        False,
+        False,
+        True,
+        False,
+        True,
+        True,
+    ]
     assert "2 of 6 texts share a 13-gram" in repr(got)
 
 
@@ -39,7 +48,9 @@ def test_equals_a_search_by_sets():
         assert got.found.tolist() == [any(g in known for g in grams(t)) for t in tests]
         for shared, test in zip(got.shared, tests):
             hits = [i for i, g in enumerate(grams(test)) if g in known]
-            assert shared == pytest.approx(len({j for i in hits for j in range(i, i + n)}) / len(test.split()))
+            assert shared == pytest.approx(
+                len({j for i in hits for j in range(i, i + n)}) / len(test.split())
+            )
 
 
 def test_n_follows_the_tests_and_common_phrases_do_not_count():

@@ -12,7 +12,9 @@ TEMPLATE = "{question} ="
 @pytest.fixture(scope="module")
 def lm():
     """A GPT-2 that has learnt the sums by heart, as lines of text."""
-    tokenizer = plm.tokenizers.train_tokenizer(texts=["0 1 2 3 4 5 6 + = \n"] * 20, kind="characters", vocab_size=40)
+    tokenizer = plm.tokenizers.train_tokenizer(
+        texts=["0 1 2 3 4 5 6 + = \n"] * 20, kind="characters", vocab_size=40
+    )
     lines = [f"{r['question']} = {r['answer']}\n\n" for r in SUMS]
     text = tokenizer.encode_ids(["".join(lines)])[0]
     plm.seed(0)
@@ -57,7 +59,11 @@ def test_answers_are_written(lm):
 
 def test_choices_are_scored(lm):
     records = [
-        {"question": r["question"], "choices": [str((int(r["answer"]) + 1 - n) % 7) for n in range(2)], "label": 1}
+        {
+            "question": r["question"],
+            "choices": [str((int(r["answer"]) + 1 - n) % 7) for n in range(2)],
+            "label": 1,
+        }
         for r in SUMS
     ]
     found = few_shot(lm, records, records, 2, template=TEMPLATE)
@@ -77,7 +83,9 @@ def test_zero_shots_and_an_instruction(lm):
 
 
 def test_what_is_drawn_depends_on_seed_and_record():
-    assert drawn(10, 3, 0, 0) == drawn(10, 3, 0, 0) != drawn(10, 3, 0, 1) and drawn(10, 3, 1, 0) != drawn(10, 3, 0, 0)
+    assert drawn(10, 3, 0, 0) == drawn(10, 3, 0, 0) != drawn(10, 3, 0, 1) and drawn(10, 3, 1, 0) != drawn(
+        10, 3, 0, 0
+    )
     assert sorted(drawn(10, 10, 0, 4)) == list(range(10))
 
 
@@ -96,7 +104,12 @@ def test_a_model_with_an_encoder():
         ([{"text": "a", "answer": "b"}], [], 0, "record 0 has no 'question', only text, answer"),
         ([{"question": "a"}], [], 0, "record 0 has neither choices nor an answer"),
         (SUMS[:1], [{"question": "a", "choices": ["b", "c"], "label": 0}], 1, "shot 0 must have an answer"),
-        ([{"question": "a", "choices": ["b", "c"], "label": 2}], [], 0, "label of record 0 must be from 0 to 1, got 2"),
+        (
+            [{"question": "a", "choices": ["b", "c"], "label": 2}],
+            [],
+            0,
+            "label of record 0 must be from 0 to 1, got 2",
+        ),
     ],
 )
 def test_bad_input(records, shots, k, message):

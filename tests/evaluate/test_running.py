@@ -73,7 +73,10 @@ def test_sources(tmp_path):
     target.write_text("the cat\nthe dog ran\n")
     source.write_text("a mat\nfar away")
     got = plm.evaluate(lm, target, source=source)
-    assert got["nll"] == lm.perplexity(["the cat", "the dog ran"], ["a mat", "far away"]).nll and got["words"] == 5
+    assert (
+        got["nll"] == lm.perplexity(["the cat", "the dog ran"], ["a mat", "far away"]).nll
+        and got["words"] == 5
+    )
     source.write_text("a mat\n")
     with pytest.raises(plm.FormatError, match="target.txt' has 2 lines and '.*source.txt' 1"):
         plm.evaluate(lm, target, source=source)
@@ -82,7 +85,9 @@ def test_sources(tmp_path):
 
 
 def test_bad_arguments(folder, file, tmp_path):
-    with pytest.raises(ValueError, match="there is no task 'ppl'; one of perplexity, last-word, lambada, choices"):
+    with pytest.raises(
+        ValueError, match="there is no task 'ppl'; one of perplexity, last-word, lambada, choices"
+    ):
         plm.evaluate(folder, file, "ppl")
     with pytest.raises(FileNotFoundError, match="there is no file '.*nothing.txt'"):
         plm.evaluate(folder, tmp_path / "nothing.txt")

@@ -23,7 +23,9 @@ def check(found, rows, log_probs):
 def test_next_tokens(family, batch_tokens):
     head = "double-heads" if family == "double-heads" else "causal-lm"
     lm = sharp(CAUSAL.get(family, GPT2), head)
-    rows = [Row(ids, np.where(RNG.random(len(ids)) < 0.7, RNG.integers(4, 40, len(ids)), NONE)) for ids in ROWS]
+    rows = [
+        Row(ids, np.where(RNG.random(len(ids)) < 0.7, RNG.integers(4, 40, len(ids)), NONE)) for ids in ROWS
+    ]
     with plm.no_grad():
         if head == "double-heads":
             logits = [lm(input_ids=[row.ids[None]]).logits.reshape(1, -1, 40) for row in rows]
@@ -88,10 +90,17 @@ def test_mode_is_put_back():
 def test_heads_without_probabilities():
     with pytest.raises(ValueError, match="the head sequence-classification gives no probabilities of tokens"):
         scoring.kind_of(plm.from_config(GPT2, "sequence-classification"))
-    with pytest.raises(ValueError, match="this bert sees the tokens it would predict: load it with is_decoder=True"):
+    with pytest.raises(
+        ValueError, match="this bert sees the tokens it would predict: load it with is_decoder=True"
+    ):
         scoring.kind_of(plm.from_config(dict(CAUSAL["bert"], is_decoder=False), "causal-lm"))
 
 
 def test_batches():
     rows = [Row(np.zeros(n, int), np.zeros(n, int)) for n in (5, 5, 3, 10, 30, 1)]
-    assert [[len(r.ids) for r in batch] for batch in scoring.batches(rows, 20)] == [[5, 5, 3], [10], [30], [1]]
+    assert [[len(r.ids) for r in batch] for batch in scoring.batches(rows, 20)] == [
+        [5, 5, 3],
+        [10],
+        [30],
+        [1],
+    ]

@@ -9,7 +9,9 @@ def test_by_hand():
     got = summaries.rouge_of("the cat was under the bed", "The cat was found under the bed!")
     assert got["rouge1"] == pytest.approx({"precision": 1.0, "recall": 6 / 7, "f1": 12 / 13})
     assert got["rouge2"] == pytest.approx({"precision": 4 / 5, "recall": 4 / 6, "f1": 8 / 11})
-    assert got["rougeL"] == got["rougeLsum"] == pytest.approx({"precision": 1.0, "recall": 6 / 7, "f1": 12 / 13})
+    assert (
+        got["rougeL"] == got["rougeLsum"] == pytest.approx({"precision": 1.0, "recall": 6 / 7, "f1": 12 / 13})
+    )
     assert summaries.rouge_of("police kill the gunman", "police killed the gunman")["rougeL"]["f1"] == 0.75
     assert summaries.rouge_of("the gunman kill police", "police killed the gunman")["rougeL"]["f1"] == 0.5
 

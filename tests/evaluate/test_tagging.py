@@ -44,7 +44,9 @@ def test_entities_as_conlleval_counts_them():
     assert same(["B-PER", "I-LOC"], ["B-PER", "B-LOC"]) == 1.0  # and so does one of another type
     assert same(["B-PER", "B-PER"], ["B-PER", "I-PER"]) == 0.0
     assert same(["B-A", "E-A", "S-A"], ["B-A", "I-A", "B-A"]) == 1.0  # BIOES
-    assert tagging.entities([["B-X"], ["I-X"]], [["B-X"], ["B-X"]])["f1"] == 1.0  # none goes on into the next sentence
+    assert (
+        tagging.entities([["B-X"], ["I-X"]], [["B-X"], ["B-X"]])["f1"] == 1.0
+    )  # none goes on into the next sentence
 
 
 def conlleval(sequences):
@@ -80,7 +82,10 @@ def test_entities_against_the_rules_of_conlleval():
 
 @pytest.mark.skipif(not DATA.exists(), reason="the shared data folder is not here")
 def test_published_baseline_of_conll2000():
-    """The most frequent chunk tag of each part of speech: Tjong Kim Sang and Buchholz 2000 print 72.58, 82.14, 77.07."""
+    """The most frequent chunk tag of each part of speech:
+
+    Tjong Kim Sang and Buchholz 2000 print 72.58, 82.14, 77.07.
+    """
     pytest.importorskip("seqeval", reason="needs the extra eval")
     files = zipfile.ZipFile(DATA / "nltk-corpora" / "conll2000.zip")
     train, test = (
@@ -94,7 +99,11 @@ def test_published_baseline_of_conll2000():
     best = {pos: tags.most_common(1)[0][0] for pos, tags in counts.items()}
     predictions = [[best[pos] for _, pos, _ in sentence] for sentence in test]
     got = tagging.entities(predictions, [[tag for _, _, tag in sentence] for sentence in test])
-    assert {k: round(100 * v, 2) for k, v in got.items()} == {"precision": 72.58, "recall": 82.14, "f1": 77.07}
+    assert {k: round(100 * v, 2) for k, v in got.items()} == {
+        "precision": 72.58,
+        "recall": 82.14,
+        "f1": 77.07,
+    }
 
 
 def test_roles():

@@ -40,7 +40,8 @@ def test_bad_utf8_says_where(tmp_path, at):
     for size in (1, 4, 100_000):
         with pytest.raises(
             plm.FormatError,
-            match=rf"bad.txt', line 1, byte {at}: 0xff is not UTF-8 \(invalid start byte\); the option --errors replace",
+            match=rf"bad.txt', line 1, byte {at}: 0xff is not UTF-8 \(invalid start byte\); the option "
+            rf"--errors replace",
         ):
             list(texts.pieces(file, size))
         assert "".join(texts.pieces(file, size, "replace")).count("\ufffd") == 1

@@ -10,7 +10,11 @@ def test_by_hand():
     # 13a splits the full stop off, which makes 7 tokens
     got = translation.bleu(["the cat sat on a mat."], ["the cat sat on the mat."])
     assert got["bleu"] == pytest.approx(100 * math.exp(sum(map(math.log, (6 / 7, 4 / 6, 2 / 5, 1 / 4))) / 4))
-    assert got["brevity_penalty"] == 1.0 and "tok:13a" in got["bleu_signature"] and "nrefs:1" in got["bleu_signature"]
+    assert (
+        got["brevity_penalty"] == 1.0
+        and "tok:13a" in got["bleu_signature"]
+        and "nrefs:1" in got["bleu_signature"]
+    )
     short = translation.bleu(["a b c d e f"], ["a b c d e f g h i"])
     assert short["bleu"] == pytest.approx(100 * math.exp(1 - 9 / 6))
 

@@ -7,7 +7,7 @@ import numpy as np
 import plmcore as plm
 import pytest
 from generating_models import EOS, MODELS, PAD, TOKENS, V, model
-from plmcore.generate.steps import Steps, XLNetSteps
+from plmcore.generate.steps import Steps
 from plmcore.models import bert, gpt2
 from soak import settled, soak
 
@@ -21,7 +21,9 @@ def full_greedy(lm, ids, n):
     with plm.no_grad():
         for _ in range(n):
             now = np.concatenate([start, out], 1)
-            logits = (lm(input_ids=source, decoder_input_ids=now) if encodes else lm(now)).logits.numpy()[:, -1]
+            logits = (lm(input_ids=source, decoder_input_ids=now) if encodes else lm(now)).logits.numpy()[
+                :, -1
+            ]
             out = np.concatenate([out, logits.argmax(-1)[:, None]], 1)
     return np.concatenate([start, out], 1)
 
@@ -60,7 +62,9 @@ def test_prompts_of_any_length_together(family, options):
                 ours = ours[7 - len(prompt) :]
             n = min(len(ours), len(theirs))
             assert (ours[:n] == theirs[:n]).all() and (ours[n:] == PAD).all() and (theirs[n:] == PAD).all()
-            np.testing.assert_allclose(together.token_scores[i * R + j], alone.token_scores[j], atol=1e-5, rtol=1e-5)
+            np.testing.assert_allclose(
+                together.token_scores[i * R + j], alone.token_scores[j], atol=1e-5, rtol=1e-5
+            )
         np.testing.assert_allclose(together.scores[i * R : (i + 1) * R], alone.scores, atol=1e-5, rtol=1e-5)
 
 
@@ -103,7 +107,11 @@ def test_modes():
         ([[3, 4]], dict(num_beam=3), "no option 'num_beam'"),
         ([[3, 4]], dict(num_beams=2, do_sample=True), "sampling has no beams"),
         ([[3, 4]], dict(num_return_sequences=2), "at most num_beams = 1"),
-        ([[3, 4]], dict(min_new_tokens=9, max_new_tokens=5), "min_new_tokens must be at most max_new_tokens = 5"),
+        (
+            [[3, 4]],
+            dict(min_new_tokens=9, max_new_tokens=5),
+            "min_new_tokens must be at most max_new_tokens = 5",
+        ),
         ([[3, 4]], dict(num_beams=4, num_beam_groups=3), "a multiple of num_beam_groups"),
         ([[3, 4]], dict(max_new_tokens=2.5), "a whole number"),
         ([[3, 4]], dict(early_stopping="maybe"), "early_stopping"),
@@ -144,11 +152,11 @@ def test_a_model_that_fails_leaves_no_trace():
 @pytest.mark.parametrize("options", [dict(), dict(num_beams=3), dict(do_sample=True), dict(trace=True)])
 @pytest.mark.parametrize("family", MODELS)
 def test_a_step_that_raises(family, options, monkeypatch):
-    """At whatever step it happens, it is the caller's to see; nothing stays, and the model works afterwards."""
+    """At whatever step it happens, the caller sees it; nothing stays, and the model works afterwards."""
     lm, asked = model(family), dict(max_new_tokens=6, eos_token_id=None, forced_eos_token_id=None) | options
     before = as_ids(lm.generate([[3, 4], [5, 6]], **asked))
     in_use = settled()[1]
-    real = Steps.__call__ if family != "xlnet" else XLNetSteps.__call__
+    real = Steps.__call__
     for last in (0, 1, 4):
 
         def step(self, search):
@@ -157,7 +165,7 @@ def test_a_step_that_raises(family, options, monkeypatch):
             return real(self, search)
 
         with monkeypatch.context() as patch:
-            patch.setattr(XLNetSteps if family == "xlnet" else Steps, "__call__", step)
+            patch.setattr(Steps, "__call__", step)
             with pytest.raises(RuntimeError, match="the disk is gone"):
                 lm.generate([[3, 4], [5, 6]], **asked)
         assert settled()[1] == in_use
@@ -177,7 +185,9 @@ def test_memory_stays_flat():
 
 def test_it_can_be_interrupted():
     """Within a step, and the model works afterwards."""
-    lm = plm.from_config(gpt2.GPT2Config(vocab_size=V, n_positions=4000, n_embd=12, n_layer=2, n_head=3), "causal-lm")
+    lm = plm.from_config(
+        gpt2.GPT2Config(vocab_size=V, n_positions=4000, n_embd=12, n_layer=2, n_head=3), "causal-lm"
+    )
     before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores it
     timer = threading.Timer(0.2, signal.raise_signal, (signal.SIGINT,))
     timer.start()
@@ -195,11 +205,11 @@ def test_it_can_be_interrupted():
 def test_ctrl_c_ends_it_within_a_step(options, monkeypatch):
     lm, begun, real = model("gpt2"), [], Steps.step
 
-    def step(self, tokens):
-        begun.append(tokens)
+    def step(self, *asked):
+        begun.append(asked)
         if len(begun) == 4:
             signal.raise_signal(signal.SIGINT)
-        return real(self, tokens)
+        return real(self, *asked)
 
     monkeypatch.setattr(Steps, "step", step)
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -241,14 +251,18 @@ def test_texts(folder):
     assert stopped == " ".join(text.split()[: text.split().index(word, 4) + 1])
 
 
-@pytest.mark.parametrize("options", [dict(), dict(num_beams=3, num_return_sequences=2), dict(do_sample=True, seed=4)])
+@pytest.mark.parametrize(
+    "options", [dict(), dict(num_beams=3, num_return_sequences=2), dict(do_sample=True, seed=4)]
+)
 def test_stop_strings_end_each_sequence_on_its_own(folder, options):
     lm = plm.load(folder)
     prompts = ["once upon a time", "the cat", "a dog and the cat"]
     asked = dict(max_new_tokens=9, eos_token_id=None, output_scores=True) | options
     free = lm.generate(prompts, **asked)
     R = len(free.texts) // len(prompts)
-    new_words = lambda found, i: found.texts[i].removeprefix(prompts[i // R]).split()[: len(found.token_scores[i])]
+    new_words = lambda found, i: (
+        found.texts[i].removeprefix(prompts[i // R]).split()[: len(found.token_scores[i])]
+    )
     stops = sorted({new_words(free, i)[2] for i in range(len(free.texts))})
     found = lm.generate(prompts, stop_strings=stops, **asked)
     lengths = set()
@@ -277,13 +291,17 @@ def test_streams(folder):
     for options in (dict(), dict(do_sample=True, seed=3)):
         pieces = list(lm.stream("once upon a time", max_new_tokens=6, **options))
         assert len(pieces) > 1
-        assert "once upon a time" + "".join(pieces) == lm.generate("once upon a time", max_new_tokens=6, **options)
+        assert "once upon a time" + "".join(pieces) == lm.generate(
+            "once upon a time", max_new_tokens=6, **options
+        )
     with pytest.raises(ValueError, match="without beams"):
         lm.stream("once", num_beams=2)
 
 
 def test_stored_options(folder):
-    (folder / "generation_config.json").write_text(json.dumps(dict(max_new_tokens=3, num_beams=2, eos_token_id=[2, 4])))
+    (folder / "generation_config.json").write_text(
+        json.dumps(dict(max_new_tokens=3, num_beams=2, eos_token_id=[2, 4]))
+    )
     lm = plm.load(folder)
     assert lm.generate([[5, 6]]).shape[1] <= 5
     assert lm.generate([[5, 6]], max_new_tokens=7, eos_token_id=None).shape[1] == 9

@@ -14,11 +14,15 @@ def penalised(form, alpha, score, n):
 @pytest.mark.parametrize("form, alpha", [("length", 1.0), ("length", 0.0), ("gnmt", 0.6), ("length", 2.5)])
 def test_a_beam_as_wide_as_the_space_finds_the_best(form, alpha, seed):
     model, prompt, T = Table(3, seed), [1, 2], 4
-    best = max(all_sequences(3, T), key=lambda ids: penalised(form, alpha, model.score(prompt, ids), len(ids)))
+    best = max(
+        all_sequences(3, T), key=lambda ids: penalised(form, alpha, model.score(prompt, ids), len(ids))
+    )
     rules = dict(beams=81, max_new_tokens=T, eos=[0], length_penalty=alpha, gnmt=form == "gnmt")
     (found,) = search(model, [prompt], options(**rules, early_stopping=EarlyStopping.never))[0]
     assert found.tokens == best
-    assert found.score == pytest.approx(penalised(form, alpha, model.score(prompt, best), len(best)), abs=1e-5)
+    assert found.score == pytest.approx(
+        penalised(form, alpha, model.score(prompt, best), len(best)), abs=1e-5
+    )
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -63,8 +67,14 @@ def test_beams_follow_the_rules(k, alpha, early):
     for seed in range(8):
         model, prompt = Table(9, seed), [4, 2]
         rules = options(
-            beams=k, returns=k, max_new_tokens=7, eos=[0], length_penalty=alpha, early_stopping=STOPS[early], token_scores=True
-        )  # fmt: skip
+            beams=k,
+            returns=k,
+            max_new_tokens=7,
+            eos=[0],
+            length_penalty=alpha,
+            early_stopping=STOPS[early],
+            token_scores=True,
+        )
         found = search(model, [prompt], rules)[0]
         expected = plain_beam(model, prompt, k, 7, alpha, early)
         assert [f.tokens for f in found] == [ids for _, ids in expected]
@@ -78,8 +88,12 @@ RULES = {
     "beams": dict(beams=4, returns=2),
     "groups": dict(beams=4, groups=2, diversity=0.7, returns=3),
     "samples": dict(sample=True, returns=3, top_k=5, top_p=0.9),
-    "penalties": dict(beams=3, repetition_penalty=1.3, no_repeat_ngram=2, min_new_tokens=3, bad_words=[[3], [5, 6]]),
-    "samples with penalties": dict(sample=True, returns=2, repetition_penalty=1.3, no_repeat_ngram=2, temperature=0.7),
+    "penalties": dict(
+        beams=3, repetition_penalty=1.3, no_repeat_ngram=2, min_new_tokens=3, bad_words=[[3], [5, 6]]
+    ),
+    "samples with penalties": dict(
+        sample=True, returns=2, repetition_penalty=1.3, no_repeat_ngram=2, temperature=0.7
+    ),
 }
 
 
@@ -143,10 +157,14 @@ def test_a_very_low_temperature_takes_the_best_and_not_the_last():
 
 def test_penalties_that_leave_float32_are_named():
     model = Table(5, 0)
-    with pytest.raises(ValueError, match="repetition_penalty = 1e-37 takes the score .* of token .* out of the range"):
+    with pytest.raises(
+        ValueError, match="repetition_penalty = 1e-37 takes the score .* of token .* out of the range"
+    ):
         search(Table(5, 0, scale=300), [[0, 1, 2, 3, 4]], options(max_new_tokens=3, repetition_penalty=1e-37))
     for penalty in (1e4, -1e4):
-        with pytest.raises(ValueError, match=r"length_penalty = -?10000 divides the score of 2 tokens by (inf|0),"):
+        with pytest.raises(
+            ValueError, match=r"length_penalty = -?10000 divides the score of 2 tokens by (inf|0),"
+        ):
             search(model, [[1]], options(beams=2, max_new_tokens=5, length_penalty=penalty))
     s = Search([[1]], options(max_new_tokens=1, sample=True, seeds=[0]))
     with pytest.raises(ValueError, match="logits for prompt 0 hold inf"):
@@ -157,7 +175,9 @@ def test_groups_differ():
     model = Table(12, 5, scale=3)
     first = [
         f.tokens[0]
-        for f in search(model, [[1]], options(beams=4, groups=4, diversity=100.0, returns=4, max_new_tokens=3))[0]
+        for f in search(
+            model, [[1]], options(beams=4, groups=4, diversity=100.0, returns=4, max_new_tokens=3)
+        )[0]
     ]
     assert len(set(first)) == 4
     alike = search(model, [[1]], options(beams=4, groups=4, returns=4, max_new_tokens=3))[0]
@@ -170,20 +190,28 @@ def test_rules_of_tokens():
         found = search(model, [[3, 4]], options(beams=beams, max_new_tokens=20, no_repeat_ngram=2))[0][0]
         pairs = list(zip([3, 4, *found.tokens], [4, *found.tokens]))
         assert len(set(pairs)) == len(pairs)
-        found = search(model, [[3, 4]], options(beams=beams, max_new_tokens=10, bad_words=[[5], [6, 7]]))[0][0]
+        found = search(model, [[3, 4]], options(beams=beams, max_new_tokens=10, bad_words=[[5], [6, 7]]))[0][
+            0
+        ]
         text = [4, *found.tokens]
         assert 5 not in text and (6, 7) not in list(zip(text, text[1:]))
-        found = search(model, [[3, 4]], options(beams=beams, max_new_tokens=10, min_new_tokens=6, eos=list(range(4))))[
-            0
-        ][0]
+        found = search(
+            model, [[3, 4]], options(beams=beams, max_new_tokens=10, min_new_tokens=6, eos=list(range(4)))
+        )[0][0]
         assert len(found.tokens) >= 6
-        found = search(model, [[3]], options(beams=beams, max_new_tokens=5, forced_first=[8], forced_last=[7]))[0][0]
+        found = search(
+            model, [[3]], options(beams=beams, max_new_tokens=5, forced_first=[8], forced_last=[7])
+        )[0][0]
         assert found.tokens[0] == 8 and found.tokens[-1] == 7 and len(found.tokens) == 5
         found = search(
-            model, [[3]], options(beams=beams, max_new_tokens=8, allowed=lambda i, ids: [(ids[-1] + 1) % 9, 2])
+            model,
+            [[3]],
+            options(beams=beams, max_new_tokens=8, allowed=lambda i, ids: [(ids[-1] + 1) % 9, 2]),
         )[0][0]
         assert all(b in ((a + 1) % 9, 2) for a, b in zip([3, *found.tokens], found.tokens))
-        found = search(model, [[3]], options(beams=beams, max_new_tokens=8, stop=lambda i, ids: len(ids) == 4))[0][0]
+        found = search(
+            model, [[3]], options(beams=beams, max_new_tokens=8, stop=lambda i, ids: len(ids) == 4)
+        )[0][0]
         assert len(found.tokens) == 3
 
 
@@ -226,8 +254,14 @@ def test_the_example_of_the_notes():
         (dict(temperature=float("nan")), "temperature must be more than 0"),
         (dict(repetition_penalty=1e-50), "repetition_penalty = 1e-50 is out of the range of float32"),
         (dict(repetition_penalty=1e50), r"repetition_penalty = 1e\+50 is out of the range of float32"),
-        (dict(beams=2, groups=2, diversity=1e-60), "diversity_penalty = 1e-60 is out of the range of float32"),
-        (dict(beams=2, groups=2, diversity=1e60), r"diversity_penalty = 1e\+60 is out of the range of float32"),
+        (
+            dict(beams=2, groups=2, diversity=1e-60),
+            "diversity_penalty = 1e-60 is out of the range of float32",
+        ),
+        (
+            dict(beams=2, groups=2, diversity=1e60),
+            r"diversity_penalty = 1e\+60 is out of the range of float32",
+        ),
         (dict(beams=2, length_penalty=float("nan")), "length_penalty must be finite, got nan"),
         (dict(top_p=0.0), r"top_p must be in \(0, 1\], got 0"),
         (dict(typical_p=1.5), "typical_p"),

@@ -32,7 +32,7 @@ def by_fate(step):
 
 
 def test_the_example_of_the_notes():
-    """Width 2. a and the are kept; of a cat, a dog, the cat and the dog the latter two are; both of them end."""
+    """Width 2. a and the are kept; of a cat, a dog, the cat and the dog the latter two are; both end."""
     trace = notes_trace()
     first, second, third = map(by_fate, trace.steps)
     assert first == {"kept": {"the": 0.55, "a": 0.45}}
@@ -66,7 +66,10 @@ def test_a_trace_tells_what_the_search_did(rules):
     """It changes no result; what goes on is what is continued; scores add up to those of the results."""
     model, prompts = Table(9, 3), [[1, 2], [4], [7, 3, 2]]
     rules = dict(max_new_tokens=7, eos=[0], token_scores=True) | rules
-    plain, s = searched(model, prompts, options(**rules)), searched(model, prompts, options(**rules, trace=True))
+    plain, s = (
+        searched(model, prompts, options(**rules)),
+        searched(model, prompts, options(**rules, trace=True)),
+    )
     k = rules.get("beams", 1) // rules.get("groups", 1)
     for i, prompt in enumerate(prompts):
         assert [c.tokens for c in s.result(i)] == [c.tokens for c in plain.result(i)]
@@ -87,7 +90,10 @@ def test_a_trace_tells_what_the_search_did(rules):
             assert end.final_score == pytest.approx(found.score, abs=1e-5)
             assert end.score == pytest.approx(sum(found.token_scores), abs=1e-5)
             if "sample" not in rules:
-                assert end.score == pytest.approx(model.score(prompt, found.tokens), abs=1e-4) or "diversity" in rules
+                assert (
+                    end.score == pytest.approx(model.score(prompt, found.tokens), abs=1e-4)
+                    or "diversity" in rules
+                )
 
 
 def test_greedy_shows_the_runners_up_in_order():
@@ -117,7 +123,9 @@ def test_of_models(family, tmp_path):
     np.testing.assert_array_equal(found.sequences, lm.generate([[3, 4, 5], [6, 7]], **asked))
     assert [p.prompt_text for p in found.trace.prompts] == ["3 4 5", "6 7"] and found.texts is None
     for i, prompt in enumerate(found.trace.prompts):
-        assert [n.final_score for n in prompt.results] == pytest.approx(found.scores[2 * i : 2 * i + 2].tolist())
+        assert [n.final_score for n in prompt.results] == pytest.approx(
+            found.scores[2 * i : 2 * i + 2].tolist()
+        )
     found.html(tmp_path / "beams.html")
     assert (tmp_path / "beams.html").stat().st_size > 5000
 

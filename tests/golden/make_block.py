@@ -1,4 +1,5 @@
-"""Writes block.plm and block.npz: a layer_norm with a residual in two programs that share weights, and what they give.
+"""Writes block.plm and block.npz: a layer_norm with a residual in two programs that share weights, and what
+they give.
 
 Run once per format; the files are kept so that later versions prove that they still read them:
     python tests/golden/make_block.py
@@ -8,7 +9,7 @@ import pathlib
 
 import numpy as np
 from plmcore import Tensor, _core, ops
-from plmcore.export import export
+from plmcore.program.export import export
 
 here = pathlib.Path(__file__).parent
 rng = np.random.default_rng(1)

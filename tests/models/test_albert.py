@@ -6,9 +6,15 @@ from plmcore.models import names
 from plmcore.models.albert import HEADS, Albert, AlbertConfig, AlbertMaskedLM
 
 CFG = AlbertConfig(
-    vocab_size=31, embedding_size=5, hidden_size=12, num_hidden_layers=4, num_attention_heads=3, intermediate_size=17,
-    max_position_embeddings=10, classifier_dropout_prob=0.0,
-)  # fmt: skip
+    vocab_size=31,
+    embedding_size=5,
+    hidden_size=12,
+    num_hidden_layers=4,
+    num_attention_heads=3,
+    intermediate_size=17,
+    max_position_embeddings=10,
+    classifier_dropout_prob=0.0,
+)
 BASE = AlbertConfig(hidden_size=768, num_attention_heads=12, intermediate_size=3072)
 LARGE = AlbertConfig(hidden_size=1024, num_hidden_layers=24, num_attention_heads=16, intermediate_size=4096)
 XLARGE = LARGE.replace(hidden_size=2048, intermediate_size=8192)
@@ -30,7 +36,9 @@ def test_published_counts(config, count):
 
 
 def test_counts_of_the_papers_table_of_sharing():
-    """Lan et al., table 4, embeddings of 128: all-shared, shared-attention, shared-FFN, not-shared, in millions."""
+    """Lan et al., table 4, embeddings of 128: all-shared, shared-attention, shared-FFN, not-shared, in
+    millions.
+    """
     counts = [models.count_parameters(BASE.sharing(mode)) for mode in MODES]
     np.testing.assert_allclose(np.array(counts) / 1e6, [12, 64, 38, 89], atol=1)
 
@@ -56,7 +64,9 @@ def test_every_head_has_names_and_its_count(head):
 def test_published_initialisation():
     plm.seed(0)
     model = AlbertMaskedLM(
-        CFG.replace(vocab_size=500, embedding_size=48, hidden_size=64, num_attention_heads=4, intermediate_size=128)
+        CFG.replace(
+            vocab_size=500, embedding_size=48, hidden_size=64, num_attention_heads=4, intermediate_size=128
+        )
     )
     for name, p in model.named_parameters():
         values = p.numpy()
@@ -121,9 +131,16 @@ def test_saved_once_per_group_and_shared_again_when_loaded(mode, tmp_path):
     tensors, _ = plm.safetensors.read(tmp_path)
     groups = 1 if mode == "all" else 4
     queries = [n for n in tensors if n.endswith("attention.query.weight")]
-    assert queries == [f"albert.encoder.albert_layer_groups.{g}.albert_layers.0.attention.query.weight" for g in range(groups)]  # fmt: skip
+    assert queries == [
+        f"albert.encoder.albert_layer_groups.{g}.albert_layers.0.attention.query.weight"
+        for g in range(groups)
+    ]
     again = plm.load(tmp_path)
-    assert again.model.num_parameters() == lm.model.num_parameters() == models.count_parameters(lm.config, "masked-lm")
+    assert (
+        again.model.num_parameters()
+        == lm.model.num_parameters()
+        == models.count_parameters(lm.config, "masked-lm")
+    )
     assert (again(input_ids=IDS).logits.numpy() == lm(input_ids=IDS).logits.numpy()).all()
 
 
@@ -135,7 +152,9 @@ def test_padding_changes_nothing_and_leaves_zeros():
     assert len(out.hidden_states) == 9
     for x in (out.last_hidden_state, *out.hidden_states):
         assert not x.numpy()[MASK == 0].any() and x.numpy()[MASK == 1].all()
-    np.testing.assert_allclose(out.last_hidden_state.numpy()[1, :2], alone.last_hidden_state.numpy()[0], atol=1e-6)
+    np.testing.assert_allclose(
+        out.last_hidden_state.numpy()[1, :2], alone.last_hidden_state.numpy()[0], atol=1e-6
+    )
     np.testing.assert_allclose(out.pooler_output.numpy()[1], alone.pooler_output.numpy()[0], atol=1e-6)
 
 
@@ -143,7 +162,10 @@ def test_pretraining_logits_wait():
     lm = plm.from_config(CFG, "pretraining").eval()
     out = lm(input_ids=IDS, attention_mask=MASK, labels=IDS, sentence_order_label=[0, 1, 1])
     assert "prediction_logits: computed when read" in repr(out)
-    logits, order = out.prediction_logits.numpy().astype(np.float64), out.sop_logits.numpy().astype(np.float64)
+    logits, order = (
+        out.prediction_logits.numpy().astype(np.float64),
+        out.sop_logits.numpy().astype(np.float64),
+    )
     assert logits.shape == (3, 7, 31) and order.shape == (3, 2)
     order -= np.log(np.exp(order).sum(-1, keepdims=True))
     tokens = lm(input_ids=IDS, attention_mask=MASK, labels=IDS, sentence_order_label=[1, 1, 1]).loss.item()

@@ -7,8 +7,16 @@ from plmcore.models.xlnet import XLNetConfig
 
 K, E, B, T, C = 3, 2, 4, 7, 12
 CFG = XLNetConfig(
-    vocab_size=31, d_model=C, n_layer=2, n_head=2, d_inner=20, dropout=0.0, initializer_range=0.3, start_n_top=K, end_n_top=E
-)  # fmt: skip
+    vocab_size=31,
+    d_model=C,
+    n_layer=2,
+    n_head=2,
+    d_inner=20,
+    dropout=0.0,
+    initializer_range=0.3,
+    start_n_top=K,
+    end_n_top=E,
+)
 rng = np.random.default_rng(0)
 IDS = rng.integers(0, 31, (B, T))
 AT = dict(start_positions=np.array([0, 3, 6, 2]), end_positions=np.array([1, 3, 6, 5]))
@@ -65,7 +73,9 @@ def test_beams(lm, states, hidden):
         q = softmax(ends(lm, states, states[np.arange(B), best[:, k]], hidden))
         last = np.argsort(-q, 1)[:, :E]
         np.testing.assert_array_equal(out.end_top_index.numpy()[:, k::K], last)
-        np.testing.assert_allclose(out.end_top_log_probs.numpy()[:, k::K], np.take_along_axis(q, last, 1), atol=1e-12)
+        np.testing.assert_allclose(
+            out.end_top_log_probs.numpy()[:, k::K], np.take_along_axis(q, last, 1), atol=1e-12
+        )
     expected = no_answer(lm, np.einsum("bt,btc->bc", p, states), states[:, -1])
     np.testing.assert_allclose(out.cls_logits.numpy(), expected, atol=1e-12)
     if hidden is not False:
@@ -80,7 +90,10 @@ def test_loss(lm, states, answerable):
     def nll(logits, at):
         return -np.log(softmax(logits)[np.arange(B), at]).mean()
 
-    expected = (nll(starts(lm, states, False), AT["start_positions"]) + nll(ends(lm, states, begin, False), AT["end_positions"])) / 2  # fmt: skip
+    expected = (
+        nll(starts(lm, states, False), AT["start_positions"])
+        + nll(ends(lm, states, begin, False), AT["end_positions"])
+    ) / 2
     if answerable:
         z, truth = no_answer(lm, begin, states[np.arange(B), CLS["cls_index"]]), CLS["is_impossible"]
         expected += 0.5 * np.mean(np.log1p(np.exp(-z)) + (1 - truth) * z)
@@ -88,7 +101,11 @@ def test_loss(lm, states, answerable):
     assert "start_top_index" not in out and "cls_logits" not in out
     out.loss.backward()
     reached = {n for n, p in lm.named_parameters() if p.grad is not None and p.grad.numpy().any()}
-    assert ("answer.weight" in reached) == answerable and {"start.weight", "end.weight", "end_hidden.bias"} <= reached
+    assert ("answer.weight" in reached) == answerable and {
+        "start.weight",
+        "end.weight",
+        "end_hidden.bias",
+    } <= reached
     lm.model.zero_grad()
 
 

@@ -9,9 +9,17 @@ from plmcore.models.bart import Bart, BartConfig, BartSeq2SeqLM
 from plmcore.models.mbart import MBartConfig
 
 SIZES = dict(
-    vocab_size=31, d_model=12, encoder_layers=2, decoder_layers=2, encoder_attention_heads=3, decoder_attention_heads=2,
-    encoder_ffn_dim=17, decoder_ffn_dim=9, max_position_embeddings=10, dropout=0.0,
-)  # fmt: skip
+    vocab_size=31,
+    d_model=12,
+    encoder_layers=2,
+    decoder_layers=2,
+    encoder_attention_heads=3,
+    decoder_attention_heads=2,
+    encoder_ffn_dim=17,
+    decoder_ffn_dim=9,
+    max_position_embeddings=10,
+    dropout=0.0,
+)
 CFG, MCFG = BartConfig(**SIZES), MBartConfig(**SIZES, scale_embedding=True)
 BASE = BartConfig(
     d_model=768, encoder_layers=6, decoder_layers=6, encoder_attention_heads=12, decoder_attention_heads=12,
@@ -44,7 +52,10 @@ def test_every_head_has_names_and_its_count(head, config, family):
 def test_published_names():
     written = names.published(bart, BartSeq2SeqLM(CFG))
     assert tuple(written["final_logits_bias"].shape) == (1, 31)
-    assert tuple(written["model.encoder.embed_positions.weight"].shape) == (12, 12)  # two rows more than positions
+    assert tuple(written["model.encoder.embed_positions.weight"].shape) == (
+        12,
+        12,
+    )  # two rows more than positions
     assert "model.shared.weight" in written and "lm_head.weight" not in written
     assert "model.decoder.layers.1.encoder_attn.v_proj.bias" in written
 
@@ -52,7 +63,9 @@ def test_published_names():
 def test_published_initialisation():
     plm.seed(0)
     model = BartSeq2SeqLM(
-        BartConfig(**{**SIZES, "vocab_size": 500, "d_model": 60, "encoder_ffn_dim": 128, "decoder_ffn_dim": 128})
+        BartConfig(
+            **{**SIZES, "vocab_size": 500, "d_model": 60, "encoder_ffn_dim": 128, "decoder_ffn_dim": 128}
+        )
     )
     for name, p in model.named_parameters():
         values = p.numpy()
@@ -64,7 +77,11 @@ def test_published_initialisation():
             assert abs(values.std() - 0.02) < 0.002 and abs(values).max() > 0.045, name
     body = model.body
     assert not body.shared.weight.numpy()[1].any() and not model.logits_bias.numpy().any()
-    tables = [body.encoder.embeddings.tokens.weight, body.decoder.embeddings.tokens.weight, model.output.weight]
+    tables = [
+        body.encoder.embeddings.tokens.weight,
+        body.decoder.embeddings.tokens.weight,
+        model.output.weight,
+    ]
     assert all(w is body.shared.weight for w in tables)
 
 
@@ -79,7 +96,9 @@ def test_padding_changes_nothing_and_leaves_zeros(config):
         short = model(Tensor(IDS), **inputs, decoder_attention_mask=Tensor(MASK[:, :5].copy()))
     for x in (out.encoder_last_hidden_state, *out.encoder_hidden_states):
         assert not x.numpy()[MASK == 0].any() and x.numpy()[MASK == 1].all()
-    np.testing.assert_allclose(out.last_hidden_state.numpy()[1], alone.last_hidden_state.numpy()[0], atol=1e-5)
+    np.testing.assert_allclose(
+        out.last_hidden_state.numpy()[1], alone.last_hidden_state.numpy()[0], atol=1e-5
+    )
     np.testing.assert_allclose(kept.last_hidden_state.numpy(), out.last_hidden_state.numpy(), atol=1e-5)
     for w in kept.cross_attentions:
         assert w.shape == (3, 2, 5, 7) and not w.numpy()[1, :, :, 2:].any()
@@ -92,13 +111,17 @@ def test_padding_changes_nothing_and_leaves_zeros(config):
 
 
 def test_dropped_rows_cost_nothing():
-    """Products of the encoder, and the keys and values that the decoder takes from it, run on rows that are no padding."""
+    """Products of the encoder, and the keys and values that the decoder takes from it, run on rows that are
+    no padding.
+    """
     specs = dict(
         input_ids=plm.spec("int64", "B", "S"),
         attention_mask=plm.spec("int64", "B", "S"),
         decoder_input_ids=plm.spec("int64", "B", "T"),
     )
-    products = [line for line in repr(plm.trace(Bart(CFG).eval(), **specs)).splitlines() if " linear(" in line]
+    products = [
+        line for line in repr(plm.trace(Bart(CFG).eval(), **specs)).splitlines() if " linear(" in line
+    ]
     assert len(products) == 2 * 4 + 2 * 7 and sum("[N" in line for line in products) == 2 * 4 + 2
 
 
@@ -148,7 +171,9 @@ def test_an_encoder_runs_once_for_several_targets():
     with plm.no_grad():
         first = model(Tensor(IDS), Tensor(MASK), Tensor(LABELS))
         for given in (first, first.encoder_last_hidden_state, (first.encoder_last_hidden_state,)):
-            again = model(encoder_outputs=given, attention_mask=Tensor(MASK), decoder_input_ids=Tensor(LABELS))
+            again = model(
+                encoder_outputs=given, attention_mask=Tensor(MASK), decoder_input_ids=Tensor(LABELS)
+            )
             np.testing.assert_allclose(again.logits.numpy(), first.logits.numpy(), atol=1e-6)
 
 
@@ -195,17 +220,49 @@ def test_trace_runs_at_other_sizes(mask, config):
 
 
 BAD = [
-    ("seq2seq-lm", dict(input_ids=np.zeros((1, 11), int)), "input_ids: the length 11 is more than the 10 positions"),
-    ("seq2seq-lm", dict(input_ids=[[1]], decoder_input_ids=[[3] * 11]), "decoder_input_ids: the length 11 is more than the 10 positions"),
-    ("seq2seq-lm", dict(input_ids=[[1, 2]], decoder_input_ids=[[3.5]]), "decoder_input_ids must be whole numbers"),
-    ("seq2seq-lm", dict(input_ids=[[1, 2]], attention_mask=[[1]]), r"attention_mask must be \[1, 2\] like input_ids, got \[1, 1\]"),
-    ("seq2seq-lm", dict(input_ids=[[1, 2]], decoder_input_ids=[[3, 4]], decoder_attention_mask=[[1]]), r"decoder_attention_mask must be \[1, 2\] like decoder_input_ids, got \[1, 1\]"),
+    (
+        "seq2seq-lm",
+        dict(input_ids=np.zeros((1, 11), int)),
+        "input_ids: the length 11 is more than the 10 positions",
+    ),
+    (
+        "seq2seq-lm",
+        dict(input_ids=[[1]], decoder_input_ids=[[3] * 11]),
+        "decoder_input_ids: the length 11 is more than the 10 positions",
+    ),
+    (
+        "seq2seq-lm",
+        dict(input_ids=[[1, 2]], decoder_input_ids=[[3.5]]),
+        "decoder_input_ids must be whole numbers",
+    ),
+    (
+        "seq2seq-lm",
+        dict(input_ids=[[1, 2]], attention_mask=[[1]]),
+        r"attention_mask must be \[1, 2\] like input_ids, got \[1, 1\]",
+    ),
+    (
+        "seq2seq-lm",
+        dict(input_ids=[[1, 2]], decoder_input_ids=[[3, 4]], decoder_attention_mask=[[1]]),
+        r"decoder_attention_mask must be \[1, 2\] like decoder_input_ids, got \[1, 1\]",
+    ),
     ("seq2seq-lm", dict(labels=[[1, 2]]), "one of input_ids and encoder_outputs must be given"),
-    ("seq2seq-lm", dict(encoder_outputs=[[1.0, 2.0]], decoder_input_ids=[[3]]), r"encoder_outputs must hold the encoder's states \[batch, length, width\], got \[1, 2\]"),
+    (
+        "seq2seq-lm",
+        dict(encoder_outputs=[[1.0, 2.0]], decoder_input_ids=[[3]]),
+        r"encoder_outputs must hold the encoder's states \[batch, length, width\], got \[1, 2\]",
+    ),
     ("seq2seq-lm", dict(encoder_outputs=np.zeros((1, 2, 12), np.float32)), "decoder_input_ids are missing"),
-    ("sequence-classification", dict(input_ids=[[3, 2, 2], [3, 4, 2]]), r"the same number of end-of-sequence tokens 2 in every row, got \[2, 1\]"),
-    ("sequence-classification", dict(input_ids=[[3, 4]]), "an end-of-sequence token 2 in every row, got none"),
-]  # fmt: skip
+    (
+        "sequence-classification",
+        dict(input_ids=[[3, 2, 2], [3, 4, 2]]),
+        r"the same number of end-of-sequence tokens 2 in every row, got \[2, 1\]",
+    ),
+    (
+        "sequence-classification",
+        dict(input_ids=[[3, 4]]),
+        "an end-of-sequence token 2 in every row, got none",
+    ),
+]
 
 
 @pytest.mark.parametrize("head, inputs, message", BAD)
@@ -222,7 +279,10 @@ def test_targets_of_another_batch():
 @pytest.mark.parametrize(
     "changes, message",
     [
-        (dict(encoder_attention_heads=5), "d_model must be a multiple of encoder_attention_heads = 5, got 12"),
+        (
+            dict(encoder_attention_heads=5),
+            "d_model must be a multiple of encoder_attention_heads = 5, got 12",
+        ),
         (dict(decoder_attention_heads=0), "decoder_attention_heads must be at least 1, got 0"),
         (dict(dropout=1.0), r"dropout must be in \[0, 1\), got 1.0"),
         (dict(activation_function="maxout"), "activation_function must be one of .*, got 'maxout'"),
@@ -239,7 +299,9 @@ def test_bad_config(changes, message):
 
 
 def test_labels_of_saved_configs():
-    """A fresh BartConfig has three labels, transformers' other configs two: another number must be written down."""
+    """A fresh BartConfig has three labels, transformers' other configs two: another number must be written
+    down.
+    """
     assert "id2label" not in CFG.to_dict() and len(CFG.replace(num_labels=2).to_dict()["id2label"]) == 2
     assert BartConfig.from_dict(CFG.replace(num_labels=2).to_dict()).num_labels == 2
     assert "id2label" not in MCFG.to_dict() and MCFG.num_labels == 2

@@ -46,7 +46,9 @@ def test_every_head_has_names_and_its_count(head):
 def test_published_initialisation():
     plm.seed(0)
     model = BertMaskedLM(
-        BertConfig(vocab_size=500, hidden_size=64, num_hidden_layers=1, num_attention_heads=4, intermediate_size=128)
+        BertConfig(
+            vocab_size=500, hidden_size=64, num_hidden_layers=1, num_attention_heads=4, intermediate_size=128
+        )
     )
     for name, p in model.named_parameters():
         values = p.numpy()
@@ -68,7 +70,9 @@ def test_padding_changes_nothing_and_leaves_zeros():
         kept = model(Tensor(IDS), Tensor(MASK), output_attentions=True)
     for x in (out.last_hidden_state, *out.hidden_states):
         assert not x.numpy()[MASK == 0].any() and x.numpy()[MASK == 1].all()
-    np.testing.assert_allclose(out.last_hidden_state.numpy()[1, :2], alone.last_hidden_state.numpy()[0], atol=1e-6)
+    np.testing.assert_allclose(
+        out.last_hidden_state.numpy()[1, :2], alone.last_hidden_state.numpy()[0], atol=1e-6
+    )
     np.testing.assert_allclose(out.pooler_output.numpy()[1], alone.pooler_output.numpy()[0], atol=1e-6)
     np.testing.assert_allclose(kept.last_hidden_state.numpy(), out.last_hidden_state.numpy(), atol=1e-6)
     for w in kept.attentions:
@@ -143,15 +147,31 @@ def test_trace_runs_at_other_sizes(mask):
         (dict(input_ids=np.zeros((1, 11), int)), ValueError, "the length 11 is more than the 10 positions"),
         (dict(input_ids=[[1, 31]]), IndexError, "31"),
         (dict(input_ids=[[1, -1]]), IndexError, "-1"),
-        (dict(input_ids=[1, 2]), ValueError, r"input_ids must be whole numbers \[batch, length\], got int64 \[2\]"),
+        (
+            dict(input_ids=[1, 2]),
+            ValueError,
+            r"input_ids must be whole numbers \[batch, length\], got int64 \[2\]",
+        ),
         (dict(input_ids=[[0.5]]), ValueError, "input_ids must be whole numbers"),
-        (dict(input_ids=[[1, 2], [1]]), ValueError, "input_ids: the lists must be numbers, and of equal lengths"),
-        (dict(input_ids=[[1, 2]], attention_mask=[[1, 0, 1]]), ValueError, r"attention_mask must be \[1, 2\] like input_ids, got \[1, 3\]"),
-        (dict(input_ids=[[1, 2]], token_type_ids=[[0]]), ValueError, r"token_type_ids must be \[1, 2\] like input_ids, got \[1, 1\]"),
+        (
+            dict(input_ids=[[1, 2], [1]]),
+            ValueError,
+            "input_ids: the lists must be numbers, and of equal lengths",
+        ),
+        (
+            dict(input_ids=[[1, 2]], attention_mask=[[1, 0, 1]]),
+            ValueError,
+            r"attention_mask must be \[1, 2\] like input_ids, got \[1, 3\]",
+        ),
+        (
+            dict(input_ids=[[1, 2]], token_type_ids=[[0]]),
+            ValueError,
+            r"token_type_ids must be \[1, 2\] like input_ids, got \[1, 1\]",
+        ),
         (dict(input_ids=[[1, 2]], token_type_ids=[[0, 2]]), IndexError, "2"),
         (dict(input_ids=[[1, 2]], words=3), TypeError, "words"),
     ],
-)  # fmt: skip
+)
 def test_wrong_inputs(inputs, error, message):
     with pytest.raises(error, match=message):
         plm.from_config(CFG)(**inputs)

@@ -8,7 +8,11 @@ from plmcore.models.bert import BertConfig
 
 def test_unknown_keys_are_kept():
     written = dict(
-        model_type="bert", hidden_size=24, num_attention_heads=2, novelty={"a": [1, None]}, transformers_version="9"
+        model_type="bert",
+        hidden_size=24,
+        num_attention_heads=2,
+        novelty={"a": [1, None]},
+        transformers_version="9",
     )
     config = models.config_from_dict(written)
     assert isinstance(config, BertConfig) and config.hidden_size == 24 and config.num_hidden_layers == 12
@@ -30,7 +34,9 @@ def test_labels():
 def test_old_name_of_the_dtype():
     config = BertConfig.from_dict({"torch_dtype": "float16"})
     assert (
-        config.dtype == "float16" and config.to_dict()["dtype"] == "float16" and "torch_dtype" not in config.to_dict()
+        config.dtype == "float16"
+        and config.to_dict()["dtype"] == "float16"
+        and "torch_dtype" not in config.to_dict()
     )
 
 

@@ -50,7 +50,13 @@ def test_published_initialisation():
 def test_sinusoids():
     positions = DistilBert(CFG.replace(sinusoidal_pos_embds=True)).embeddings.positions.weight.numpy()
     assert positions.shape == (10, 12)
-    for p, column, value in ((0, 0, 0.0), (0, 1, 1.0), (3, 0, np.sin(3)), (3, 1, np.cos(3)), (7, 4, np.sin(7 / 10000 ** (4 / 12)))):  # fmt: skip
+    for p, column, value in (
+        (0, 0, 0.0),
+        (0, 1, 1.0),
+        (3, 0, np.sin(3)),
+        (3, 1, np.cos(3)),
+        (7, 4, np.sin(7 / 10000 ** (4 / 12))),
+    ):
         assert positions[p, column] == pytest.approx(value, abs=1e-6)
 
 
@@ -62,7 +68,9 @@ def test_padding_changes_nothing_and_leaves_zeros():
     assert len(out.hidden_states) == 3 and out.pooler_output is None
     for x in (out.last_hidden_state, *out.hidden_states):
         assert not x.numpy()[MASK == 0].any() and x.numpy()[MASK == 1].all()
-    np.testing.assert_allclose(out.last_hidden_state.numpy()[1, :2], alone.last_hidden_state.numpy()[0], atol=1e-6)
+    np.testing.assert_allclose(
+        out.last_hidden_state.numpy()[1, :2], alone.last_hidden_state.numpy()[0], atol=1e-6
+    )
 
 
 @pytest.mark.parametrize(

@@ -6,16 +6,28 @@ import numpy as np
 import plmcore as plm
 import pytest
 from plmcore import models
-from plmcore.export import signature
+from plmcore.program.export import signature
 
 SMALL = dict(
-    vocab_size=30, hidden_size=8, num_hidden_layers=1, num_attention_heads=2, intermediate_size=8, max_position_embeddings=12
-)  # fmt: skip
+    vocab_size=30,
+    hidden_size=8,
+    num_hidden_layers=1,
+    num_attention_heads=2,
+    intermediate_size=8,
+    max_position_embeddings=12,
+)
 GPT = dict(vocab_size=30, n_embd=8, n_layer=1, n_head=2, n_positions=10, pad_token_id=0)
 STACKS = dict(
-    vocab_size=30, d_model=8, encoder_layers=1, decoder_layers=1, encoder_attention_heads=2, decoder_attention_heads=2,
-    encoder_ffn_dim=8, decoder_ffn_dim=8, max_position_embeddings=10,
-)  # fmt: skip
+    vocab_size=30,
+    d_model=8,
+    encoder_layers=1,
+    decoder_layers=1,
+    encoder_attention_heads=2,
+    decoder_attention_heads=2,
+    encoder_ffn_dim=8,
+    decoder_ffn_dim=8,
+    max_position_embeddings=10,
+)
 CONFIGS = {
     "bert": SMALL,
     "roberta": SMALL,
@@ -90,7 +102,9 @@ def test_heads_and_widths(name):
     if name != "t5":  # whose heads have a width of their own
         with pytest.raises(plm.ArgumentError, match=f"{width} must be a multiple of {heads[0]} = 2, got 9"):
             config(name, **{width: 9})
-    layers = next(k for k in keys if k in ("num_hidden_layers", "n_layers", "n_layer", "num_layers", "encoder_layers"))
+    layers = next(
+        k for k in keys if k in ("num_hidden_layers", "n_layers", "n_layer", "num_layers", "encoder_layers")
+    )
     with pytest.raises(plm.ArgumentError, match=f"{layers} must be at most 10000, got"):
         config(name, **{layers: 2**40})
     with pytest.raises(plm.ArgumentError, match="vocab_size must be at most 2147483647"):
@@ -153,14 +167,23 @@ def test_labels_that_do_not_fit(name, head):
     if head in ("question-answering", "answer-beams"):
         wrong = [dict(start_positions=np.zeros(3, np.int64), end_positions=np.zeros(2, np.int64))]
         if head == "answer-beams":
-            wrong += [dict(start_positions=np.full(2, n), end_positions=np.zeros(2, np.int64)) for n in (6, -1, 2**40)]
+            wrong += [
+                dict(start_positions=np.full(2, n), end_positions=np.zeros(2, np.int64))
+                for n in (6, -1, 2**40)
+            ]
     elif head == "pretraining":
         other = "next_sentence_label" if name == "bert" else "sentence_order_label"
-        wrong = [{"labels": np.full(good.shape, 30), other: np.array([0, 1])}, {"labels": good, other: np.array([0, 2])}, {"labels": good[:1], other: np.array([0, 1])}]  # fmt: skip
+        wrong = [
+            {"labels": np.full(good.shape, 30), other: np.array([0, 1])},
+            {"labels": good, other: np.array([0, 2])},
+            {"labels": good[:1], other: np.array([0, 1])},
+        ]
     elif head == "double-heads":
         wrong = [dict(labels=np.full(good.shape, 30)), dict(mc_labels=np.array([7]))]
     else:
-        shape = (2,) if head in ("sequence-classification", "multiple-choice", "next-sentence") else good.shape
+        shape = (
+            (2,) if head in ("sequence-classification", "multiple-choice", "next-sentence") else good.shape
+        )
         wrong = [dict(labels=np.full(shape, n)) for n in (30, -1, 2**40)] + [
             dict(labels=np.zeros(n, np.int64)) for n in ((3, 7), 3, (2, 6, 1, 1))
         ]

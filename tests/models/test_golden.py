@@ -1,4 +1,6 @@
-"""Tiny models that transformers saved, with what it computed: no PyTorch needed. tests/golden/make_models.py writes them."""
+"""Tiny models that transformers saved, with what it computed: no PyTorch needed. tests/golden/make_models.py
+writes them.
+"""
 
 import pathlib
 

@@ -31,7 +31,9 @@ def test_every_head_has_names_and_its_count(head):
 
 def test_published_initialisation():
     plm.seed(0)
-    for name, p in GPT1CausalLM(GPT1Config(vocab_size=500, n_embd=64, n_layer=2, n_head=4)).named_parameters():
+    for name, p in GPT1CausalLM(
+        GPT1Config(vocab_size=500, n_embd=64, n_layer=2, n_head=4)
+    ).named_parameters():
         values = p.numpy()
         if name.endswith(("bias", "beta")):
             assert not values.any(), name
@@ -58,7 +60,9 @@ def test_the_arithmetic():
     x = w["embeddings.tokens.weight"][IDS] + w["embeddings.positions.weight"][:7]
     np.testing.assert_allclose(out.hidden_states[0].numpy(), x, atol=1e-5)
     for i in range(2):
-        q, k, v = dense(x, f"blocks.{i}.attn.qkv").reshape(3, 7, 3, 3, 4).transpose(2, 0, 3, 1, 4)  # [B, H, T, D] each
+        q, k, v = (
+            dense(x, f"blocks.{i}.attn.qkv").reshape(3, 7, 3, 3, 4).transpose(2, 0, 3, 1, 4)
+        )  # [B, H, T, D] each
         scores = np.where(np.tri(7, dtype=bool), q @ k.swapaxes(-1, -2) / 2, -np.inf)
         p = np.exp(scores - scores.max(-1, keepdims=True))
         y = (p / p.sum(-1, keepdims=True) @ v).transpose(0, 2, 1, 3).reshape(3, 7, 12)
@@ -110,7 +114,8 @@ def test_it_learns():
 def test_trace_runs_at_other_sizes(mask):
     model = GPT1CausalLM(CFG).eval()
     specs = {
-        name: plm.spec("int64", "B", "T") for name in ("input_ids", "labels", *(["attention_mask"] if mask else []))
+        name: plm.spec("int64", "B", "T")
+        for name in ("input_ids", "labels", *(["attention_mask"] if mask else []))
     }
     with plm.no_grad():
         program = plm.trace(model, **specs)

@@ -8,9 +8,20 @@ from plmcore.models import names
 from plmcore.models.gpt2 import GPT2, HEADS, GPT2CausalLM, GPT2Config
 
 CFG = GPT2Config(
-    vocab_size=31, n_embd=12, n_layer=2, n_head=3, n_inner=17, n_positions=10, pad_token_id=0,
-    resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0, summary_first_dropout=0.0, classifier_dropout=0.0, initializer_range=0.4,
-)  # fmt: skip
+    vocab_size=31,
+    n_embd=12,
+    n_layer=2,
+    n_head=3,
+    n_inner=17,
+    n_positions=10,
+    pad_token_id=0,
+    resid_pdrop=0.0,
+    embd_pdrop=0.0,
+    attn_pdrop=0.0,
+    summary_first_dropout=0.0,
+    classifier_dropout=0.0,
+    initializer_range=0.4,
+)
 rng = np.random.default_rng(0)
 IDS = rng.integers(1, 31, (3, 7))
 RIGHT = (np.arange(7) < np.array([7, 2, 4])[:, None]).astype(np.int64)
@@ -67,7 +78,10 @@ def test_published_initialisation():
     assert model.lm_head.weight is model.body.embeddings.tokens.weight
 
 
-@pytest.mark.parametrize("head, field", [("base", "last_hidden_state"), ("causal-lm", "logits"), ("token-classification", "logits")])  # fmt: skip
+@pytest.mark.parametrize(
+    "head, field",
+    [("base", "last_hidden_state"), ("causal-lm", "logits"), ("token-classification", "logits")],
+)
 def test_the_future_does_not_change_a_bit(head, field):
     model = models.build(CFG, head).eval()
     with plm.no_grad():
@@ -174,7 +188,8 @@ def test_it_learns():
 def test_trace_runs_at_other_sizes(side):
     model = GPT2CausalLM(CFG).eval()
     specs = {
-        name: plm.spec("int64", "B", "T") for name in ("input_ids", "labels", *(["attention_mask"] if side else []))
+        name: plm.spec("int64", "B", "T")
+        for name in ("input_ids", "labels", *(["attention_mask"] if side else []))
     }
     with plm.no_grad():
         program = plm.trace(model, **specs)
@@ -191,17 +206,42 @@ def test_trace_runs_at_other_sizes(side):
 @pytest.mark.parametrize(
     "head, inputs, error, message",
     [
-        ("base", dict(input_ids=np.zeros((1, 11), int)), ValueError, "the length 11 is more than the 10 positions"),
+        (
+            "base",
+            dict(input_ids=np.zeros((1, 11), int)),
+            ValueError,
+            "the length 11 is more than the 10 positions",
+        ),
         ("base", dict(input_ids=[[1, 31]]), IndexError, "31"),
-        ("base", dict(input_ids=[[1, 2]], attention_mask=[[1, 0, 1]]), ValueError, r"attention_mask must be \[1, 2\] like input_ids, got \[1, 3\]"),
-        ("base", dict(input_ids=[[1, 2]], token_type_ids=[[0]]), ValueError, r"token_type_ids must be \[1, 2\] like input_ids, got \[1, 1\]"),
+        (
+            "base",
+            dict(input_ids=[[1, 2]], attention_mask=[[1, 0, 1]]),
+            ValueError,
+            r"attention_mask must be \[1, 2\] like input_ids, got \[1, 3\]",
+        ),
+        (
+            "base",
+            dict(input_ids=[[1, 2]], token_type_ids=[[0]]),
+            ValueError,
+            r"token_type_ids must be \[1, 2\] like input_ids, got \[1, 1\]",
+        ),
         ("base", dict(input_ids=[[1, 2]], position_ids=[[0, 10]]), IndexError, "10"),
-        ("causal-lm", dict(input_ids=[[1, 2]], labels=[[1]]), ValueError, r"labels must be \[1, 2\] like input_ids, got \[1, 1\]"),
-        ("double-heads", dict(input_ids=[1, 2]), ValueError, r"input_ids must be \[batch, choices, length\] or \[choices, length\], got \[2\]"),
+        (
+            "causal-lm",
+            dict(input_ids=[[1, 2]], labels=[[1]]),
+            ValueError,
+            r"labels must be \[1, 2\] like input_ids, got \[1, 1\]",
+        ),
+        (
+            "double-heads",
+            dict(input_ids=[1, 2]),
+            ValueError,
+            r"input_ids must be \[batch, choices, length\] or \[choices, length\], got \[2\]",
+        ),
         ("double-heads", dict(input_ids=[[1, 2]], mc_token_ids=[2]), IndexError, "2"),
         ("double-heads", dict(input_ids=[[1, 2]], mc_token_ids=[-3]), IndexError, "-3"),
     ],
-)  # fmt: skip
+)
 def test_wrong_inputs(head, inputs, error, message):
     with pytest.raises(error, match=message):
         plm.from_config(CFG, head)(**inputs)

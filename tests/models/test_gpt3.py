@@ -3,7 +3,7 @@ import plmcore as plm
 import pytest
 from plmcore import Tensor, models
 from plmcore.models import names
-from plmcore.models.causal_attention import in_reach
+from plmcore.models.causal_attention import reaches
 from plmcore.models.gpt2 import GPT2, GPT2CausalLM, GPT2Config
 from plmcore.models.gpt3 import GPT3, HEADS, SIZES, GPT3CausalLM, GPT3Config
 
@@ -56,7 +56,9 @@ def in_numpy(model, ids, mask):
     x = w["embeddings.tokens.weight"][ids] + w["embeddings.positions.weight"][:T]
     for i in range(3):
         q, k, v = (
-            dense(norm(x, f"blocks.{i}.norm1"), f"blocks.{i}.attn.qkv").reshape(B, T, 3, 3, 4).transpose(2, 0, 3, 1, 4)
+            dense(norm(x, f"blocks.{i}.norm1"), f"blocks.{i}.attn.qkv")
+            .reshape(B, T, 3, 3, 4)
+            .transpose(2, 0, 3, 1, 4)
         )
         allowed = seen(model.config, i, T) & (mask == 1)[:, None, None, :]
         scores = np.where(allowed, q @ k.swapaxes(-1, -2) / 2, -1e300)
@@ -64,7 +66,9 @@ def in_numpy(model, ids, mask):
         y = (p / p.sum(-1, keepdims=True) @ v).transpose(0, 2, 1, 3).reshape(B, T, 12)
         x = x + dense(y, f"blocks.{i}.attn.out")
         h = dense(norm(x, f"blocks.{i}.norm2"), f"blocks.{i}.mlp.up")
-        x = x + dense(0.5 * h * (1 + np.tanh(np.sqrt(2 / np.pi) * (h + 0.044715 * h**3))), f"blocks.{i}.mlp.down")
+        x = x + dense(
+            0.5 * h * (1 + np.tanh(np.sqrt(2 / np.pi) * (h + 0.044715 * h**3))), f"blocks.{i}.mlp.down"
+        )
     return norm(x, "norm")
 
 
@@ -83,7 +87,9 @@ def test_counts_of_the_sizes(size):
 @pytest.mark.parametrize("head", HEADS)
 def test_every_head_has_names_and_its_count(head):
     model = models.build(CFG, head)
-    assert sum(t.size for t in names.published(models.gpt3, model).values()) == models.count_parameters(CFG, head)
+    assert sum(t.size for t in names.published(models.gpt3, model).values()) == models.count_parameters(
+        CFG, head
+    )
     assert models.head_name(model) == head
     assert models.head_of(CFG.replace(architectures=(models.architecture_of(CFG, head),))) == head
 
@@ -108,11 +114,21 @@ def test_positions_that_a_head_reads_are_computed_though_they_are_padding(patter
         with plm.no_grad():
             out = model(Tensor(IDS), attention_mask=Tensor(mask))
         logits = in_numpy(model.body, IDS, mask) @ model.span.weight.numpy().T + model.span.bias.numpy()
-        np.testing.assert_allclose(np.stack([out.start_logits.numpy(), out.end_logits.numpy()], -1), logits, atol=5e-5)
+        np.testing.assert_allclose(
+            np.stack([out.start_logits.numpy(), out.end_logits.numpy()], -1), logits, atol=5e-5
+        )
 
 
 @pytest.mark.parametrize("side", MASKS)
-@pytest.mark.parametrize("full", [dict(attention_band=11), dict(attention_layers=("dense",)), dict(attention_layers=("strided",), attention_stride=1)], ids=str)  # fmt: skip
+@pytest.mark.parametrize(
+    "full",
+    [
+        dict(attention_band=11),
+        dict(attention_layers=("dense",)),
+        dict(attention_layers=("strided",), attention_stride=1),
+    ],
+    ids=str,
+)
 def test_a_band_as_long_as_the_text_is_gpt2(full, side):
     model, twin = GPT3CausalLM(CFG.replace(**full)).eval(), GPT2CausalLM(GPT2Config(**SHAPE)).eval()
     twin.load_state_dict(model.state_dict())
@@ -145,7 +161,9 @@ def test_the_future_does_not_change_a_bit(pattern):
 
 
 def test_what_is_beyond_every_band_does_not_change_a_bit():
-    model = GPT3(GPT3Config(**SHAPE, attention_layers=("banded",), attention_band=2)).eval()  # 3 layers back from 10: 7
+    model = GPT3(
+        GPT3Config(**SHAPE, attention_layers=("banded",), attention_band=2)
+    ).eval()  # 3 layers back from 10: 7
     other = IDS.copy()
     other[:, :7] = rng.integers(1, 31, (3, 7))
     with plm.no_grad():
@@ -163,17 +181,26 @@ def test_attention_weights(pattern):
         np.testing.assert_allclose(w.numpy().sum(-1), 1, atol=1e-5)
 
 
-@pytest.mark.parametrize("T, band, stride", [(1, 0, 0), (9, 0, 0), (9, 1, 0), (9, 4, 0), (9, 0, 1), (40, 0, 3), (40, 5, 7), (300, 20, 49)])  # fmt: skip
-def test_in_reach(T, band, stride):
+@pytest.mark.parametrize(
+    "T, band, stride",
+    [(1, 0, 0), (9, 0, 0), (9, 1, 0), (9, 4, 0), (9, 0, 1), (40, 0, 3), (40, 5, 7), (300, 20, 49)],
+)
+def test_reaches(T, band, stride):
     i, j = np.mgrid[:T, :T]
-    near, on = i - j < (band or (0 if stride else T)), (i - j) % stride == 0 if stride else np.zeros((T, T), bool)
-    assert (in_reach(T, band, stride).numpy() == ((j <= i) & (near | on))).all()
+    near, on = (
+        i - j < (band or (0 if stride else T)),
+        (i - j) % stride == 0 if stride else np.zeros((T, T), bool),
+    )
+    assert (reaches(T, band, stride).numpy() == ((j <= i) & (near | on))).all()
 
 
 @pytest.mark.parametrize("side", MASKS)
 def test_trace_runs_at_other_sizes(side):
     model, masked = GPT3CausalLM(CFG).eval(), MASKS[side] is not None
-    specs = {n: plm.spec("int64", "B", "T") for n in ("input_ids", "labels", *(["attention_mask"] if masked else []))}
+    specs = {
+        n: plm.spec("int64", "B", "T")
+        for n in ("input_ids", "labels", *(["attention_mask"] if masked else []))
+    }
     with plm.no_grad():
         program = plm.trace(model, **specs)
         for B, T in ((1, 2), (3, 11), (2, 6)):

@@ -1,21 +1,37 @@
-"""Every objective with every head that takes its labels: the loss is that of the tokens which the objective claims are predicted."""
+"""Every objective with every head that takes its labels: the loss is that of the tokens which the objective
+claims are predicted.
+"""
 
 import fakes
 import numpy as np
 import plmcore as plm
 import pytest
-from plmcore import models, objectives
+from plmcore import criteria, models, objectives
 from plmcore.models import labels as kinds
-from plmcore.train import batching, recipes
+from plmcore.train import recipes
 
 LENGTH = 32
 SMALL = {
-    "openai-gpt": dict(n_embd=16, n_layer=1, n_head=2), "gpt2": dict(n_embd=16, n_layer=1, n_head=2),
-    "gpt3": dict(n_embd=16, n_layer=2, n_head=2), "bert": dict(hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=32),
+    "openai-gpt": dict(n_embd=16, n_layer=1, n_head=2),
+    "gpt2": dict(n_embd=16, n_layer=1, n_head=2),
+    "gpt3": dict(n_embd=16, n_layer=2, n_head=2),
+    "bert": dict(hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=32),
     "xlnet": dict(d_model=16, n_layer=1, n_head=2, d_inner=32),
-    "bart": dict(d_model=16, encoder_layers=1, decoder_layers=1, encoder_attention_heads=2, decoder_attention_heads=2, encoder_ffn_dim=32, decoder_ffn_dim=32, pad_token_id=0, decoder_start_token_id=6),
-    "t5": dict(d_model=16, d_kv=8, d_ff=32, num_layers=1, num_heads=2, pad_token_id=0, decoder_start_token_id=0),
-}  # fmt: skip
+    "bart": dict(
+        d_model=16,
+        encoder_layers=1,
+        decoder_layers=1,
+        encoder_attention_heads=2,
+        decoder_attention_heads=2,
+        encoder_ffn_dim=32,
+        decoder_ffn_dim=32,
+        pad_token_id=0,
+        decoder_start_token_id=6,
+    ),
+    "t5": dict(
+        d_model=16, d_kv=8, d_ff=32, num_layers=1, num_heads=2, pad_token_id=0, decoder_start_token_id=0
+    ),
+}
 SMALL["roberta"] = SMALL["bert"] | dict(pad_token_id=0)
 SMALL["albert"] = SMALL["bert"] | dict(embedding_size=8)
 SMALL["transformer"] = SMALL["bart"]
@@ -31,7 +47,7 @@ TOKENIZERS = {
 
 def pairs():
     """(family, head, objective) wherever the head takes what the objective gives."""
-    for family in recipes.RECIPES:
+    for family in recipes.names():
         for head, cls in models.family(family).HEADS.items():
             for name in objectives.NAMES:
                 if name not in objectives.WITHOUT_TEXT and objectives.labels_of(name) in kinds.taken(cls):
@@ -42,7 +58,9 @@ PAIRS = list(pairs())
 
 
 def claimed(objective, name, corpus, tokenizer, batch, examples):
-    """Which token each place of the logits predicts, -100 for none, from the text itself and not from the labels."""
+    """Which token each place of the logits predicts, -100 for none, from the text itself and not from the
+    labels.
+    """
     ids = batch["input_ids"]
     if name == "causal-lm":
         text = fakes.stream(corpus, tokenizer.eos_token_id)
@@ -51,7 +69,9 @@ def claimed(objective, name, corpus, tokenizer, batch, examples):
         following[:, -1] = -100  # the window ends
         return following
     if name == "permutation-lm":
-        return np.where(batch["labels"] == -100, -100, np.take_along_axis(ids, batch["target_mapping"].argmax(2), 1))
+        return np.where(
+            batch["labels"] == -100, -100, np.take_along_axis(ids, batch["target_mapping"].argmax(2), 1)
+        )
     if name in ("masked-lm", "next-sentence", "sentence-order"):
         hidden = batch["labels"] != -100
         objective.masking.shares = (0.0, 0.0, 1.0)  # the same draws, and nothing is hidden
@@ -84,7 +104,8 @@ def test_the_loss_is_that_of_what_is_claimed(family, head, name, smoothing):
     model = lm.model.eval()
     examples = np.array([0, 5, 7])
     batch = objective.batch(examples, seed=0, epoch=0)
-    found = batching.MeanLoss(model, smoothing)(batch, (1.0, 1.0))[0].item()
+    terms, _ = criteria.run(criteria.of(model, smoothing), model, batch)
+    found = criteria.loss(terms, {name: term.count for name, term in terms.items()}).item()
 
     tensors = {k: plm.Tensor(v) for k, v in batch.items()}
     wanted = claimed(objective, name, corpus, tokenizer, batch, examples)
@@ -93,22 +114,27 @@ def test_the_loss_is_that_of_what_is_claimed(family, head, name, smoothing):
         wanted = batch["labels"]
         if "decoder_input_ids" not in batch:
             first = np.full((len(wanted), 1), SMALL[family]["decoder_start_token_id"])
-            rest["decoder_input_ids"] = plm.Tensor(np.hstack([first, np.where(wanted == -100, 0, wanted)[:, :-1]]))
+            rest["decoder_input_ids"] = plm.Tensor(
+                np.hstack([first, np.where(wanted == -100, 0, wanted)[:, :-1]])
+            )
     out = model(**rest)
     logits = (out.prediction_logits if head == "pretraining" else out.logits).numpy()
     expected = cross_entropy(logits, wanted)
     if smoothing:
-        everything = [cross_entropy(logits, np.where(wanted == -100, -100, k)) for k in range(logits.shape[-1])]
+        everything = [
+            cross_entropy(logits, np.where(wanted == -100, -100, k)) for k in range(logits.shape[-1])
+        ]
         expected = (1 - smoothing) * expected + smoothing * np.mean(everything)
-    for label, scores in batching.PER_SEQUENCE.items():
+    for label, scores in kinds.OF_SEQUENCES.items():
         if label in batch:
             expected += cross_entropy(out[scores].numpy(), batch[label].ravel())
     assert found == pytest.approx(expected, rel=1e-4)
-    assert batching.labels_of(model, batch) == np.count_nonzero(wanted != -100)
+    assert terms["labels"].count == np.count_nonzero(wanted != -100)
 
 
 def test_every_recipe_is_among_them():
-    mine = {(family, recipe.head, recipe.objective["name"]) for family, recipe in recipes.RECIPES.items()}
+    found = {family: recipes.recipe(family) for family in recipes.names()}
+    mine = {(family, recipe.head, recipe.objective["name"]) for family, recipe in found.items()}
     assert mine <= set(PAIRS)
 
 

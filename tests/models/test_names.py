@@ -107,7 +107,9 @@ def test_tensors_that_fit_are_not_copied_unless_they_are_small(monkeypatch):
 @pytest.mark.parametrize("kind", [Head, Body])
 @pytest.mark.parametrize("prefix", ["old.", "", "ancient."])
 def test_prefix_or_none(kind, prefix):
-    tensors = {n.replace("old.", prefix): t for n, t in file().items() if kind is Head or not n.startswith("lm.")}
+    tensors = {
+        n.replace("old.", prefix): t for n, t in file().items() if kind is Head or not n.startswith("lm.")
+    }
     model = skipped(kind)
     assert names.load(FAMILY, model, tensors) == names.Report()
     written = names.published(FAMILY, model)
@@ -125,13 +127,19 @@ def test_old_norm_names_and_buffers():
 def test_tied_tensors_on_either_side_on_both_and_apart():
     tensors = file()
     table = tensors.pop("old.emb.weight")
-    for held in ({"old.emb.weight": table}, {"lm.weight": table}, {"old.emb.weight": table, "lm.weight": table.copy()}):
+    for held in (
+        {"old.emb.weight": table},
+        {"lm.weight": table},
+        {"old.emb.weight": table, "lm.weight": table.copy()},
+    ):
         model = skipped(Head)
         assert names.load(FAMILY, model, {**tensors, **held}) == names.Report()
         assert model.out.weight is model.body.tokens.weight and same(model.out.weight, table)
         assert "lm.weight" not in names.published(FAMILY, model)
     model, other = skipped(Head), table + 1
-    assert names.load(FAMILY, model, {**tensors, "old.emb.weight": table, "lm.weight": other}) == names.Report()
+    assert (
+        names.load(FAMILY, model, {**tensors, "old.emb.weight": table, "lm.weight": other}) == names.Report()
+    )
     assert same(model.out.weight, other) and same(model.body.tokens.weight, table)
     assert model.third.weight is model.body.tokens.weight
     assert same(names.published(FAMILY, model)["lm.weight"], other)
@@ -141,7 +149,9 @@ def test_an_alias():
     tensors = file()
     tensors["lm.out.bias"] = tensors.pop("lm.bias")
     model = skipped(Head)
-    assert names.load(FAMILY, model, tensors) == names.Report() and same(model.out.bias, tensors["lm.out.bias"])
+    assert names.load(FAMILY, model, tensors) == names.Report() and same(
+        model.out.bias, tensors["lm.out.bias"]
+    )
 
 
 def test_what_does_not_fit_is_reported_and_drawn():

@@ -9,7 +9,9 @@ def test_fields():
     assert out.logits is out["logits"] is x and out.loss is None and out.attentions is None
     assert list(out) == ["logits", "hidden_states"] and len(out) == 2 and "loss" not in out
     assert repr(out) == "Output(logits: [2], hidden_states: 2 x [2])"
-    with pytest.raises(AttributeError, match="Output has no field 'logit'; this one has logits, hidden_states"):
+    with pytest.raises(
+        AttributeError, match="Output has no field 'logit'; this one has logits, hidden_states"
+    ):
         out.logit
     with pytest.raises(TypeError, match="Output has no field 'probabilities'"):
         Output(probabilities=x)

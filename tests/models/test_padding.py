@@ -24,7 +24,10 @@ def of(mask, *reads, weights=False):
 def test_which_layout():
     ones = Tensor(np.ones((B, T)))
     assert type(of(None)) is type(padding.layout((B, T), ones)) is Whole
-    assert type(of("left")) is Packed and type(of("left", EVERYWHERE)) is type(of("left", weights=True)) is Masked
+    assert (
+        type(of("left")) is Packed
+        and type(of("left", EVERYWHERE)) is type(of("left", weights=True)) is Masked
+    )
     assert "mask" not in of("right", FIRST).attention and "mask" in of("left", FIRST).attention
     inside = Tensor(np.where(MASKS["left"], LABELS, -100))
     assert "mask" not in of("left", inside).attention and "mask" in of("left", Tensor(LABELS)).attention
@@ -33,12 +36,16 @@ def test_which_layout():
         padding.layout((B, T), Tensor(np.ones((3, 5))))
 
 
-@pytest.mark.parametrize("reads", [(), (FIRST,), (Tensor(LABELS),), (FIRST, Tensor(LABELS)), (EVERYWHERE,)], ids=str)
+@pytest.mark.parametrize(
+    "reads", [(), (FIRST,), (Tensor(LABELS),), (FIRST, Tensor(LABELS)), (EVERYWHERE,)], ids=str
+)
 @pytest.mark.parametrize("mask", [None, *MASKS])
 def test_rows_attention_and_back(mask, reads):
     seen = np.ones((B, T), bool) if mask is None else MASKS[mask].astype(bool)
     layout = of(mask, *reads)
-    np.testing.assert_array_equal(layout.unpack(layout.pack(Tensor(X))).numpy(), np.where(seen[..., None], X, 0))
+    np.testing.assert_array_equal(
+        layout.unpack(layout.pack(Tensor(X))).numpy(), np.where(seen[..., None], X, 0)
+    )
     positions = layout.pack(Tensor(np.tile(np.arange(T), (B, 1)))).numpy()
     np.testing.assert_array_equal(np.broadcast_to(layout.positions().numpy(), positions.shape), positions)
     # every row looks at what the mask shows, and so do the masked rows that are read
@@ -78,7 +85,10 @@ def test_traced():
         return layout.unpack(rows), layout.first(rows), *layout.labelled(rows, labels)
 
     program = plm.trace(
-        f, x=plm.spec("float32", "B", "T", 6), mask=plm.spec("int64", "B", "T"), labels=plm.spec("int64", "B", "T")
+        f,
+        x=plm.spec("float32", "B", "T", 6),
+        mask=plm.spec("int64", "B", "T"),
+        labels=plm.spec("int64", "B", "T"),
     )
     for mask in MASKS.values():
         back, first, rows, labels = program(x=X, mask=mask, labels=LABELS)
@@ -100,7 +110,9 @@ def test_traced():
 )
 def test_gapless_rows_keep_their_distances(mask, kept, reads, traced):
     distance = np.arange(T)[None, :] - np.arange(T)[:, None]
-    bias = Tensor(rng.standard_normal((H, 2 * T)).astype(np.float32)[:, distance + T][None])  # of the distance alone
+    bias = Tensor(
+        rng.standard_normal((H, 2 * T)).astype(np.float32)[:, distance + T][None]
+    )  # of the distance alone
 
     def run(qkv, mask):
         layout = padding.layout((B, T), mask, reads, gapless=True)

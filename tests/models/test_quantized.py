@@ -29,10 +29,14 @@ def test_another_head_takes_the_body(folder):
     small = plm.load(folder)
     base = plm.load(folder, head="base")
     assert base.report.problems() == "" and isinstance(base.model.pooler, nn.QuantizedLinear)
-    assert "predictions.dense.scale" in base.report.unused and "predictions.dense.weight" in base.report.unused
+    assert (
+        "predictions.dense.scale" in base.report.unused and "predictions.dense.weight" in base.report.unused
+    )
     states = small(input_ids=IDS, output_hidden_states=True).hidden_states[-1].numpy()
     assert np.array_equal(base(input_ids=IDS).last_hidden_state.numpy(), states)
-    with pytest.warns(UserWarning, match="has no weights for classifier.weight, classifier.bias: they are drawn"):
+    with pytest.warns(
+        UserWarning, match="has no weights for classifier.weight, classifier.bias: they are drawn"
+    ):
         lm = plm.load(folder, head="sequence-classification", num_labels=5)
     assert type(lm.model.classifier) is nn.Linear and lm(input_ids=IDS).logits.shape == (1, 5)
     assert not lm.model.classifier.weight.requires_grad
@@ -86,16 +90,23 @@ def unexpected(tensors):
     "change, message",
     [
         (no_scale, "'body.blocks.1.mlp.up.weight' is int8 and 'body.blocks.1.mlp.up.scale' is missing"),
-        (short_scale, r"up.scale' must be float32, one for each row of 'body.blocks.1.mlp.up.weight' \[16, 12\], got float32 \[15\]"),
+        (
+            short_scale,
+            r"up.scale' must be float32, one for each row of 'body.blocks.1.mlp.up.weight' \[16, 12\], "
+            r"got float32 \[15\]",
+        ),
         (wide_scale, r"got float64 \[16\]"),
         (nan_scale, "'body.blocks.1.mlp.up.scale' must be finite and not negative"),
         (negative_scale, "must be finite and not negative"),
         (no_weight, "missing: body.blocks.1.mlp.up.weight; unexpected: body.blocks.1.mlp.up.scale"),
         (misshaped, r"wrong shape: body.blocks.1.mlp.up.weight \[16, 11\], expected \[16, 12\]"),
-        (int8_positions, "'body.embeddings.positions.weight' is int8 and 'body.embeddings.positions.scale' is missing"),
+        (
+            int8_positions,
+            "'body.embeddings.positions.weight' is int8 and 'body.embeddings.positions.scale' is missing",
+        ),
         (unexpected, "unexpected: body.blocks.9.mlp.up.weight"),
     ],
-)  # fmt: skip
+)
 def test_broken_tensors(folder, change, message):
     edit(folder, change)
     with pytest.raises(plm.FormatError, match=message):
@@ -112,7 +123,9 @@ def test_what_fits_is_loaded_without_strict(folder):
 
 
 def test_tensors_that_no_layer_multiplies_with(tmp_path):
-    sharp(dict(model_type="xlnet", d_model=16, n_layer=1, n_head=2, d_inner=24), "causal-lm").save(tmp_path / "model")
+    sharp(dict(model_type="xlnet", d_model=16, n_layer=1, n_head=2, d_inner=24), "causal-lm").save(
+        tmp_path / "model"
+    )
     for weights in ("int8", "bfloat16"):
         plm.quantize(tmp_path / "model", weights, out=tmp_path / weights)
 
@@ -121,7 +134,9 @@ def test_tensors_that_no_layer_multiplies_with(tmp_path):
         tensors["body.blocks.0.attn.uscale"] = np.zeros(2, np.float32)
 
     edit(tmp_path / "int8", whole)
-    with pytest.raises(plm.FormatError, match="'body.blocks.0.attn.u' must not be int8: it is not the weight of a"):
+    with pytest.raises(
+        plm.FormatError, match="'body.blocks.0.attn.u' must not be int8: it is not the weight of a"
+    ):
         plm.load(tmp_path / "int8")
 
     def half(tensors):
@@ -135,7 +150,9 @@ def test_configs(folder):
     config = json.loads((folder / "config.json").read_text())
     config["quantization_config"]["weights"] = "int3"
     (folder / "config.json").write_text(json.dumps(config))
-    with pytest.raises(plm.FormatError, match="the weights of quantization_config must be one of int8, bfloat16, got 'int3'"):  # fmt: skip
+    with pytest.raises(
+        plm.FormatError, match="the weights of quantization_config must be one of int8, bfloat16, got 'int3'"
+    ):
         plm.load(folder)
     other = plm.models.config_from_dict({**config, "quantization_config": {"quant_method": "gptq"}})
     assert quantized.weights_of(other) is None and quantized.with_weights(other, None) == other
@@ -152,13 +169,25 @@ def test_which_parameters_are_quantised():
         with nn.init.skipped():
             model = plm.models.build(plm.models.config_from_dict(dict(config, vocab_size=40)), head)
         groups = names.groups(names.OWN, model)
-        kept = {s.name for g in groups for s in g if not quantized.quantizable(model, g) and len(s.parameter.shape) > 1}
+        kept = {
+            s.name
+            for g in groups
+            for s in g
+            if not quantized.quantizable(model, g) and len(s.parameter.shape) > 1
+        }
         return kept, {s.name for g in groups for s in g if quantized.quantizable(model, g)}
 
     kept, small = chosen(MASKED["bert"], "masked-lm")
     assert kept == {"body.embeddings.positions.weight", "body.embeddings.types.weight"}
-    assert {"body.embeddings.tokens.weight", "predictions.decoder.weight", "body.blocks.0.attn.qkv.weight"} <= small
+    assert {
+        "body.embeddings.tokens.weight",
+        "predictions.decoder.weight",
+        "body.blocks.0.attn.qkv.weight",
+    } <= small
     kept, small = chosen(SEQ2SEQ["t5"], "seq2seq-lm")
-    assert kept == {"body.encoder.bias.table.weight", "body.decoder.bias.table.weight"} and "lm_head.weight" in small
+    assert (
+        kept == {"body.encoder.bias.table.weight", "body.decoder.bias.table.weight"}
+        and "lm_head.weight" in small
+    )
     kept, _ = chosen(dict(model_type="xlnet", d_model=16, n_layer=1, n_head=2, d_inner=24), "causal-lm")
     assert all(not name.endswith("weight") for name in kept)

@@ -13,7 +13,9 @@ def test_sinusoids(dtype, tolerance):
     angles = positions[..., None] * 10000.0 ** (-np.arange(0, 10, 2) / 10)
     found = relative.sinusoids(Tensor(positions), 10, dtype)
     assert found.dtype == dtype
-    np.testing.assert_allclose(found.numpy(), np.concatenate([np.sin(angles), np.cos(angles)], -1), atol=tolerance)
+    np.testing.assert_allclose(
+        found.numpy(), np.concatenate([np.sin(angles), np.cos(angles)], -1), atol=tolerance
+    )
 
 
 def test_positions_have_an_end():
@@ -41,7 +43,9 @@ def test_distances_do_not_grow_beyond():
 def test_next_memory(P, mem_len, reuse_len):
     h = rng.standard_normal((2, 4, 5)).astype(np.float32)
     old = None if P is None else rng.standard_normal((2, P, 5)).astype(np.float32)
-    found = relative.next_memory(None if P is None else Tensor(old), Tensor(h, requires_grad=True), mem_len, reuse_len)
+    found = relative.next_memory(
+        None if P is None else Tensor(old), Tensor(h, requires_grad=True), mem_len, reuse_len
+    )
     new = h[:, : reuse_len or None]
     want = new if P is None else np.concatenate([old, new], 1)
     np.testing.assert_array_equal(found.numpy(), want[:, -(mem_len or 0) :].transpose(1, 0, 2))

@@ -47,7 +47,9 @@ def test_each_model_type_has_its_config():
 
 def test_published_initialisation():
     plm.seed(0)
-    model = RobertaMaskedLM(CFG.replace(vocab_size=500, hidden_size=64, num_attention_heads=4, intermediate_size=128))
+    model = RobertaMaskedLM(
+        CFG.replace(vocab_size=500, hidden_size=64, num_attention_heads=4, intermediate_size=128)
+    )
     for name, p in model.named_parameters():
         values = p.numpy()
         if name.endswith("bias") or name.endswith("beta"):
@@ -131,9 +133,13 @@ def test_trace_runs_at_other_sizes(head):
     [
         (dict(input_ids=np.full((1, 11), 5)), ValueError, "the length 11 is more than the 10 positions"),
         (dict(input_ids=[[3, 31]]), IndexError, "31"),
-        (dict(input_ids=[[3, 2]], attention_mask=[[1, 0, 1]]), ValueError, r"attention_mask must be \[1, 2\] like input_ids, got \[1, 3\]"),
+        (
+            dict(input_ids=[[3, 2]], attention_mask=[[1, 0, 1]]),
+            ValueError,
+            r"attention_mask must be \[1, 2\] like input_ids, got \[1, 3\]",
+        ),
     ],
-)  # fmt: skip
+)
 def test_wrong_inputs(inputs, error, message):
     with pytest.raises(error, match=message):
         plm.from_config(CFG)(**inputs)
@@ -144,8 +150,14 @@ def test_wrong_inputs(inputs, error, message):
     [
         (dict(pad_token_id=None), "RobertaConfig: pad_token_id must be a whole number, got None"),
         (dict(pad_token_id=-1), "pad_token_id must be at least 0, got -1"),
-        (dict(pad_token_id=31), "pad_token_id must be below vocab_size and leave positions behind it, got 31"),
-        (dict(pad_token_id=11), "pad_token_id must be below vocab_size and leave positions behind it, got 11"),
+        (
+            dict(pad_token_id=31),
+            "pad_token_id must be below vocab_size and leave positions behind it, got 31",
+        ),
+        (
+            dict(pad_token_id=11),
+            "pad_token_id must be below vocab_size and leave positions behind it, got 11",
+        ),
         (dict(num_attention_heads=5), "hidden_size must be a multiple of num_attention_heads = 5, got 12"),
     ],
 )

@@ -8,9 +8,17 @@ from plmcore.models import names
 from plmcore.models.t5 import HEADS, T5, T5Config, T5Encoder, T5Seq2SeqLM
 
 CFG = T5Config(
-    vocab_size=31, d_model=12, d_kv=5, d_ff=17, num_layers=2, num_decoder_layers=3, num_heads=3, dropout_rate=0.0,
-    relative_attention_num_buckets=8, relative_attention_max_distance=6,
-)  # fmt: skip
+    vocab_size=31,
+    d_model=12,
+    d_kv=5,
+    d_ff=17,
+    num_layers=2,
+    num_decoder_layers=3,
+    num_heads=3,
+    dropout_rate=0.0,
+    relative_attention_num_buckets=8,
+    relative_attention_max_distance=6,
+)
 V11 = CFG.replace(feed_forward_proj="gated-gelu", tie_word_embeddings=False)
 rng = np.random.default_rng(0)
 IDS = rng.integers(2, 31, (3, 7))
@@ -19,7 +27,9 @@ LABELS = rng.integers(2, 31, (3, 5))
 
 
 def sized(d_model, d_kv, d_ff, num_layers, num_heads, **others):
-    return T5Config(d_model=d_model, d_kv=d_kv, d_ff=d_ff, num_layers=num_layers, num_heads=num_heads, **others)
+    return T5Config(
+        d_model=d_model, d_kv=d_kv, d_ff=d_ff, num_layers=num_layers, num_heads=num_heads, **others
+    )
 
 
 @pytest.mark.parametrize(
@@ -30,7 +40,8 @@ def sized(d_model, d_kv, d_ff, num_layers, num_heads, **others):
         (sized(1024, 64, 4096, 24, 16), 737_668_096),
         (sized(1024, 128, 16384, 24, 32), 2_851_598_336),
         (sized(1024, 128, 65536, 24, 128), 11_307_321_344),
-        # 1.1 small: 8 layers a stack, 6 heads of 64, gated: a second matrix of the feed-forward layer, and an output layer of its own
+        # 1.1 small: 8 layers a stack, 6 heads of 64, gated: a second matrix of the feed-forward layer, and an
+        # output layer of its own
         (sized(512, 64, 1024, 8, 6, feed_forward_proj="gated-gelu", tie_word_embeddings=False), 76_961_152),
     ],
 )
@@ -57,9 +68,21 @@ def test_every_head_has_names_and_its_count(head, config):
 def test_published_initialisation(factor):
     plm.seed(0)
     d, D, F, H = 64, 16, 200, 8
-    config = sized(d, D, F, 1, H, vocab_size=300, feed_forward_proj="gated-gelu", tie_word_embeddings=False, initializer_factor=factor)  # fmt: skip
+    config = sized(
+        d,
+        D,
+        F,
+        1,
+        H,
+        vocab_size=300,
+        feed_forward_proj="gated-gelu",
+        tie_word_embeddings=False,
+        initializer_factor=factor,
+    )
     written = names.published(models.t5, T5Seq2SeqLM(config))
-    std = dict(q=(d * D) ** -0.5, k=d**-0.5, v=d**-0.5, o=(H * D) ** -0.5, wi_0=d**-0.5, wi_1=d**-0.5, wo=F**-0.5)
+    std = dict(
+        q=(d * D) ** -0.5, k=d**-0.5, v=d**-0.5, o=(H * D) ** -0.5, wi_0=d**-0.5, wi_1=d**-0.5, wo=F**-0.5
+    )
     std |= dict(shared=1.0, lm_head=1.0, relative_attention_bias=d**-0.5)
     drawn = set()
     for name, values in written.items():
@@ -97,7 +120,9 @@ def test_padding_changes_nothing_and_leaves_zeros():
     for a, b in ((out, alone), (left, alone_left)):
         np.testing.assert_allclose(a.last_hidden_state.numpy()[1], b.last_hidden_state.numpy()[0], atol=1e-5)
     np.testing.assert_allclose(kept.last_hidden_state.numpy(), out.last_hidden_state.numpy(), atol=1e-5)
-    assert len(kept.encoder_attentions) == 2 and len(kept.decoder_attentions) == len(kept.cross_attentions) == 3
+    assert (
+        len(kept.encoder_attentions) == 2 and len(kept.decoder_attentions) == len(kept.cross_attentions) == 3
+    )
     for w in kept.cross_attentions:
         assert w.shape == (3, 3, 5, 7) and not w.numpy()[1, ..., 2:].any()
         np.testing.assert_allclose(w.numpy().sum(-1), 1, atol=1e-6)
@@ -160,7 +185,7 @@ def test_output_is_scaled_when_tied():
 
 
 def test_directories_with_and_without_an_output_layer(tmp_path):
-    """Whether the output layer is tied is what the file says, whether it is scaled is what config.json says."""
+    """Whether the output layer is tied is what the file says, whether it is scaled what config.json says."""
     lm = plm.from_config(V11, "seq2seq-lm").eval()
     lm.save(tmp_path / "untied")
     tensors, _ = plm.safetensors.read(tmp_path / "untied")
@@ -242,15 +267,40 @@ def test_trace_runs_at_other_sizes(config, mask):
     "head, inputs, error, message",
     [
         ("base", dict(input_ids=[[1, 2]]), ValueError, "decoder_input_ids are missing"),
-        ("base", dict(decoder_input_ids=[[1, 2]]), ValueError, "one of input_ids and encoder_outputs must be given"),
+        (
+            "base",
+            dict(decoder_input_ids=[[1, 2]]),
+            ValueError,
+            "one of input_ids and encoder_outputs must be given",
+        ),
         ("base", dict(input_ids=[[1, 31]], decoder_input_ids=[[0]]), IndexError, "31"),
-        ("base", dict(input_ids=[[1, 2]], decoder_input_ids=[0]), ValueError, r"decoder_input_ids must be whole numbers \[batch, length\], got int64 \[1\]"),
-        ("base", dict(input_ids=[[1, 2]], attention_mask=[[1, 0, 1]], decoder_input_ids=[[0]]), ValueError, r"attention_mask must be \[1, 2\] like input_ids, got \[1, 3\]"),
-        ("sequence-classification", dict(input_ids=[[4, 1], [1, 1]]), ValueError, r"same number of end-of-sequence tokens 1 in every row, got \[1, 2\]"),
-        ("sequence-classification", dict(input_ids=[[4, 5]]), ValueError, "must have an end-of-sequence token 1"),
+        (
+            "base",
+            dict(input_ids=[[1, 2]], decoder_input_ids=[0]),
+            ValueError,
+            r"decoder_input_ids must be whole numbers \[batch, length\], got int64 \[1\]",
+        ),
+        (
+            "base",
+            dict(input_ids=[[1, 2]], attention_mask=[[1, 0, 1]], decoder_input_ids=[[0]]),
+            ValueError,
+            r"attention_mask must be \[1, 2\] like input_ids, got \[1, 3\]",
+        ),
+        (
+            "sequence-classification",
+            dict(input_ids=[[4, 1], [1, 1]]),
+            ValueError,
+            r"same number of end-of-sequence tokens 1 in every row, got \[1, 2\]",
+        ),
+        (
+            "sequence-classification",
+            dict(input_ids=[[4, 5]]),
+            ValueError,
+            "must have an end-of-sequence token 1",
+        ),
         ("base-encoder", dict(input_ids=[[1, 2]], words=3), TypeError, "words"),
     ],
-)  # fmt: skip
+)
 def test_wrong_inputs(head, inputs, error, message):
     with pytest.raises(error, match=message):
         plm.from_config(CFG, head)(**inputs)
@@ -267,9 +317,15 @@ def test_labels_need_a_start_token():
         (dict(d_model="12"), r"T5Config: d_model must be a whole number, got '12'"),
         (dict(num_heads=0), "num_heads must be at least 1, got 0"),
         (dict(num_decoder_layers=0), "decoder_layers must be at least 1, got 0"),
-        (dict(feed_forward_proj="gated-maxout"), "feed_forward_proj must be one of gelu, .*got 'gated-maxout'"),
+        (
+            dict(feed_forward_proj="gated-maxout"),
+            "feed_forward_proj must be one of gelu, .*got 'gated-maxout'",
+        ),
         (dict(relative_attention_num_buckets=3), "relative_attention_num_buckets must be at least 4, got 3"),
-        (dict(relative_attention_max_distance=4), "relative_attention_max_distance must be at least 5, got 4"),
+        (
+            dict(relative_attention_max_distance=4),
+            "relative_attention_max_distance must be at least 5, got 4",
+        ),
         (dict(dropout_rate=1), r"dropout_rate must be in \[0, 1\), got 1"),
         (dict(vocab_size=None), "vocab_size must be a whole number, got None"),
     ],

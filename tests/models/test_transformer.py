@@ -11,9 +11,17 @@ from plmcore.models.sinusoids import SINUSOIDS
 from plmcore.models.transformer import HEADS, MarianConfig, TransformerConfig
 
 SIZES = dict(
-    vocab_size=31, d_model=12, encoder_layers=2, decoder_layers=2, encoder_attention_heads=3, decoder_attention_heads=2,
-    encoder_ffn_dim=17, decoder_ffn_dim=9, max_position_embeddings=10, dropout=0.0,
-)  # fmt: skip
+    vocab_size=31,
+    d_model=12,
+    encoder_layers=2,
+    decoder_layers=2,
+    encoder_attention_heads=3,
+    decoder_attention_heads=2,
+    encoder_ffn_dim=17,
+    decoder_ffn_dim=9,
+    max_position_embeddings=10,
+    dropout=0.0,
+)
 KINDS = {kind: TransformerConfig(**SIZES, position_embedding_type=kind) for kind in SINUSOIDS}
 CFG = KINDS["vaswani"]
 rng = np.random.default_rng(0)
@@ -29,12 +37,20 @@ def test_sinusoids(width):
     for p in (0, 1, 5, 29):
         for i in range(half):
             angle = p / 10000 ** (2 * i / width)
-            assert v[p, 2 * i] == pytest.approx(math.sin(angle)) and v[p, 2 * i + 1] == pytest.approx(math.cos(angle))
-            assert m[p, i] == pytest.approx(math.sin(angle)) and m[p, sines + i] == pytest.approx(math.cos(angle))
+            assert v[p, 2 * i] == pytest.approx(math.sin(angle)) and v[p, 2 * i + 1] == pytest.approx(
+                math.cos(angle)
+            )
+            assert m[p, i] == pytest.approx(math.sin(angle)) and m[p, sines + i] == pytest.approx(
+                math.cos(angle)
+            )
             angle = p * 10000 ** (-i / (half - 1))
-            assert f[p, i] == pytest.approx(math.sin(angle)) and f[p, half + i] == pytest.approx(math.cos(angle))
+            assert f[p, i] == pytest.approx(math.sin(angle)) and f[p, half + i] == pytest.approx(
+                math.cos(angle)
+            )
         if width % 2:
-            assert f[p, -1] == 0 and v[p, -1] == m[p, half] == pytest.approx(math.sin(p / 10000 ** (2 * half / width)))
+            assert f[p, -1] == 0 and v[p, -1] == m[p, half] == pytest.approx(
+                math.sin(p / 10000 ** (2 * half / width))
+            )
 
 
 def test_fairseq_counts_tokens_and_not_padding():
@@ -57,7 +73,11 @@ def test_others_count_padding():
 def test_sizes_of_the_paper():
     """65 and 213 million, of which the paper's table depends on the vocabulary."""
     big = TransformerConfig(
-        d_model=1024, encoder_ffn_dim=4096, decoder_ffn_dim=4096, encoder_attention_heads=16, decoder_attention_heads=16
+        d_model=1024,
+        encoder_ffn_dim=4096,
+        decoder_ffn_dim=4096,
+        encoder_attention_heads=16,
+        decoder_attention_heads=16,
     )
     before = plm.memory_stats()["allocations"]
     counts = [models.count_parameters(c, "seq2seq-lm") for c in (TransformerConfig(), big)]
@@ -72,7 +92,15 @@ def test_sizes_of_the_paper():
 
 
 @pytest.mark.parametrize("head", HEADS)
-@pytest.mark.parametrize("config", [CFG, MarianConfig(**SIZES, pad_token_id=30), CFG.replace(share_encoder_decoder_embeddings=False, decoder_vocab_size=20)], ids=["vaswani", "marian", "two vocabularies"])  # fmt: skip
+@pytest.mark.parametrize(
+    "config",
+    [
+        CFG,
+        MarianConfig(**SIZES, pad_token_id=30),
+        CFG.replace(share_encoder_decoder_embeddings=False, decoder_vocab_size=20),
+    ],
+    ids=["vaswani", "marian", "two vocabularies"],
+)
 def test_every_head_has_names_and_its_count(head, config, tmp_path):
     lm = plm.from_config(config, head)
     assert lm.model.num_parameters() == models.count_parameters(config, head)
@@ -81,11 +109,15 @@ def test_every_head_has_names_and_its_count(head, config, tmp_path):
     assert sum(t.size for t in written.values()) == lm.model.num_parameters() + buffers
     lm.save(tmp_path)
     again = plm.load(tmp_path)
-    inputs = dict(input_ids=IDS) if head == "causal-lm" and config.target_size > 30 else dict(input_ids=IDS % 20)
+    inputs = (
+        dict(input_ids=IDS) if head == "causal-lm" and config.target_size > 30 else dict(input_ids=IDS % 20)
+    )
     if head != "causal-lm":
         inputs["decoder_input_ids"] = LABELS % 20
     field = "last_hidden_state" if head == "base" else "logits"
-    assert again.head == head and np.array_equal(lm.eval()(**inputs)[field].numpy(), again(**inputs)[field].numpy())
+    assert again.head == head and np.array_equal(
+        lm.eval()(**inputs)[field].numpy(), again(**inputs)[field].numpy()
+    )
 
 
 def as_fairseq(tensors, joined):
@@ -94,7 +126,9 @@ def as_fairseq(tensors, joined):
     table = found.pop("shared.weight")
     found |= {f"{side}.embed_tokens.weight": table for side in ("encoder", "decoder")}
     found |= {f"{side}.version": np.array([3.0], np.float32) for side in ("encoder", "decoder")}
-    found |= {f"{side}.embed_positions._float_tensor": np.zeros(1, np.float32) for side in ("encoder", "decoder")}
+    found |= {
+        f"{side}.embed_positions._float_tensor": np.zeros(1, np.float32) for side in ("encoder", "decoder")
+    }
     if joined:
         for name in [n for n in found if ".q_proj." in n]:
             parts = [found.pop(name.replace("q_proj", f"{x}_proj")) for x in "qkv"]
@@ -144,7 +178,9 @@ def test_padding_changes_nothing(kind):
         out = model(Tensor(ids), Tensor(MASK), Tensor(LABELS))
         alone = model(Tensor(IDS[1:2, :2].copy()), None, Tensor(LABELS[1:2].copy()))
         weights = model(Tensor(ids), Tensor(MASK), Tensor(LABELS), output_attentions=True)
-    np.testing.assert_allclose(out.last_hidden_state.numpy()[1], alone.last_hidden_state.numpy()[0], atol=1e-5)
+    np.testing.assert_allclose(
+        out.last_hidden_state.numpy()[1], alone.last_hidden_state.numpy()[0], atol=1e-5
+    )
     np.testing.assert_allclose(out.last_hidden_state.numpy(), weights.last_hidden_state.numpy(), atol=1e-5)
     assert not out.encoder_last_hidden_state.numpy()[MASK == 0].any()
 
@@ -199,10 +235,16 @@ def test_no_target():
 @pytest.mark.parametrize(
     "changes, message",
     [
-        (dict(position_embedding_type="rotary"), "position_embedding_type must be one of vaswani, marian, fairseq, got 'rotary'"),
-        (dict(decoder_vocab_size=9), "decoder_vocab_size must be vocab_size = 31 where embeddings are shared, got 9"),
+        (
+            dict(position_embedding_type="rotary"),
+            "position_embedding_type must be one of vaswani, marian, fairseq, got 'rotary'",
+        ),
+        (
+            dict(decoder_vocab_size=9),
+            "decoder_vocab_size must be vocab_size = 31 where embeddings are shared, got 9",
+        ),
     ],
-)  # fmt: skip
+)
 def test_bad_config(changes, message):
     with pytest.raises(ValueError, match=message):
         CFG.replace(**changes)

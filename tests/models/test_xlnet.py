@@ -6,8 +6,15 @@ from plmcore.models import names
 from plmcore.models.xlnet import HEADS, XLNet, XLNetCausalLM, XLNetConfig
 
 CFG = XLNetConfig(
-    vocab_size=31, d_model=12, n_layer=2, n_head=3, d_inner=17, dropout=0.0, summary_last_dropout=0.0, mem_len=None,
-)  # fmt: skip
+    vocab_size=31,
+    d_model=12,
+    n_layer=2,
+    n_head=3,
+    d_inner=17,
+    dropout=0.0,
+    summary_last_dropout=0.0,
+    mem_len=None,
+)
 BASE = XLNetConfig(d_model=768, n_layer=12, n_head=12, d_inner=3072)
 LARGE = XLNetConfig()
 rng = np.random.default_rng(0)
@@ -34,7 +41,10 @@ def ordered(order, targets):
     rank = np.argsort(order)
     context = rank < n - targets  # these see one another
     hidden = (rank >= rank[:, None]) & ~(context & context[:, None])
-    return dict(perm_mask=hidden[None].astype(np.float32), target_mapping=np.eye(n, dtype=np.float32)[None, order[n - targets :]])  # fmt: skip
+    return dict(
+        perm_mask=hidden[None].astype(np.float32),
+        target_mapping=np.eye(n, dtype=np.float32)[None, order[n - targets :]],
+    )
 
 
 @pytest.mark.parametrize("config, count", [(BASE, 116_750_336), (LARGE, 360_300_800)])
@@ -50,7 +60,9 @@ def test_every_head_has_names_and_its_count(head):
     assert model.num_parameters() == models.count_parameters(CFG, head)
     written = names.published(models.xlnet, model)
     assert sum(t.size for t in written.values()) == model.num_parameters()
-    assert {tuple(t.shape) for n, t in written.items() if n[-2:] in (".q", ".k", ".v", ".o", ".r")} == {(12, 3, 4)}
+    assert {tuple(t.shape) for n, t in written.items() if n[-2:] in (".q", ".k", ".v", ".o", ".r")} == {
+        (12, 3, 4)
+    }
     assert models.head_of(CFG.replace(architectures=(models.architecture_of(CFG, head),))) == head
 
 
@@ -115,7 +127,11 @@ def test_a_target_that_sees_nothing_attends_to_nothing():
 
 def test_both_streams_have_states_and_attentions():
     out = call(
-        built(), input_ids=IDS[:1], **ordered(np.arange(T), M), output_hidden_states=True, output_attentions=True
+        built(),
+        input_ids=IDS[:1],
+        **ordered(np.arange(T), M),
+        output_hidden_states=True,
+        output_attentions=True,
     )
     assert [x.shape[1] for x in out.hidden_states] == [T, M] * 3 and out.last_hidden_state.shape == (1, M, 12)
     assert [[w.shape for w in pair] for pair in out.attentions] == [[(1, 3, T, T)] * 2] * 2
@@ -129,7 +145,8 @@ def test_only_same_or_other_segment_counts():
     model = built()
     renamed = np.array([4, 9, 1])[TYPES]
     a, b, c = (
-        call(model, input_ids=IDS, token_type_ids=t).last_hidden_state.numpy() for t in (TYPES, renamed, 0 * TYPES)
+        call(model, input_ids=IDS, token_type_ids=t).last_hidden_state.numpy()
+        for t in (TYPES, renamed, 0 * TYPES)
     )
     assert (a == b).all() and np.abs(a - c).max() > 1e-2
 
@@ -138,7 +155,9 @@ def test_only_distances_count():
     """Left padding moves a text, and nothing changes."""
     model = built()
     out = call(model, input_ids=IDS, attention_mask=LEFT, token_type_ids=TYPES).last_hidden_state.numpy()
-    alone = call(model, input_ids=IDS[2:, 3:].copy(), token_type_ids=TYPES[2:, 3:].copy()).last_hidden_state.numpy()
+    alone = call(
+        model, input_ids=IDS[2:, 3:].copy(), token_type_ids=TYPES[2:, 3:].copy()
+    ).last_hidden_state.numpy()
     np.testing.assert_allclose(out[2, 3:], alone[0], atol=1e-5)
     other = call(model, input_ids=IDS[:, ::-1].copy()).last_hidden_state.numpy()[:, ::-1]
     assert np.abs(other - call(model, input_ids=IDS).last_hidden_state.numpy()).max() > 1e-2
@@ -172,17 +191,20 @@ def test_a_memory_equals_a_longer_text(cuts):
 
 
 def test_a_memory_before_an_order_equals_a_longer_text():
-    """Tokens that come before all others in the order may as well be a memory, where they do not look ahead."""
+    """Tokens that come first in the order may as well be a memory, where they do not look ahead."""
     model, order = built(), 3 + rng.permutation(T - 3)
     inputs = ordered(np.concatenate([[0, 1, 2], order]), M)
     inputs["perm_mask"][:, :3, 3:] = 1
     whole = call(model, input_ids=IDS[:1], **inputs).last_hidden_state.numpy()
     mems = call(model, input_ids=IDS[:1, :3].copy()).mems
     short = dict(
-        perm_mask=inputs["perm_mask"][:, 3:, 3:].copy(), target_mapping=inputs["target_mapping"][:, :, 3:].copy()
+        perm_mask=inputs["perm_mask"][:, 3:, 3:].copy(),
+        target_mapping=inputs["target_mapping"][:, :, 3:].copy(),
     )
     np.testing.assert_allclose(
-        call(model, input_ids=IDS[:1, 3:].copy(), **short, mems=mems).last_hidden_state.numpy(), whole, atol=1e-5
+        call(model, input_ids=IDS[:1, 3:].copy(), **short, mems=mems).last_hidden_state.numpy(),
+        whole,
+        atol=1e-5,
     )
 
 
@@ -226,8 +248,10 @@ def test_padding_changes_nothing_and_leaves_zeros():
 def test_dropped_rows_cost_nothing():
     model = built()
     program = plm.trace(
-        lambda **inputs: model(**inputs, use_mems=False), input_ids=plm.spec("int64", "B", "T"), attention_mask=plm.spec("int64", "B", "T")
-    )  # fmt: skip
+        lambda **inputs: model(**inputs, use_mems=False),
+        input_ids=plm.spec("int64", "B", "T"),
+        attention_mask=plm.spec("int64", "B", "T"),
+    )
     products = [line for line in repr(program).splitlines() if " linear(" in line]
     assert len(products) == 12 and sum("[N" in line for line in products) == 10  # all but those of distances
 
@@ -269,24 +293,30 @@ def test_dropout_is_on_in_training_only():
 
 
 @pytest.mark.parametrize(
-    "changes", [{}, dict(mem_len=4, reuse_len=3, bi_data=True, clamp_len=2), dict(attn_type="uni", same_length=True)]
+    "changes",
+    [{}, dict(mem_len=4, reuse_len=3, bi_data=True, clamp_len=2), dict(attn_type="uni", same_length=True)],
 )
 def test_trace_runs_at_other_sizes(changes):
     model = built(XLNetCausalLM, **changes)
     specs = dict(
-        input_ids=plm.spec("int64", "B", "T"), token_type_ids=plm.spec("int64", "B", "T"), labels=plm.spec("int64", "B", "M"),
-        perm_mask=plm.spec("float32", "B", "T", "T"), target_mapping=plm.spec("float32", "B", "M", "T"),
+        input_ids=plm.spec("int64", "B", "T"),
+        token_type_ids=plm.spec("int64", "B", "T"),
+        labels=plm.spec("int64", "B", "M"),
+        perm_mask=plm.spec("float32", "B", "T", "T"),
+        target_mapping=plm.spec("float32", "B", "M", "T"),
         mems=plm.spec("float32", 2, "P", "B", 12),
-    )  # fmt: skip
+    )
     with plm.no_grad():
         program = plm.trace(model, **specs)
         for b, t, m, p in ((2, 3, 1, 4), (4, 9, 5, 12), (2, 1, 1, 1)):
             inputs = dict(
-                input_ids=rng.integers(0, 31, (b, t)), token_type_ids=rng.integers(0, 3, (b, t)), labels=rng.integers(0, 31, (b, m)),
+                input_ids=rng.integers(0, 31, (b, t)),
+                token_type_ids=rng.integers(0, 3, (b, t)),
+                labels=rng.integers(0, 31, (b, m)),
                 perm_mask=rng.integers(0, 2, (b, t, t)).astype(np.float32),
                 target_mapping=np.eye(t, dtype=np.float32)[rng.integers(0, t, (b, m))],
                 mems=rng.standard_normal((2, p, b, 12)).astype(np.float32),
-            )  # fmt: skip
+            )
             got, want = program(**inputs), call(model, **inputs)
             assert set(got) == {"loss", "logits", "mems.0", "mems.1"}
             for field in ("loss", "logits"):
@@ -302,18 +332,46 @@ def test_trace_runs_at_other_sizes(changes):
     "inputs, error, message",
     [
         (dict(input_ids=[[1, 31]]), IndexError, "31"),
-        (dict(input_ids=[1, 2]), ValueError, r"input_ids must be whole numbers \[batch, length\], got int64 \[2\]"),
+        (
+            dict(input_ids=[1, 2]),
+            ValueError,
+            r"input_ids must be whole numbers \[batch, length\], got int64 \[2\]",
+        ),
         (dict(input_ids=[[1, 2]], attention_mask=[[1]]), ValueError, r"attention_mask must be \[1, 2\]"),
         (dict(input_ids=[[1, 2]], input_mask=[[1]]), ValueError, r"input_mask must be \[1, 2\]"),
-        (dict(input_ids=[[1, 2]], attention_mask=[[1, 1]], input_mask=[[0, 0]]), ValueError, "attention_mask and input_mask .* pass one"),
+        (
+            dict(input_ids=[[1, 2]], attention_mask=[[1, 1]], input_mask=[[0, 0]]),
+            ValueError,
+            "attention_mask and input_mask .* pass one",
+        ),
         (dict(input_ids=[[1, 2]], token_type_ids=[[0]]), ValueError, r"token_type_ids must be \[1, 2\]"),
-        (dict(input_ids=[[1, 2]], perm_mask=[[[0.0, 0.0]]]), ValueError, r"perm_mask must be \[1, 2, 2\], \[batch, length, length\]; got \[1, 1, 2\]"),
-        (dict(input_ids=[[1, 2]], target_mapping=[[[1.0]]]), ValueError, r"target_mapping must be \[1, 1, 2\], \[batch, targets, length\]; got \[1, 1, 1\]"),
-        (dict(input_ids=[[1, 2]], target_mapping=[1.0, 0.0]), ValueError, r"target_mapping must be .*got \[2\]"),
-        (dict(input_ids=[[1, 2]], mems=np.zeros((1, 3, 1, 12), np.float32)), ValueError, "mems must have one tensor for each of the 2 layers, got 1"),
-        (dict(input_ids=[[1, 2]], mems=np.zeros((2, 3, 2, 12), np.float32)), ValueError, r"mems\[0\] must be \[3, 1, 12\], .*got \[3, 2, 12\]"),
+        (
+            dict(input_ids=[[1, 2]], perm_mask=[[[0.0, 0.0]]]),
+            ValueError,
+            r"perm_mask must be \[1, 2, 2\], \[batch, length, length\]; got \[1, 1, 2\]",
+        ),
+        (
+            dict(input_ids=[[1, 2]], target_mapping=[[[1.0]]]),
+            ValueError,
+            r"target_mapping must be \[1, 1, 2\], \[batch, targets, length\]; got \[1, 1, 1\]",
+        ),
+        (
+            dict(input_ids=[[1, 2]], target_mapping=[1.0, 0.0]),
+            ValueError,
+            r"target_mapping must be .*got \[2\]",
+        ),
+        (
+            dict(input_ids=[[1, 2]], mems=np.zeros((1, 3, 1, 12), np.float32)),
+            ValueError,
+            "mems must have one tensor for each of the 2 layers, got 1",
+        ),
+        (
+            dict(input_ids=[[1, 2]], mems=np.zeros((2, 3, 2, 12), np.float32)),
+            ValueError,
+            r"mems\[0\] must be \[3, 1, 12\], .*got \[3, 2, 12\]",
+        ),
     ],
-)  # fmt: skip
+)
 def test_wrong_inputs(inputs, error, message):
     with pytest.raises(error, match=message):
         plm.from_config(CFG)(**inputs)

@@ -39,7 +39,9 @@ def test_self_attention_lengths():
     q, k, v = np.split(project(attn.qkv, x), 3, axis=-1)
     visible = np.broadcast_to(np.arange(T) < lengths[:, None, None], (B, T, T))
     np.testing.assert_allclose(
-        attn(Tensor(x), lengths=Tensor(lengths)).numpy(), reference(q, k, v, visible, attn.out, D**-0.5), atol=1e-5
+        attn(Tensor(x), lengths=Tensor(lengths)).numpy(),
+        reference(q, k, v, visible, attn.out, D**-0.5),
+        atol=1e-5,
     )
 
 
@@ -57,7 +59,9 @@ def test_cross_attention():
     k, v = np.split(project(attn.kv, source), 2, axis=-1)
     visible = np.broadcast_to(np.arange(S) < lengths[:, None, None], (B, T, S))
     expected = reference(project(attn.q, x), k, v, visible, attn.out, D**-0.5)
-    np.testing.assert_allclose(attn(Tensor(x), Tensor(source), lengths=Tensor(lengths)).numpy(), expected, atol=1e-5)
+    np.testing.assert_allclose(
+        attn(Tensor(x), Tensor(source), lengths=Tensor(lengths)).numpy(), expected, atol=1e-5
+    )
     kv = attn.project(Tensor(source))
     assert kv.shape == (B, S, 2, H, D)
     np.testing.assert_allclose(attn(Tensor(x), kv=kv, lengths=Tensor(lengths)).numpy(), expected, atol=1e-5)
@@ -92,7 +96,9 @@ def test_parameters():
 
 
 def test_error():
-    with pytest.raises(ValueError, match="SelfAttention: the width 12 must be a multiple of the number of heads 5"):
+    with pytest.raises(
+        ValueError, match="SelfAttention: the width 12 must be a multiple of the number of heads 5"
+    ):
         nn.SelfAttention(12, 5)
 
 
@@ -110,7 +116,9 @@ def test_weights_are_collected():
 def test_heads_of_another_width():
     for attn in (nn.SelfAttention(C, H, depth=5), nn.CrossAttention(C, H, depth=5)):
         assert attn.out.weight.shape == (C, H * 5)
-        assert (attn(Tensor(x)) if isinstance(attn, nn.SelfAttention) else attn(Tensor(x), Tensor(source))).shape == (
+        assert (
+            attn(Tensor(x)) if isinstance(attn, nn.SelfAttention) else attn(Tensor(x), Tensor(source))
+        ).shape == (
             B,
             T,
             C,

@@ -8,7 +8,14 @@ def test_module_list():
     items.append(nn.LayerNorm(3))
     assert len(items) == 3 and [type(m).__name__ for m in items] == ["Linear", "Linear", "LayerNorm"]
     assert items[-1] is items[2] and isinstance(items[:2], nn.ModuleList) and len(items[:2]) == 2
-    assert [n for n, _ in items.named_parameters()] == ["0.weight", "0.bias", "1.weight", "1.bias", "2.gamma", "2.beta"]
+    assert [n for n, _ in items.named_parameters()] == [
+        "0.weight",
+        "0.bias",
+        "1.weight",
+        "1.bias",
+        "2.gamma",
+        "2.beta",
+    ]
     with pytest.raises(TypeError, match="ModuleList: item 3 must be a Module, got int"):
         items.append(3)
 

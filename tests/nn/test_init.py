@@ -57,17 +57,25 @@ def test_zero_row():
 def test_skipped_parameters_have_a_shape_and_no_memory():
     before = plm.memory_stats()["allocations"]
     with init.skipped():
-        model = nn.Sequential(nn.Embedding(1000, 64, padding_idx=0), nn.Linear(64, 5), nn.LayerNorm(5), nn.MLP(5, 7))
+        model = nn.Sequential(
+            nn.Embedding(1000, 64, padding_idx=0), nn.Linear(64, 5), nn.LayerNorm(5), nn.MLP(5, 7)
+        )
     assert plm.memory_stats()["allocations"] == before
     assert model.num_parameters() == 64000 + 64 * 5 + 5 + 10 + 35 + 7 + 35 + 5
     weight = model[0].weight
     assert (weight.shape, weight.ndim, weight.nbytes) == ((1000, 64), 2, 256000)
     with pytest.raises(
-        RuntimeError, match=r"a parameter \[1000, 64\] of a model built inside nn.init.skipped\(\) has no values"
+        RuntimeError,
+        match=r"a parameter \[1000, 64\] of a model built inside nn.init.skipped\(\) has no values",
     ):
         weight.numpy()
     drawn = weight.drawn()
-    assert drawn.shape == (1000, 64) and drawn.requires_grad and not drawn.numpy()[0].any() and drawn.numpy()[1].any()
+    assert (
+        drawn.shape == (1000, 64)
+        and drawn.requires_grad
+        and not drawn.numpy()[0].any()
+        and drawn.numpy()[1].any()
+    )
     assert nn.Linear(2, 2).weight.numpy().any()  # only inside
 
 

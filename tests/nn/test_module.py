@@ -81,7 +81,8 @@ def test_strict_errors_list_names_and_change_nothing():
     del state["scale"], state["blocks.1.lin.bias"]
     state["other"] = np.zeros(1)
     with pytest.raises(
-        ValueError, match=r"Net: the state does not fit; missing: scale, blocks.1.lin.bias; unexpected: other$"
+        ValueError,
+        match=r"Net: the state does not fit; missing: scale, blocks.1.lin.bias; unexpected: other$",
     ):
         net.load_state_dict(state)
     assert not (net.tokens.weight.numpy() == 9).any()
@@ -115,7 +116,9 @@ def test_apply():
 
 def test_to():
     net = Net().to("bfloat16")
-    assert {p.dtype for p in net.parameters()} == {"bfloat16"} and all(p.requires_grad for p in net.parameters())
+    assert {p.dtype for p in net.parameters()} == {"bfloat16"} and all(
+        p.requires_grad for p in net.parameters()
+    )
     assert net.head.weight is net.tokens.weight
     assert (net.table.dtype, net.ids.dtype) == ("bfloat16", "int64")
     net.to("float32")

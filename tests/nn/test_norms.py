@@ -14,7 +14,9 @@ def test_layer_norm():
 
 def test_rms_norm():
     norm = nn.RMSNorm(7, eps=1e-3)
-    np.testing.assert_allclose(norm(Tensor(x)).numpy(), x / np.sqrt((x * x).mean(-1, keepdims=True) + 1e-3), atol=1e-5)
+    np.testing.assert_allclose(
+        norm(Tensor(x)).numpy(), x / np.sqrt((x * x).mean(-1, keepdims=True) + 1e-3), atol=1e-5
+    )
     assert [n for n, _ in norm.named_parameters()] == ["gamma"]
 
 

@@ -34,5 +34,7 @@ def test_buffers_are_saved_but_not_trained():
     with nn.init.skipped():
         empty = Shifted()
     assert (
-        isinstance(empty.shift, nn.Buffer) and empty.shift.shape == (3,) and empty.shift.drawn().tolist() == [2, 2, 2]
+        isinstance(empty.shift, nn.Buffer)
+        and empty.shift.shape == (3,)
+        and empty.shift.drawn().tolist() == [2, 2, 2]
     )

@@ -24,7 +24,9 @@ def test_linear(weights, bias):
     layer = small(nn.Linear(37, 11, bias, bias_init=nn.init.normal(1.0)), weights)
     scale = SCALE if weights == "int8" else None
     expected = quantized_reference.linear(X, Q, scale, layer.bias.numpy() if bias else None)
-    close = dict(rtol=2e-6, atol=1e-5 if weights == "int8" else 1e-3)  # sums of floats up to 10^3, with cancellation
+    close = dict(
+        rtol=2e-6, atol=1e-5 if weights == "int8" else 1e-3
+    )  # sums of floats up to 10^3, with cancellation
     with plm.no_grad():
         np.testing.assert_allclose(layer(Tensor(X)).numpy(), expected, **close)
         layer.activation = "relu"
@@ -94,5 +96,7 @@ def test_which_layers_can_be():
     class Named(nn.Linear):
         pass
 
-    assert is_quantizable(nn.Linear(2, 2)) and is_quantizable(nn.Embedding(2, 2)) and is_quantizable(Named(2, 2))
+    assert (
+        is_quantizable(nn.Linear(2, 2)) and is_quantizable(nn.Embedding(2, 2)) and is_quantizable(Named(2, 2))
+    )
     assert not is_quantizable(Other(2, 2)) and not is_quantizable(nn.LayerNorm(2))

@@ -9,7 +9,9 @@ START, END = BERT.ids["<|startofpiece|>"], BERT.ids["<|endofpiece|>"]
 
 
 def examples(modes, documents=60, **settings):
-    objective = BlankInfilling(fakes.corpus(BERT, documents=documents), BERT, length=96, modes=modes, **settings)
+    objective = BlankInfilling(
+        fakes.corpus(BERT, documents=documents), BERT, length=96, modes=modes, **settings
+    )
     batch = objective.batch(np.arange(len(objective)), seed=0, epoch=0)
     keys = ("input_ids", "labels", "position_ids", "block_position_ids", "source_lengths", "attention_mask")
     for ids, labels, position, block, source, mask in zip(*(batch[k] for k in keys)):
@@ -69,7 +71,9 @@ def test_token_spans():
 
 def test_sentences_are_blanked_as_wholes():
     for objective, ids, labels, position, _, source in examples((0, 1, 0)):
-        ends = {tuple(s) for s in np.split(np.asarray(objective.corpus.ids), objective.corpus.sentences[1:-1])}
+        ends = {
+            tuple(s) for s in np.split(np.asarray(objective.corpus.ids), objective.corpus.sentences[1:-1])
+        }
         for _, span in pieces(ids, labels, position, source):
             assert tuple(span) in ends
 
@@ -85,7 +89,10 @@ def test_documents_lose_at_least_half():
 
 
 def test_modes_are_mixed_by_weight():
-    modes = [int(np.isin(MASKS, ids[:source]).argmax()) for _, ids, *_, source in examples((2, 1, 1), documents=400)]
+    modes = [
+        int(np.isin(MASKS, ids[:source]).argmax())
+        for _, ids, *_, source in examples((2, 1, 1), documents=400)
+    ]
     for k, share in enumerate((0.5, 0.25, 0.25)):
         fakes.assert_share(modes.count(k), len(modes), share)
 

@@ -14,7 +14,9 @@ MASK = BART.mask_token_id
 
 
 def made(noise, documents=100, **settings):
-    return Denoising(fakes.corpus(BART, documents=documents), BART, 128, noise, packing="sentences", **settings)
+    return Denoising(
+        fakes.corpus(BART, documents=documents), BART, 128, noise, packing="sentences", **settings
+    )
 
 
 def examples(objective, epoch=0):
@@ -61,7 +63,9 @@ def test_words_deleted_whole():
         rest = iter(words)
         kept = [w.tolist() for w in np.split(seen, np.flatnonzero(BART.word_starts[seen]))]
         assert all(word in rest for word in kept)
-        assert len(words) - len(kept) == np.ceil(0.3 * (len(words) - 1))  # words[0] is what precedes the first word
+        assert len(words) - len(kept) == np.ceil(
+            0.3 * (len(words) - 1)
+        )  # words[0] is what precedes the first word
 
 
 def test_infilling():
@@ -129,15 +133,21 @@ def test_a_share_of_the_sentences_moves():
 
 
 def published_sentences(tokens, stop):
-    """The rule of fairseq in plain Python: the last token counts as a stop, and the first of several stops ends a sentence."""
+    """The rule of fairseq in plain Python: the last token counts as a stop, and the first of several stops
+    ends a sentence.
+    """
     stops = [token == stop for token in tokens[:-1]] + [True]
     ends = [i + 1 for i, is_stop in enumerate(stops) if is_stop and not (i and stops[i - 1])]
     return [tokens[a:b] for a, b in zip([0, *ends], ends)], tokens[ends[-1] :]
 
 
-@pytest.mark.parametrize("text", ["a..b.c", "a...", "a.b..", ".a.b", "ab.cd", "a", ".", "..", "ab...cd..e.", "a.b"])
+@pytest.mark.parametrize(
+    "text", ["a..b.c", "a...", "a.b..", ".a.b", "ab.cd", "a", ".", "..", "ab...cd..e.", "a.b"]
+)
 def test_sentences_that_end_with_a_full_stop(text):
-    """Several stops: the first ends its sentence, the others begin the next; what has no end of its own stays last."""
+    """Several stops: the first ends its sentence, the others begin the next; what has no end of its own stays
+    last.
+    """
     stop = BART.first + 1
     objective = made("permutation", full_stop=stop)
     tokens = [stop if c == "." else 30 + ord(c) for c in text]
@@ -160,9 +170,11 @@ def test_examples_do_not_cross_documents():
     corpus = fakes.corpus(BART, documents=30)
     objective = Denoising(corpus, BART, 128)
     runs = objective.packing.runs(np.arange(len(objective)))
-    documents = [np.searchsorted(corpus.documents, at, side="right") for at in (runs[0], runs[0] + runs[1] - 1)]
+    documents = [
+        np.searchsorted(corpus.documents, at, side="right") for at in (runs[0], runs[0] + runs[1] - 1)
+    ]
     assert np.array_equal(*documents) and len(np.unique(documents[0])) == 30
-    assert "packing" not in recipes.RECIPES["bart"].objective  # so that `plmcore pretrain bart` has it, too
+    assert "packing" not in recipes.recipe("bart").objective  # so that `plmcore pretrain bart` has it, too
 
 
 def test_rotation():

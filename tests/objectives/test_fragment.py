@@ -30,7 +30,9 @@ def test_the_fragment_put_back_is_the_text():
 
 
 def test_one_fragment_a_block():
-    objective = Fragment(fakes.corpus(BERT), BERT, length=66, packing="windows", rate=0.25, block=16, shares=(1, 0, 0))
+    objective = Fragment(
+        fakes.corpus(BERT), BERT, length=66, packing="windows", rate=0.25, block=16, shares=(1, 0, 0)
+    )
     batch = everything(objective)
     hidden = (batch["input_ids"][:, 1:-1] == BERT.mask_token_id).reshape(-1, 16)
     assert (hidden.sum(1) <= 4).all() and (hidden.sum(1) == 4).mean() > 0.7  # a separator is not hidden
@@ -47,6 +49,9 @@ def test_shares_of_what_hides_it():
 
 
 def test_settings_are_checked():
-    for settings, message in (({"rate": 0}, "rate must be above 0"), ({"block": 0}, "block must be at least 1, got 0")):
+    for settings, message in (
+        ({"rate": 0}, "rate must be above 0"),
+        ({"block": 0}, "block must be at least 1, got 0"),
+    ):
         with pytest.raises(ValueError, match=message):
             Fragment(fakes.corpus(BERT), BERT, **settings)

@@ -18,7 +18,9 @@ class Marked(Objective):
         return self.n
 
     def build(self, examples, chance):
-        rows = np.stack([np.full(len(examples), self.mark), examples, np.full(len(examples), chance.epoch)], 1)
+        rows = np.stack(
+            [np.full(len(examples), self.mark), examples, np.full(len(examples), chance.epoch)], 1
+        )
         rows = np.pad(rows, ((0, 0), (0, self.extra)), constant_values=99)
         return {"input_ids": rows, "attention_mask": np.ones_like(rows), "labels": rows[:, :2]}
 
@@ -30,7 +32,9 @@ def rows_of(mixture, epochs, seed=0):
 
 
 def test_every_part_goes_through_its_examples_before_one_comes_again():
-    mixture = Mixture({"a": Marked(1, 30), "b": Marked(2, 7), "c": Marked(3, 100)}, T5, rates={"a": 0.5, "b": 0.2})
+    mixture = Mixture(
+        {"a": Marked(1, 30), "b": Marked(2, 7), "c": Marked(3, 100)}, T5, rates={"a": 0.5, "b": 0.2}
+    )
     assert mixture.examples(0) == 30 + 12 + 18
     rows = rows_of(mixture, range(5))
     for mark, n, count in ((1, 30, 30), (2, 7, 12), (3, 100, 18)):
@@ -71,7 +75,10 @@ def test_rows_are_padded_to_the_widest(family):
     tokenizer = fakes.Numbers(family, sentinels=20)
     mixture = Mixture({"a": Marked(1, 4), "b": Marked(2, 4, extra=3)}, tokenizer)
     batch = mixture.batch(np.arange(8), seed=0, epoch=0)
-    assert batch["input_ids"].shape == batch["attention_mask"].shape == (8, 6) and batch["labels"].shape == (8, 2)
+    assert batch["input_ids"].shape == batch["attention_mask"].shape == (8, 6) and batch["labels"].shape == (
+        8,
+        2,
+    )
     short = batch["attention_mask"].sum(1) == 3
     assert short.sum() == 4
     padding, own = (slice(0, 3), slice(3, 6)) if family == "xlnet" else (slice(3, 6), slice(0, 3))
@@ -90,8 +97,12 @@ def test_a_row_does_not_depend_on_the_others():
     for i in (0, n // 2, n - 1):
         row = mixture.batch([i], seed=0, epoch=1)
         width = row["labels"].shape[1]
-        assert (whole["labels"][i, :width] == row["labels"][0]).all() and (whole["labels"][i, width:] == -100).all()
-    halves = [sorted(map(tuple, whole["input_ids"][s].tolist())) for s in (slice(0, n // 2), slice(n // 2, n))]
+        assert (whole["labels"][i, :width] == row["labels"][0]).all() and (
+            whole["labels"][i, width:] == -100
+        ).all()
+    halves = [
+        sorted(map(tuple, whole["input_ids"][s].tolist())) for s in (slice(0, n // 2), slice(n // 2, n))
+    ]
     assert halves[0] != halves[1]  # the same text, with noise of its own
 
 
@@ -99,7 +110,9 @@ def test_what_cannot_be_mixed():
     bert = fakes.Numbers("bert")
     corpus = fakes.corpus(bert)
     mixture = Mixture({"a": MaskedLM(corpus, bert, 32), "b": NextSentence(corpus, bert, 32)}, bert)
-    with pytest.raises(ValueError, match="must give the same of input_ids, .*; got .* and .*next_sentence_label"):
+    with pytest.raises(
+        ValueError, match="must give the same of input_ids, .*; got .* and .*next_sentence_label"
+    ):
         mixture.batch(np.arange(mixture.examples(0)), seed=0, epoch=0)
     with pytest.raises(ValueError, match="needs objectives, got none"):
         Mixture({}, T5)

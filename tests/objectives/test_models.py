@@ -1,4 +1,6 @@
-"""Batches go through the models they are for, by the names of their arguments; the loss is near that of guessing."""
+"""Batches go through the models they are for, by the names of their arguments; the loss is near that of
+guessing.
+"""
 
 import math
 
@@ -10,9 +12,16 @@ from plmcore import objectives
 
 BERT = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
 STACKS = {
-    "d_model": 16, "encoder_layers": 1, "decoder_layers": 1, "encoder_attention_heads": 2, "decoder_attention_heads": 2,
-    "encoder_ffn_dim": 32, "decoder_ffn_dim": 32, "pad_token_id": 0, "decoder_start_token_id": 6,
-}  # fmt: skip
+    "d_model": 16,
+    "encoder_layers": 1,
+    "decoder_layers": 1,
+    "encoder_attention_heads": 2,
+    "decoder_attention_heads": 2,
+    "encoder_ffn_dim": 32,
+    "decoder_ffn_dim": 32,
+    "pad_token_id": 0,
+    "decoder_start_token_id": 6,
+}
 T5 = {
     "d_model": 16,
     "d_kv": 8,
@@ -27,13 +36,17 @@ CASES = {  # objective -> tokenizer family, config, head, tasks whose losses add
     "masked-lm": ("bert", {"model_type": "bert", **BERT}, "masked-lm"),
     "next-sentence": ("bert", {"model_type": "bert", **BERT}, "pretraining"),
     "sentence-order": ("bert", {"model_type": "albert", "embedding_size": 8, **BERT}, "pretraining"),
-    "permutation-lm": ("xlnet", {"model_type": "xlnet", "d_model": 16, "n_layer": 1, "n_head": 2, "d_inner": 32}, "causal-lm"),
+    "permutation-lm": (
+        "xlnet",
+        {"model_type": "xlnet", "d_model": 16, "n_layer": 1, "n_head": 2, "d_inner": 32},
+        "causal-lm",
+    ),
     "denoising": ("bart", {"model_type": "bart", **STACKS}, "seq2seq-lm"),
     "fragment": ("bart", {"model_type": "bart", **STACKS}, "seq2seq-lm"),
     "masked-seq2seq": ("bart", {"model_type": "bart", **STACKS}, "seq2seq-lm"),
     "span-corruption": ("t5", {"model_type": "t5", **T5}, "seq2seq-lm"),
     "translation": ("t5", {"model_type": "t5", **T5}, "seq2seq-lm"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -54,7 +67,9 @@ def test_a_batch_goes_through_its_model(name):
 
 
 def test_a_prediction_does_not_depend_on_its_token_nor_on_later_ones():
-    """Through a real two-stream model: another token in a target's place changes nothing for it and for targets before it."""
+    """Through a real two-stream model: another token in a target's place changes nothing for it and for
+    targets before it.
+    """
     tokenizer = fakes.Numbers("xlnet", plain=300)
     objective = objectives.PermutationLM(fakes.corpus(tokenizer), tokenizer, length=48, block=24)
     plm.seed(0)

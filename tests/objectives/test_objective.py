@@ -1,4 +1,4 @@
-"""What every objective promises: rows that depend on seed, epoch and index alone; errors that name the value."""
+"""What every objective promises: rows of seed, epoch and index alone; errors that name the value."""
 
 import pickle
 
@@ -90,7 +90,11 @@ def test_lengths_are_those_of_the_inputs(case):
     if case.startswith(("denoising", "blank-infilling")):  # noise makes them shorter or longer
         return
     real = batch["attention_mask"].sum(1)
-    assert (real <= lengths).all() if case in ("next-sentence", "sentence-order") else np.array_equal(real, lengths)
+    assert (
+        (real <= lengths).all()
+        if case in ("next-sentence", "sentence-order")
+        else np.array_equal(real, lengths)
+    )
 
 
 @pytest.mark.parametrize("case", ["masked-lm", "next-sentence", "denoising"])

@@ -29,7 +29,9 @@ def test_streams_continue_row_by_row():
         windows = found[row::4]
         assert windows == [(25 * row + 7 * k, 25 * row + 7 * k + 7) for k in range(3)]
     assert packing.Windows(text, 25, streams=4).count == 4
-    with pytest.raises(ValueError, match="4 streams of a text of 100 tokens are 25 tokens long: no window of 26"):
+    with pytest.raises(
+        ValueError, match="4 streams of a text of 100 tokens are 25 tokens long: no window of 26"
+    ):
         packing.Windows(text, 26, streams=4)
 
 
@@ -70,7 +72,9 @@ def test_whole_sentences_one_at_a_time(monkeypatch, block, across, separator, le
 def test_settings_that_do_not_fit():
     corpus = fakes.corpus(TOKENIZER)
     for changes in ({"stride": 4}, {"streams": 2}):
-        with pytest.raises(ValueError, match="stride and streams are for packing='windows', got packing='documents'"):
+        with pytest.raises(
+            ValueError, match="stride and streams are for packing='windows', got packing='documents'"
+        ):
             packing.pack(corpus, "documents", 10, None, **changes)
     with pytest.raises(ValueError, match="stride must be at least 1, got 0"):
         packing.pack(corpus, "windows", 10, None, stride=0)

@@ -52,7 +52,9 @@ def test_contrastive_pairs_of_sentences():
             assert document[x] == document[positive] == d != document[negative] and x != positive
             seen.add(document[negative])
     assert len(seen) > 40
-    assert not any(k.startswith("negative") for k in ContrastivePairs(corpus, BERT).batch([0], seed=0, epoch=0))
+    assert not any(
+        k.startswith("negative") for k in ContrastivePairs(corpus, BERT).batch([0], seed=0, epoch=0)
+    )
 
 
 def test_contrastive_pairs_of_two_corpora():

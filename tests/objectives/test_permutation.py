@@ -27,7 +27,13 @@ def reach(perm_mask, real):
 
 @pytest.mark.parametrize(
     "settings",
-    [{}, {"block": 32}, {"predict": 20, "words": False}, {"block": 16, "predict": 15}, {"packing": "documents"}],
+    [
+        {},
+        {"block": 32},
+        {"predict": 20, "words": False},
+        {"block": 16, "predict": 15},
+        {"packing": "documents"},
+    ],
 )
 def test_masks_leak_nothing(settings):
     batch = everything(made(**settings))
@@ -97,7 +103,9 @@ def test_spans():
     sizes = np.nonzero(edges == -1)[1] - np.nonzero(edges == 1)[1]
     weights = 1 / np.arange(1, 6)
     counts = np.bincount(sizes)[1:6]
-    assert (abs(counts / len(sizes) - weights / weights.sum()) < 0.02).all() and (sizes > 5).sum() < 0.02 * len(sizes)
+    assert (abs(counts / len(sizes) - weights / weights.sum()) < 0.02).all() and (
+        sizes > 5
+    ).sum() < 0.02 * len(sizes)
 
 
 def test_spans_begin_with_words():
@@ -130,7 +138,7 @@ def test_settings_are_checked():
 
 
 def test_targets_are_split_between_the_halves():
-    """85 of 512, as published: 43 in the first half and 42 in the second, whose last two tokens are special."""
+    """85 of 512, as published: 43 in the first half, 42 in the second, whose last two tokens are special."""
     tokenizer = fakes.Numbers("xlnet")
     corpus = fakes.corpus(tokenizer, documents=80)
     objective = PermutationLM(corpus, tokenizer, length=512, block=256, stride=256, streams=2, predict=85)

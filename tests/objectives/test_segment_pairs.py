@@ -74,7 +74,9 @@ def test_pairs_fit_and_are_of_whole_sentences(kind):
 @pytest.mark.parametrize("kind", [NextSentence, SentenceOrder])
 @pytest.mark.parametrize("words", [(3, 25), (20, 90)])
 def test_an_epoch_uses_the_text(kind, words):
-    """Sentences that another document's text displaced come elsewhere, and so do those behind a short example and the parts of long ones."""
+    """Sentences that another document's text displaced come elsewhere, and so do those behind a short example
+    and the parts of long ones.
+    """
     corpus, tokenizer = numbered(documents=300, words=words)
     objective = kind(corpus, tokenizer, length=64, masking=False)
     for epoch in range(2):
@@ -88,7 +90,9 @@ def test_two_chunks_change_their_segments():
     corpus, tokenizer = numbered(documents=300)
     objective = NextSentence(corpus, tokenizer, length=64, masking=False)
     batch = objective.batch(np.arange(len(objective)), seed=1, epoch=0)
-    found = [segments(row, types, tokenizer) for row, types in zip(batch["input_ids"], batch["token_type_ids"])]
+    found = [
+        segments(row, types, tokenizer) for row, types in zip(batch["input_ids"], batch["token_type_ids"])
+    ]
     random = batch["next_sentence_label"] == 1
     begins = {int(corpus.sentences[i]) for i in objective.first}
     chunk = lambda places: max(b for b in begins if b <= places[0])  # noqa: E731
@@ -114,7 +118,9 @@ def test_one_large_document_beside_a_small_one():
     for epoch in range(30):
         batch = objective.batch(np.arange(len(objective)), seed=0, epoch=epoch)
         labels += batch["next_sentence_label"].tolist()
-        for row, types, label in zip(batch["input_ids"], batch["token_type_ids"], batch["next_sentence_label"]):
+        for row, types, label in zip(
+            batch["input_ids"], batch["token_type_ids"], batch["next_sentence_label"]
+        ):
             a, b = segments(row, types, tokenizer)
             assert (document_of(corpus, a) != document_of(corpus, b)) == bool(label)
     fakes.assert_share(sum(labels), len(labels), 0.5)
@@ -161,7 +167,8 @@ def test_masks_leave_the_pair_otherwise_as_it_is():
     chosen = a["labels"] != -100
     assert np.array_equal(np.where(chosen, a["labels"], a["input_ids"]), b["input_ids"])
     assert (
-        np.array_equal(a["token_type_ids"], b["token_type_ids"]) and (b["input_ids"][chosen] >= tokenizer.first).all()
+        np.array_equal(a["token_type_ids"], b["token_type_ids"])
+        and (b["input_ids"][chosen] >= tokenizer.first).all()
     )
     fakes.assert_share(chosen.sum(), (b["input_ids"] >= tokenizer.first).sum(), 0.15)
 

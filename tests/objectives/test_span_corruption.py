@@ -53,11 +53,17 @@ def test_spans_put_back_are_the_text(packing, final):
 
 
 def test_all_cuts_are_equally_likely():
-    """6 tokens, 2 hidden in 1 span: the text before it is 1 to 4 long, and then 0 after; one span ends the text."""
+    """6 tokens, 2 hidden in 1 span: the text before it is 1 to 4 long, and then 0 after; one span ends the
+    text.
+    """
     corpus = Corpus.from_ids([np.arange(T5.first, T5.first + 8)] * 1500, T5.vocab_size)
-    objective = SpanCorruption(corpus, T5, length=30, packing="documents", rate=0.5, mean=2.0)  # 4 hidden in 2 spans
+    objective = SpanCorruption(
+        corpus, T5, length=30, packing="documents", rate=0.5, mean=2.0
+    )  # 4 hidden in 2 spans
     batch = objective.batch(np.arange(1500), seed=0, epoch=0)
-    forms, counts = np.unique(batch["input_ids"] * 1_000 + batch["input_ids"].shape[1], axis=0, return_counts=True)
+    forms, counts = np.unique(
+        batch["input_ids"] * 1_000 + batch["input_ids"].shape[1], axis=0, return_counts=True
+    )
     assert len(forms) == 9  # (3 ways to cut 4 into 2) squared, of which all can be told apart by text left
     assert abs(counts - 1500 / 9).max() < 4 * np.sqrt(1500 / 9 * 8 / 9)
 

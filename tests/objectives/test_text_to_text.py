@@ -25,7 +25,10 @@ def test_casting():
     assert TASKS["sst2"](SST[0]) == ("sst2 sentence: fine", "positive")
     assert TASKS["sst2"](SST[2]) == ("sst2 sentence: so so", "neutral")
     assert TASKS["stsb"](STS[0]) == ("stsb sentence1: a sentence2: b", "3.2")
-    assert TASKS["mnli"]({"text": "P", "pair": "H", "label": 2}) == ("mnli hypothesis: H premise: P", "contradiction")
+    assert TASKS["mnli"]({"text": "P", "pair": "H", "label": 2}) == (
+        "mnli hypothesis: H premise: P",
+        "contradiction",
+    )
     words = {"source_language": "English", "target_language": "German", "source": "yes", "target": "ja"}
     assert TASKS["translate"](words) == ("translate English to German: yes", "ja")
     assert DECANLP["translation"](words)[0] == "question: Translate from English to German context: yes"
@@ -44,7 +47,13 @@ def test_casting():
             "question: A question ? context: some context . ",
             "The answer . ",
         ),
-        ("Who's it?", "It's 3.5 (or so)", "3.5", "question: Who ' s it ? context: It ' s 3 . 5 ( or so ) ", "3 . 5"),
+        (
+            "Who's it?",
+            "It's 3.5 (or so)",
+            "3.5",
+            "question: Who ' s it ? context: It ' s 3 . 5 ( or so ) ",
+            "3 . 5",
+        ),
         ("Où est_il", "a\tb\n c  d", "café", "question: O ù est_il context: a b c d", "caf é "),
     ],
 )
@@ -57,8 +66,10 @@ def test_the_ten_tasks_of_decanlp():
     assert set(DECATHLON) == set(benchmarks.DECANLP) and set(DECATHLON.values()) == set(DECANLP)
     cast = {task: DECANLP[name] for task, name in DECATHLON.items()}
     assert cast["mnli"]({"text": "A cat sat.", "pair": "It lay.", "label": "contradiction"}) == (
-        'question: Hypothesis: "It lay." -- entailment, neutral, or contradiction? context: Premise: "A cat sat."', "contradiction",
-    )  # fmt: skip
+        'question: Hypothesis: "It lay." -- entailment, neutral, or contradiction? context: Premise: '
+        '"A cat sat."',
+        "contradiction",
+    )
     assert (
         cast["sst"]({"text": "fine", "label": "positive"})[0]
         == "question: Is this review negative or positive? context: fine"
@@ -73,7 +84,8 @@ def test_the_ten_tasks_of_decanlp():
         {"columns": ["Year", "Team"], "question": "Which year?", "answer": "SELECT Year FROM table"}
     )
     assert sql.startswith(
-        "question: What is the translation from English to SQL? context: The table has columns Year, Team and key words MAX, MIN,"
+        "question: What is the translation from English to SQL? context: The table has columns Year, "
+        "Team and key words MAX, MIN,"
     )
     assert sql.endswith("AGGOPS, CONDOPS-- Which year?") and answer == "SELECT Year FROM table"
     schema = {
@@ -82,7 +94,10 @@ def test_the_ten_tasks_of_decanlp():
         "choices": ["Joan", "Susan"],
         "answer": "Susan",
     }
-    assert cast["mwsc"](schema) == ("question: Who was thanked? Joan or Susan? context: Joan thanked Susan.", "Susan")
+    assert cast["mwsc"](schema) == (
+        "question: Who was thanked? Joan or Susan? context: Joan thanked Susan.",
+        "Susan",
+    )
     assert (
         cast["woz"]({"context": "cheap food", "answer": "price range: cheap;"})[0]
         == "question: What is the change in state? context: cheap food"

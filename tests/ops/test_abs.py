@@ -24,6 +24,8 @@ spec = OpSpec(
     bench=dict(x=(4096, 768)),
     torch=lambda t, x: t.abs(x),
 )
-limits = OpSpec(op=ops.abs, ref=abs, cases=[dict(x=np.array([0, -0.0, -1, np.inf, -np.inf, np.nan], float))], grad=())
+limits = OpSpec(
+    op=ops.abs, ref=abs, cases=[dict(x=np.array([0, -0.0, -1, np.inf, -np.inf, np.nan], float))], grad=()
+)
 test_all = spec.tests()
 test_limits = limits.tests()

@@ -41,13 +41,20 @@ spec = OpSpec(
         (three(2, 3) | dict(lr=-0.1), r"lr must not be negative, got -0.1"),
         (three(2, 3) | dict(rho=1.0), r"rho must be in \[0, 1\), got 1"),
         (three(2, 3) | dict(eps=0.0), r"eps must be above 0, got 0"),
-        (three(4, 3) | dict(grad=(2, 3), rows=np.array([2, 2])), r"rows of a row-sparse gradient must increase"),
+        (
+            three(4, 3) | dict(grad=(2, 3), rows=np.array([2, 2])),
+            r"rows of a row-sparse gradient must increase",
+        ),
     ],
     bench=three(4096, 768) | dict(lr=1e-3),
-)  # fmt: skip
+)
 test_all = spec.tests()
 
 
-@pytest.mark.parametrize("shape, rows", [((11, 5), [0, 3, 10]), ((300, 129), range(5, 300, 7)), ((6,), [1, 5])])
+@pytest.mark.parametrize(
+    "shape, rows", [((11, 5), [0, 3, 10]), ((300, 129), range(5, 300, 7)), ((6,), [1, 5])]
+)
 def test_row_sparse(shape, rows):
-    assert_sparse_step_is_dense_step(ops.adadelta_step, shape, list(rows), 2, scale=Tensor(np.float32(0.37)), **HYPER)
+    assert_sparse_step_is_dense_step(
+        ops.adadelta_step, shape, list(rows), 2, scale=Tensor(np.float32(0.37)), **HYPER
+    )

@@ -62,17 +62,32 @@ spec = OpSpec(
     dims={"param": "B 3", "grad": "B 3", "m": "B", "v": "3"},
     sample={"m": positive, "v": positive},
     errors=[
-        (dict(param=(2, 3), grad=(3, 2), m=(2,), v=(3,), lr=0.1), r"gradient must have the shape of param \[2, 3\], got \[3, 2\]"),
-        (dict(param=(2, 3), grad=(2, 3), m=(3,), v=(3,), lr=0.1), r"m must be float32\[2\] for a param float32\[2, 3\], got float32\[3\]"),
-        (dict(param=(2, 3), grad=(2, 3), m=(2,), v=(2, 3), lr=0.1), r"v must be float32\[3\] for a param float32\[2, 3\], got float32\[2, 3\]"),
-        (dict(param=(2, 3), grad=(2, 3), v=(3,), lr=0.1), r"a matrix has m and v, a vector v alone; param is float32\[2, 3\]"),
+        (
+            dict(param=(2, 3), grad=(3, 2), m=(2,), v=(3,), lr=0.1),
+            r"gradient must have the shape of param \[2, 3\], got \[3, 2\]",
+        ),
+        (
+            dict(param=(2, 3), grad=(2, 3), m=(3,), v=(3,), lr=0.1),
+            r"m must be float32\[2\] for a param float32\[2, 3\], got float32\[3\]",
+        ),
+        (
+            dict(param=(2, 3), grad=(2, 3), m=(2,), v=(2, 3), lr=0.1),
+            r"v must be float32\[3\] for a param float32\[2, 3\], got float32\[2, 3\]",
+        ),
+        (
+            dict(param=(2, 3), grad=(2, 3), v=(3,), lr=0.1),
+            r"a matrix has m and v, a vector v alone; param is float32\[2, 3\]",
+        ),
         (dict(param=(3,), grad=(3,), m=(3,), v=(3,), lr=0.1), r"a vector v alone"),
         (dict(param=(2, 3), grad=(2, 3), m=(2,), v=(3,), lr=-1.0), r"lr must not be negative, got -1"),
-        (dict(param=(2, 3), grad=(2, 3), m=(2,), v=(3,), lr=0.1, threshold=0.0), r"threshold must be positive, got 0"),
+        (
+            dict(param=(2, 3), grad=(2, 3), m=(2,), v=(3,), lr=0.1, threshold=0.0),
+            r"threshold must be positive, got 0",
+        ),
         (dict(param=(2, 3), grad=(2, 3), m=(2,), v=(3,), lr=0.1, step=0), r"step counts from 1, got 0"),
     ],
     bench=dict(**matrix(4096, 768), lr=1e-3),
-)  # fmt: skip
+)
 test_all = spec.tests()
 
 

@@ -27,17 +27,30 @@ spec = OpSpec(
     dims={"param": "B 3", "grad": "B 3", "v": "B 3"},
     sample={"v": lambda rng, shape: rng.random(shape) + 0.01},
     errors=[
-        (dict(param=(2, 3), grad=(3, 2), v=(2, 3), lr=0.1), r"gradient must have the shape of param \[2, 3\], got \[3, 2\]"),
-        (dict(param=(2, 3), grad=(2, 3), v=(2,), lr=0.1), r"moments must be float32\[2, 3\] .* got float32\[2\]"),
+        (
+            dict(param=(2, 3), grad=(3, 2), v=(2, 3), lr=0.1),
+            r"gradient must have the shape of param \[2, 3\], got \[3, 2\]",
+        ),
+        (
+            dict(param=(2, 3), grad=(2, 3), v=(2,), lr=0.1),
+            r"moments must be float32\[2, 3\] .* got float32\[2\]",
+        ),
         (dict(param=(2, 3), grad=(2, 3), v=(2, 3), lr=-0.1), r"lr must not be negative, got -0.1"),
         (dict(param=(2, 3), grad=(2, 3), v=(2, 3), lr=0.1, eps=-1.0), r"eps must not be negative, got -1"),
-        (dict(param=(4, 3), grad=(2, 3), v=(4, 3), lr=0.1, rows=np.array([2, 2])), r"rows of a row-sparse gradient must increase"),
+        (
+            dict(param=(4, 3), grad=(2, 3), v=(4, 3), lr=0.1, rows=np.array([2, 2])),
+            r"rows of a row-sparse gradient must increase",
+        ),
     ],
     bench=dict(param=(4096, 768), grad=(4096, 768), v=(4096, 768), lr=1e-3),
-)  # fmt: skip
+)
 test_all = spec.tests()
 
 
-@pytest.mark.parametrize("shape, rows", [((11, 5), [0, 3, 10]), ((300, 129), range(5, 300, 7)), ((6,), [1, 5])])
+@pytest.mark.parametrize(
+    "shape, rows", [((11, 5), [0, 3, 10]), ((300, 129), range(5, 300, 7)), ((6,), [1, 5])]
+)
 def test_row_sparse(shape, rows):
-    assert_sparse_step_is_dense_step(ops.adagrad_step, shape, list(rows), 1, scale=Tensor(np.float32(0.37)), **HYPER)
+    assert_sparse_step_is_dense_step(
+        ops.adagrad_step, shape, list(rows), 1, scale=Tensor(np.float32(0.37)), **HYPER
+    )

@@ -5,7 +5,9 @@ from plmcore import Tensor, ops
 from step_cases import assert_sparse_step_is_dense_step, dense, on_copies
 
 
-def reference(param, grad, m, v, lr, rows=None, scale=1.0, beta1=0.9, beta2=0.999, eps=1e-8, weight_decay=0.01, step=1):
+def reference(
+    param, grad, m, v, lr, rows=None, scale=1.0, beta1=0.9, beta2=0.999, eps=1e-8, weight_decay=0.01, step=1
+):
     g = dense(param, grad, rows) * scale
     m = beta1 * m + (1 - beta1) * g
     v = beta2 * v + (1 - beta2) * g * g
@@ -43,7 +45,10 @@ spec = OpSpec(
             r"one dtype, got float32\[2, 3\] and float64",
         ),
         (dict(param=(2, 3), grad=(2, 3), m=(2, 3), v=(2, 3), lr=-0.1), r"lr must not be negative, got -0.1"),
-        (dict(param=(2, 3), grad=(2, 3), m=(2, 3), v=(2, 3), lr=0.1, beta1=1.0), r"beta1 must be in \[0, 1\), got 1"),
+        (
+            dict(param=(2, 3), grad=(2, 3), m=(2, 3), v=(2, 3), lr=0.1, beta1=1.0),
+            r"beta1 must be in \[0, 1\), got 1",
+        ),
         (dict(param=(2, 3), grad=(2, 3), m=(2, 3), v=(2, 3), lr=0.1, step=0), r"step counts from 1, got 0"),
         (
             dict(param=(4, 3), grad=(2, 2), m=(4, 3), v=(4, 3), lr=0.1, rows=np.array([0, 1])),
@@ -79,4 +84,6 @@ test_all = spec.tests()
     ],
 )
 def test_row_sparse(shape, rows):
-    assert_sparse_step_is_dense_step(ops.adamw_step, shape, list(rows), 2, scale=Tensor(np.float32(0.37)), **HYPER)
+    assert_sparse_step_is_dense_step(
+        ops.adamw_step, shape, list(rows), 2, scale=Tensor(np.float32(0.37)), **HYPER
+    )

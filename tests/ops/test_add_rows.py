@@ -26,7 +26,11 @@ spec = OpSpec(
             r"add_rows: row 10 at position 1 is out of range for 10 rows",
             IndexError,
         ),
-        (dict(dense=(10, 5), rows=np.array([-1]), values=(1, 5)), r"add_rows: row -1 at position 0", IndexError),
+        (
+            dict(dense=(10, 5), rows=np.array([-1]), values=(1, 5)),
+            r"add_rows: row -1 at position 0",
+            IndexError,
+        ),
         (
             dict(dense=(10, 5), rows=np.array([3, 3]), values=(2, 5)),
             r"add_rows: rows must be sorted and unique, got 3 before 3",

@@ -28,7 +28,13 @@ spec = OpSpec(
         dict(x=np.array([[False, True], [False, False]]), axis=1, keepdims=False),
         dict(
             x=rows(
-                (3, np.nan), (70, np.nan), (5, np.inf), (74, -np.inf), (slice(None), -np.inf), (slice(None), 0), (74, 9)
+                (3, np.nan),
+                (70, np.nan),
+                (5, np.inf),
+                (74, -np.inf),
+                (slice(None), -np.inf),
+                (slice(None), 0),
+                (74, 9),
             ),
             axis=1,
             keepdims=False,

@@ -1,4 +1,6 @@
-"""Attention against NumPy with every mask written out: each layout, each option, and the combinations models use."""
+"""Attention against NumPy with every mask written out: each layout, each option, and the combinations models
+use.
+"""
 
 import numpy as np
 import pytest
@@ -41,10 +43,14 @@ plain = OpSpec(
         separate(2, 5, 0, 2, 8),
         separate(2, 1, 0, 2, 8),
     ],
+    grad_cancels=4,  # dP - rowsum(dO * O) is the difference of two sums; for a single key it is 0
     dims={"q": "B T 2 8", "k": "B S 2 8", "v": "B S 2 8"},
     errors=[
         (dict(q=(2, 5, 8), k=(2, 7, 2, 8), v=(2, 7, 2, 8)), r"q must be \[B, T, H, D\], got \[2, 5, 8\]"),
-        (dict(q=(2, 5, 2, 8), k=(2, 7, 2, 8), v=(2, 6, 2, 8)), r"v must be \[2, 7, 2, 8\] like k, got \[2, 6, 2, 8\]"),
+        (
+            dict(q=(2, 5, 2, 8), k=(2, 7, 2, 8), v=(2, 6, 2, 8)),
+            r"v must be \[2, 7, 2, 8\] like k, got \[2, 6, 2, 8\]",
+        ),
         (
             dict(q=(2, 5, 2, 8), k=(2, 7, 3, 8), v=(2, 7, 3, 8)),
             r"q and k must agree in batch, heads and head width, got \[2, 5, 2, 8\] and \[2, 7, 3, 8\]",
@@ -58,19 +64,28 @@ plain = OpSpec(
             r"needs a float dtype, got int64",
             TypeError,
         ),
-        (separate(2, 5, 7, 2, 8, lengths=lengths(1, 2, 3)), r"lengths must be \[2\], one per sequence, got \[3\]"),
+        (
+            separate(2, 5, 7, 2, 8, lengths=lengths(1, 2, 3)),
+            r"lengths must be \[2\], one per sequence, got \[3\]",
+        ),
         (separate(2, 5, 7, 2, 8, lengths=lengths(3, 8)), r"lengths\[1\] is 8, outside 0..7 keys"),
         (separate(2, 5, 7, 2, 8, lengths=lengths(-1, 2)), r"lengths\[0\] is -1, outside 0..7 keys"),
         (separate(2, 5, 7, 2, 8, lengths=np.ones(2)), r"lengths must be int64 or int32", TypeError),
         (separate(2, 5, 7, 2, 8, band=3), r"band, stride, prefix and start need causal=True"),
-        (separate(2, 5, 7, 2, 8, causal=True, band=-3), r"band and stride must not be negative, got -3 and 0"),
+        (
+            separate(2, 5, 7, 2, 8, causal=True, band=-3),
+            r"band and stride must not be negative, got -3 and 0",
+        ),
         (separate(2, 5, 7, 2, 8, dropout=1.0), r"dropout must be in \[0, 1\), got 1"),
         (
             separate(2, 5, 7, 2, 8, mask=np.ones((2, 2, 5, 6), bool)),
             r"mask must be \[2 or 1, 2 or 1, 5 or 1, 7\], got \[2, 2, 5, 6\]",
         ),
         (separate(2, 5, 7, 2, 8, mask=np.ones((2, 2, 5, 7), np.int32)), r"mask must be bool", TypeError),
-        (separate(2, 5, 7, 2, 8, bias=(2, 2, 1, 7)), r"bias must be \[2 or 1, 2 or 1, 5, 7\], got \[2, 2, 1, 7\]"),
+        (
+            separate(2, 5, 7, 2, 8, bias=(2, 2, 1, 7)),
+            r"bias must be \[2 or 1, 2 or 1, 5, 7\], got \[2, 2, 1, 7\]",
+        ),
     ],
     bench=[
         dict(q=(B, T, 12, 64), k=(B, T, 12, 64), v=(B, T, 12, 64), causal=causal)
@@ -101,7 +116,9 @@ masks = OpSpec(
         separate(1, 150, 150, 1, 8, causal=True, band=5, stride=16),
         separate(2, 20, 33, 1, 8, causal=True, prefix=lengths(0, 15)),
         separate(2, 50, 50, 1, 8, causal=True, band=6, prefix=lengths(9, 40)),
-        separate(2, 50, 50, 1, 8, causal=True, band=6, stride=10, prefix=lengths(3, 0), lengths=lengths(50, 31)),
+        separate(
+            2, 50, 50, 1, 8, causal=True, band=6, stride=10, prefix=lengths(3, 0), lengths=lengths(50, 31)
+        ),
         separate(3, 2, 64, 2, 8, causal=True, start=np.array([0, 61, 30], np.int32)),
         separate(2, 12, 64, 2, 8, causal=True, start=lengths(0, 30)),
         separate(2, 11, 19, 2, 8, mask=random_mask(2, 2, 11, 19)),
@@ -111,6 +128,7 @@ masks = OpSpec(
         separate(2, 11, 19, 2, 8, mask=np.zeros((1, 1, 11, 19), bool)),  # nothing to see
         separate(2, 11, 19, 2, 8, mask=random_mask(1, 1, 11, 19), causal=True, lengths=lengths(19, 12)),
     ],
+    grad_cancels=4,  # dP - rowsum(dO * O) is the difference of two sums; for a single key it is 0
     dims={"q": "B T 2 8", "k": "B S 2 8", "v": "B S 2 8"},
 )
 test_masks = masks.tests()
@@ -128,7 +146,15 @@ scores = OpSpec(
         separate(1, 7, 600, 1, 8, bias=(1, 1, 7, 600)),
         separate(1, 2, 200, 2, 8, bias=(1, 2, 2, 200), causal=True),
         separate(
-            2, 12, 12, 2, 8, bias=(1, 2, 12, 12), causal=True, lengths=lengths(12, 5), mask=random_mask(2, 1, 12, 12)
+            2,
+            12,
+            12,
+            2,
+            8,
+            bias=(1, 2, 12, 12),
+            causal=True,
+            lengths=lengths(12, 5),
+            mask=random_mask(2, 1, 12, 12),
         ),
         separate(2, 0, 7, 3, 8, bias=(1, 3, 0, 7)),
         separate(2, 5, 7, 2, 8, scale=1.0),
@@ -143,6 +169,7 @@ scores = OpSpec(
         separate(2, 1, 20, 2, 8, dropout=0.1),
         separate(2, 9, 140, 2, 8, dropout=0.5, weights=True, bias=(2, 2, 9, 140)),
     ],
+    grad_cancels=4,  # dP - rowsum(dO * O) is the difference of two sums; for a single key it is 0
     dims={"q": "B T 3 8", "k": "B S 3 8", "v": "B S 3 8", "bias": "1 3 T S"},
 )
 test_scores = scores.tests()
@@ -160,6 +187,7 @@ packed = OpSpec(
         dict(q=(2, 9, 2, 8), k=(2, 30, 2, 2, 8)),
         dict(q=(2, 2, 2, 8), k=(2, 300, 2, 2, 8), lengths=lengths(200, 9)),
     ],
+    grad_cancels=4,  # dP - rowsum(dO * O) is the difference of two sums; for a single key it is 0
     dims={"q": "B T 3 2 8"},
 )
 test_packed = packed.tests()
@@ -180,6 +208,7 @@ ragged = OpSpec(
         dict(q=(0, 3, 2, 8), offsets=lengths(0, 0)),
         dict(q=(0, 3, 2, 8), offsets=lengths(0)),
     ],
+    grad_cancels=4,  # dP - rowsum(dO * O) is the difference of two sums; for a single key it is 0
     dims={"q": "N 3 2 8", "offsets": "B"},
     errors=[
         (
@@ -248,7 +277,9 @@ def test_large_scores_do_not_overflow():
 
 @pytest.mark.parametrize("T", [2, 40])  # decoding and tiles
 def test_a_bias_that_hides_a_whole_row_leaves_even_weights_and_their_gradient(T):
-    """At -1e15 the scores of a row are equal in float32, and the logarithm of their sum is far below their rounding."""
+    """At -1e15 the scores of a row are equal in float32, and the logarithm of their sum is far below their
+    rounding.
+    """
     q, k, v = (Tensor(rng.standard_normal((1, n, 2, 8)).astype("f"), requires_grad=True) for n in (T, 33, 33))
     bias = np.zeros((1, 1, T, 33), "f")
     bias[..., 1, :] = -1e15
@@ -262,7 +293,10 @@ def test_a_bias_that_hides_a_whole_row_leaves_even_weights_and_their_gradient(T)
 def test_dropout_draws_new_masks_and_keeps_its_mean():
     x = np.ones((4, 64, 4, 8), np.float32)
     _core.manual_seed(3)
-    a, b = (ops.attention(Tensor(x), Tensor(x), Tensor(x), dropout=0.25, weights=True)[1].numpy() for _ in range(2))
+    a, b = (
+        ops.attention(Tensor(x), Tensor(x), Tensor(x), dropout=0.25, weights=True)[1].numpy()
+        for _ in range(2)
+    )
     assert not np.array_equal(a, b)
     for w in (a, b):
         assert abs((w == 0).mean() - 0.25) < 0.01

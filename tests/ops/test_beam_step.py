@@ -41,13 +41,20 @@ spec = OpSpec(
             dict(logits=(6, 5), scores=(3, 2), n=11),
             r"beam_step: n must be at most the 10 candidates \(K \* V\), got 11",
         ),
-        (dict(logits=(6, 5), scores=(2, 2), n=1), r"beam_step: logits must be \[B \* K, V\] and scores \[B, K\]"),
+        (
+            dict(logits=(6, 5), scores=(2, 2), n=1),
+            r"beam_step: logits must be \[B \* K, V\] and scores \[B, K\]",
+        ),
         (
             dict(logits=(6, 5), scores=np.zeros((3, 2)), n=1),
             r"scores must be float32 for float32 logits, got float64\[3, 2\]",
             TypeError,
         ),
-        (dict(logits=np.zeros((6, 5), int), scores=(3, 2), n=1), r"beam_step: needs a float dtype", TypeError),
+        (
+            dict(logits=np.zeros((6, 5), int), scores=(3, 2), n=1),
+            r"beam_step: needs a float dtype",
+            TypeError,
+        ),
     ],
     dtypes=("float64", "float32"),
     bench=dict(logits=(16, 50257), scores=(4, 4), n=8),

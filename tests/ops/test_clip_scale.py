@@ -11,10 +11,10 @@ spec = OpSpec(
     op=clip_scale,
     ref=lambda norm, max_norm: np.float64(1 if norm == 0 else min(1.0, max_norm / norm)),
     cases=[
-        dict(norm=np.array(x), max_norm=m) for x, m in [(2.0, 1.0), (2.0, 4.0), (0.0, 1.0), (np.inf, 1.0), (1e-30, 0.5)]
+        dict(norm=np.array(x), max_norm=m)
+        for x, m in [(2.0, 1.0), (2.0, 4.0), (0.0, 1.0), (np.inf, 1.0), (1e-30, 0.5)]
     ],
     dtypes=("float32", "float64"),
-    tol={"float64": 1e-7},
     errors=[
         (dict(norm=(2,), max_norm=1.0), r"norm must be float32\[\], got float32\[2\]"),
         (dict(norm=(), max_norm=0.0), r"max_norm must be positive, got 0"),

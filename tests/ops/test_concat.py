@@ -32,7 +32,10 @@ spec = OpSpec(
         (dict(tensors=[(2, 3), (2, 3)], axis=2), r"concat: axis 2 is out of range for 2 axes", IndexError),
         (dict(tensors=[], axis=0), r"concat: the list of tensors is empty"),
     ],
-    bench=[dict(tensors=[(16, 256, 768), (16, 256, 768)], axis=1), dict(tensors=[(4096, 384), (4096, 384)], axis=1)],
+    bench=[
+        dict(tensors=[(16, 256, 768), (16, 256, 768)], axis=1),
+        dict(tensors=[(4096, 384), (4096, 384)], axis=1),
+    ],
     torch=lambda t, tensors, axis: t.cat(tensors, axis),
 )
 test_all = spec.tests()

@@ -17,10 +17,13 @@ spec = OpSpec(
         dict(x=np.arange(6, dtype=np.int32).reshape(2, 3), axis=0),
     ],
     dims={"x": "B T 8"},
-    tol={"bfloat16": 1e-2},
     errors=[
         (dict(x=(2, 3), axis=2), r"cumsum: axis 2 is out of range for 2 axes", IndexError),
-        (dict(x=np.ones(3, bool), axis=0), r"cumsum: needs a float dtype, int64 or int32, got bool\[3\]", TypeError),
+        (
+            dict(x=np.ones(3, bool), axis=0),
+            r"cumsum: needs a float dtype, int64 or int32, got bool\[3\]",
+            TypeError,
+        ),
     ],
     bench=dict(x=(4096, 768), axis=-1),
     torch=lambda t, x, axis: x.cumsum(axis),

@@ -23,6 +23,7 @@ spec = OpSpec(
         (dict(a=(2, 3), b=(2, 4)), r"div: shapes \[2, 3\] and \[2, 4\] do not broadcast"),
         (dict(a=np.ones(2, int), b=np.ones(2, int)), r"div: needs a float dtype, got int64\[2\]", TypeError),
     ],
+    sums_in_order=True,  # 16,384 values in the lanes of a vector, then in double
     bench=dict(a=(4096, 768), b=(4096, 768)),
     torch=lambda t, a, b: a / b,
 )

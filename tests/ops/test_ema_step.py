@@ -4,14 +4,16 @@ from plmcore import Tensor, ops
 
 
 def ema_step(average, param, decay, wide=False):
-    average = ops.copy(ops.cast(average, "float32")) if wide and average.dtype != "float64" else ops.copy(average)
+    average = (
+        ops.copy(ops.cast(average, "float32")) if wide and average.dtype != "float64" else ops.copy(average)
+    )
     ops.ema_step(average, param, decay)
     return average
 
 
 spec = OpSpec(
     op=ema_step,
-    ref=lambda average, param, decay, wide=False: decay * average + (1 - decay) * param,
+    ref=lambda average, param, decay, wide=False: average + (1 - decay) * (param - average),
     cases=[
         dict(average=(2, 3), param=(2, 3), decay=0.9),
         dict(average=(5, 3), param=(5, 3), decay=0.9),
@@ -22,7 +24,10 @@ spec = OpSpec(
     ],
     dims={"average": "B 3", "param": "B 3"},
     errors=[
-        (dict(average=(2, 3), param=(3,), decay=0.9), r"average must have the shape of param \[3\], got \[2, 3\]"),
+        (
+            dict(average=(2, 3), param=(3,), decay=0.9),
+            r"average must have the shape of param \[3\], got \[2, 3\]",
+        ),
         (
             dict(average=(3,), param=np.ones(3), decay=0.9),
             r"average must have the dtype of param.* got float32\[3\] and float64\[3\]",

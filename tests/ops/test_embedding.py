@@ -35,7 +35,11 @@ spec = OpSpec(
         ),
         (dict(weight=(4, 3), ids=np.array([1, 4, 5])), r"embedding: index 4 at position \[1\]", IndexError),
         (dict(weight=(4, 3), ids=np.array([2**31])), r"index 2147483648 at position \[0\]", IndexError),
-        (dict(weight=(4, 3), ids=np.array([2**63 - 1])), r"index 9223372036854775807 at position \[0\]", IndexError),
+        (
+            dict(weight=(4, 3), ids=np.array([2**63 - 1])),
+            r"index 9223372036854775807 at position \[0\]",
+            IndexError,
+        ),
         (dict(weight=(4, 3), ids=(2,)), r"embedding: ind.* must be int64 or int32", TypeError),
         (dict(weight=(4, 3, 2), ids=np.array([1])), r"weight must be \[V, C\], got float32\[4, 3, 2\]"),
         (dict(weight=np.ones((4, 3), int), ids=np.array([1])), r"weight needs a float dtype", TypeError),
@@ -103,7 +107,11 @@ def test_traced_sparse_gradients_merge():
     tracer = _core.Tracer()
     w, a, b = (
         tracer.input(n, s, t)
-        for n, s, t in (("w", [9, 4], "float32"), ("a", [_core.Dim("N")], "int64"), ("b", [_core.Dim("M")], "int64"))
+        for n, s, t in (
+            ("w", [9, 4], "float32"),
+            ("a", [_core.Dim("N")], "int64"),
+            ("b", [_core.Dim("M")], "int64"),
+        )
     )
     w.requires_grad = True
     outputs = [ops.embedding(w, a, True), ops.embedding(w, b, True)]

@@ -16,7 +16,9 @@ def ids(*shape, dtype=np.int64):
 
 def quantized(weight, ids, scale=None):
     """A weight of floats as bfloat16."""
-    return ops.embedding_quantized(weight if weight.dtype == "int8" else ops.cast(weight, "bfloat16"), ids, scale)
+    return ops.embedding_quantized(
+        weight if weight.dtype == "int8" else ops.cast(weight, "bfloat16"), ids, scale
+    )
 
 
 def reference(weight, ids, scale=None):

@@ -27,8 +27,15 @@ spec = OpSpec(
             r"gather_beams: index 3 at position \[1, 0\] is out of range for an axis of size 3",
             IndexError,
         ),
-        (dict(x=(2, 3, 4), beams=np.array([[0], [-1]])), r"gather_beams: index -1 at position \[1, 0\]", IndexError),
-        (dict(x=(2, 3, 4), beams=np.array([[0]])), r"gather_beams: x must be \[B, K, ...\] and beams \[B, n\]"),
+        (
+            dict(x=(2, 3, 4), beams=np.array([[0], [-1]])),
+            r"gather_beams: index -1 at position \[1, 0\]",
+            IndexError,
+        ),
+        (
+            dict(x=(2, 3, 4), beams=np.array([[0]])),
+            r"gather_beams: x must be \[B, K, ...\] and beams \[B, n\]",
+        ),
         (dict(x=(2, 3, 4), beams=(2, 3)), r"gather_beams: .* must be int64 or int32", TypeError),
     ],
     bench=dict(x=(4, 4, 12, 128, 64), beams=beams(4, 4, 4)),

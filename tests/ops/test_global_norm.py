@@ -15,7 +15,6 @@ spec = OpSpec(
         dict(list=[np.array([1.0, np.nan])]),
     ],
     dims={"list": ["B 3", "5", ""]},
-    tol={"float64": 1e-6, "float32": 1e-6},
     dtypes=("float64", "float32", "bfloat16"),
     errors=[(dict(list=[(2,), np.array([1, 2])]), r"needs float tensors, got int64\[2\] at 1")],
     bench=dict(list=[(4096, 768), (768, 3072)]),

@@ -6,7 +6,19 @@ from step_cases import dense, on_copies
 
 
 def reference(
-    param, grad, m, v, lr, rows=None, scale=1.0, beta1=0.9, beta2=0.999, eps=1e-6, weight_decay=0.01, step=1, adapt=True
+    param,
+    grad,
+    m,
+    v,
+    lr,
+    rows=None,
+    scale=1.0,
+    beta1=0.9,
+    beta2=0.999,
+    eps=1e-6,
+    weight_decay=0.01,
+    step=1,
+    adapt=True,
 ):
     g = dense(param, grad, rows) * scale
     m = beta1 * m + (1 - beta1) * g
@@ -39,13 +51,22 @@ spec = OpSpec(
     dims={"param": "B 3", "grad": "B 3", "m": "B 3", "v": "B 3"},
     sample={"v": lambda rng, shape: rng.random(shape) + 0.01},
     errors=[
-        (dict(param=(2, 3), grad=(3, 2), m=(2, 3), v=(2, 3), lr=0.1), r"gradient must have the shape of param \[2, 3\], got \[3, 2\]"),
-        (dict(param=(2, 3), grad=(2, 3), m=(2,), v=(2, 3), lr=0.1), r"moments must be float32\[2, 3\] .* got float32\[2\]"),
-        (dict(param=(2, 3), grad=(2, 3), m=(2, 3), v=(2, 3), lr=0.1, beta1=1.0), r"beta1 must be in \[0, 1\), got 1"),
+        (
+            dict(param=(2, 3), grad=(3, 2), m=(2, 3), v=(2, 3), lr=0.1),
+            r"gradient must have the shape of param \[2, 3\], got \[3, 2\]",
+        ),
+        (
+            dict(param=(2, 3), grad=(2, 3), m=(2,), v=(2, 3), lr=0.1),
+            r"moments must be float32\[2, 3\] .* got float32\[2\]",
+        ),
+        (
+            dict(param=(2, 3), grad=(2, 3), m=(2, 3), v=(2, 3), lr=0.1, beta1=1.0),
+            r"beta1 must be in \[0, 1\), got 1",
+        ),
         (dict(param=(2, 3), grad=(2, 3), m=(2, 3), v=(2, 3), lr=0.1, step=-1), r"step counts from 0, got -1"),
     ],
     bench=dict(param=(4096, 768), grad=(4096, 768), m=(4096, 768), v=(4096, 768), lr=1e-3),
-)  # fmt: skip
+)
 test_all = spec.tests()
 
 

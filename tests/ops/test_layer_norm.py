@@ -23,7 +23,11 @@ spec = OpSpec(
     errors=[
         (dict(x=(2, 6), gamma=(5,), beta=(6,), eps=1e-5), r"gamma and beta must be \[6\]"),
         (dict(x=(), gamma=(5,), beta=(5,), eps=1e-5), r"x must have at least one axis"),
-        (dict(x=(2, 6), gamma=np.ones(6, int), beta=(6,), eps=1e-5), r"needs a float dtype, got int64\[6\]", TypeError),
+        (
+            dict(x=(2, 6), gamma=np.ones(6, int), beta=(6,), eps=1e-5),
+            r"needs a float dtype, got int64\[6\]",
+            TypeError,
+        ),
     ],
     bench=dict(x=(4096, 768), gamma=(768,), beta=(768,), eps=1e-5),
     torch=lambda t, x, gamma, beta, eps: t.nn.functional.layer_norm(x, gamma.shape, gamma, beta, eps),

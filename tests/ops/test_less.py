@@ -26,7 +26,11 @@ spec = OpSpec(
     dims={"a": "B T 8", "b": "B T 8"},
     errors=[
         (dict(a=(2, 3), b=(2, 4)), r"less: shapes \[2, 3\] and \[2, 4\] do not broadcast"),
-        (dict(a=(3,), b=np.arange(3)), r"less: inputs must have one dtype, got float32\[3\] and int64\[3\]", TypeError),
+        (
+            dict(a=(3,), b=np.arange(3)),
+            r"less: inputs must have one dtype, got float32\[3\] and int64\[3\]",
+            TypeError,
+        ),
     ],
     bench=dict(a=(4096, 768), b=(4096, 768)),
     torch=lambda t, a, b: t.lt(a, b),

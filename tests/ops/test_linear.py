@@ -1,14 +1,14 @@
 import math
 
 import numpy as np
+from naive import erfc
 from optest import OpSpec
 from plmcore import ops
 
-erf = np.vectorize(math.erf)
 ACTIVATIONS = {
     "none": lambda z: z,
     "relu": lambda z: np.maximum(z, 0),
-    "gelu": lambda z: z * 0.5 * (1 + erf(z / math.sqrt(2))),
+    "gelu": lambda z: z * 0.5 * erfc(-z / np.sqrt(z.dtype.type(2))),
     "gelu_tanh": lambda z: z * 0.5 * (1 + np.tanh(math.sqrt(2 / math.pi) * (z + 0.044715 * z**3))),
     "tanh": np.tanh,
     "sigmoid": lambda z: 1 / (1 + np.exp(-z)),
@@ -48,7 +48,7 @@ spec = OpSpec(
         (dict(x=(2, 5), weight=(5,)), r"weight must be \[N, K\]"),
         (dict(x=(2, 5), weight=(4, 5), activation="swish"), r"must be one of none, relu.*got 'swish'"),
     ],
-    tol={"float32": 5e-5, "bfloat16": 2e-2, "float16": 5e-3},  # sums of up to 389 products of size 1
+    by_size=False,  # a small gelu comes from a sum near 0 or from one far below it: its size says nothing
     bench=dict(x=(1024, 768), weight=(3072, 768), bias=(3072,), activation="gelu"),
     torch=torch_linear,
 )

@@ -26,7 +26,10 @@ spec = OpSpec(
     torch=lambda t, x: t.log(x),
 )
 limits = OpSpec(
-    op=ops.log, ref=log, cases=[dict(x=np.array([0, -1, 1, 1e-40, 6e4, np.inf, -np.inf, np.nan], float))], grad=()
+    op=ops.log,
+    ref=log,
+    cases=[dict(x=np.array([0, -1, 1, 1e-40, 6e4, np.inf, -np.inf, np.nan], float))],
+    grad=(),
 )
 test_all = spec.tests()
 test_limits = limits.tests()

@@ -10,7 +10,13 @@ def bits(*shape):
 spec = OpSpec(
     op=ops.logical_not,
     ref=lambda a: ~a,
-    cases=[dict(a=bits(2, 8)), dict(a=bits(5, 8)), dict(a=bits(3, 769)), dict(a=bits(0, 8)), dict(a=bits(70001))],
+    cases=[
+        dict(a=bits(2, 8)),
+        dict(a=bits(5, 8)),
+        dict(a=bits(3, 769)),
+        dict(a=bits(0, 8)),
+        dict(a=bits(70001)),
+    ],
     dims={"a": "B 8"},
     errors=[(dict(a=(2,)), r"logical_not: the input must be bool, got float32\[2\]", TypeError)],
     bench=dict(a=bits(4096, 768)),

@@ -9,7 +9,7 @@ def merged(rows_a, a, rows_b, b, V):
 
 
 def ref(rows_a, a, rows_b, b, V):
-    dense = np.zeros((V, *a.shape[1:]))
+    dense = np.zeros_like(a, shape=(V, *a.shape[1:]))
     dense[rows_a] += a
     dense[rows_b] += b
     rows = np.union1d(rows_a, rows_b)
@@ -34,8 +34,13 @@ spec = OpSpec(
     ],
     dims={"rows_a": "N", "a": "N 5", "rows_b": "M", "b": "M 5"},
     errors=[
-        (dict(rows_a=rows(1), a=(2, 5), rows_b=rows(3), b=(1, 5), V=10), r"rows must be \[n\] and values \[n, ...\]")
+        (
+            dict(rows_a=rows(1), a=(2, 5), rows_b=rows(3), b=(1, 5), V=10),
+            r"rows must be \[n\] and values \[n, ...\]",
+        )
     ],
-    bench=dict(rows_a=np.arange(0, 4096, 2), a=(2048, 768), rows_b=np.arange(0, 4096, 3), b=(1366, 768), V=4096),
+    bench=dict(
+        rows_a=np.arange(0, 4096, 2), a=(2048, 768), rows_b=np.arange(0, 4096, 3), b=(1366, 768), V=4096
+    ),
 )
 test_all = spec.tests()

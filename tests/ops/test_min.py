@@ -39,7 +39,14 @@ limits = OpSpec(
     ref=lambda x, axis, keepdims: np.min(x, axis=axis, keepdims=keepdims),
     cases=[
         dict(
-            x=rows((3, np.nan), (70, np.nan), (5, np.inf), (74, -np.inf), (slice(None), -np.inf), (slice(None), 0)),
+            x=rows(
+                (3, np.nan),
+                (70, np.nan),
+                (5, np.inf),
+                (74, -np.inf),
+                (slice(None), -np.inf),
+                (slice(None), 0),
+            ),
             axis=1,
             keepdims=False,
         ),

@@ -26,7 +26,8 @@ nans = OpSpec(
     ref=lambda a, b: np.minimum(a, b),
     cases=[
         dict(
-            a=np.array([1.0, np.nan, np.nan, np.inf, -np.inf, 2.0]), b=np.array([np.nan, 1.0, np.nan, np.inf, 5.0, 2.0])
+            a=np.array([1.0, np.nan, np.nan, np.inf, -np.inf, 2.0]),
+            b=np.array([np.nan, 1.0, np.nan, np.inf, 5.0, 2.0]),
         ),
         dict(a=(3, 70001), b=(3, 1)),
     ],

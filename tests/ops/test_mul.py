@@ -16,6 +16,7 @@ spec = OpSpec(
     ],
     dims={"a": "B T 8", "b": "B T 8"},
     errors=[(dict(a=(2, 3), b=(4,)), r"mul: shapes \[2, 3\] and \[4\] do not broadcast")],
+    sums_in_order=True,  # 16,384 values in the lanes of a vector, then in double
     bench=dict(a=(4096, 768), b=(4096, 768)),
     torch=lambda t, a, b: a * b,
 )

@@ -16,7 +16,11 @@ spec = OpSpec(
     ],
     dims={"x": "N 3"},
     errors=[
-        (dict(x=(3, 2), start=2, length=2), r"narrow: the range \[2, 4\) is not inside an axis of size 3", IndexError),
+        (
+            dict(x=(3, 2), start=2, length=2),
+            r"narrow: the range \[2, 4\) is not inside an axis of size 3",
+            IndexError,
+        ),
         (dict(x=(), start=0, length=0), r"narrow: x must have at least one axis"),
     ],
 )

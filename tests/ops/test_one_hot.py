@@ -24,7 +24,11 @@ spec = OpSpec(
             IndexError,
         ),
         (dict(ids=np.array([-1]), size=5), r"one_hot: index -1 at position \[0\]", IndexError),
-        (dict(ids=np.array([2**63 - 1]), size=5), r"one_hot: index 9223372036854775807 at position \[0\]", IndexError),
+        (
+            dict(ids=np.array([2**63 - 1]), size=5),
+            r"one_hot: index 9223372036854775807 at position \[0\]",
+            IndexError,
+        ),
         (dict(ids=(3,), size=5), r"one_hot: indices must be int64 or int32, got float32\[3\]", TypeError),
     ],
     bench=dict(ids=np.arange(4096) % 769, size=769),

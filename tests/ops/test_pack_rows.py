@@ -28,7 +28,11 @@ spec = OpSpec(
             dict(x=(2, 3, 8), mask=np.ones((2, 4), bool)),
             r"pack_rows: x must be \[B, T, ...\] and mask \[B, T\], got float32\[2, 3, 8\] and bool\[2, 4\]",
         ),
-        (dict(x=(2, 3, 8), mask=np.ones((2, 3), int)), r"pack_rows: mask must be bool, got int64\[2, 3\]", TypeError),
+        (
+            dict(x=(2, 3, 8), mask=np.ones((2, 3), int)),
+            r"pack_rows: mask must be bool, got int64\[2, 3\]",
+            TypeError,
+        ),
         (dict(x=(2,), mask=np.ones((2,), bool)), r"pack_rows: x must be \[B, T, ...\]"),
     ],
     bench=dict(x=(32, 128, 768), mask=mask((32, 128))),

@@ -4,7 +4,9 @@ from plmcore import ops
 
 spec = OpSpec(
     op=ops.pad,
-    ref=lambda x, before, after, value=0.0: np.pad(x, list(zip(before, after)), constant_values=value) if x.ndim else x,
+    ref=lambda x, before, after, value=0.0: (
+        np.pad(x, list(zip(before, after)), constant_values=value) if x.ndim else x
+    ),
     cases=[
         dict(x=(2, 5, 4), before=[0, 1, 0], after=[0, 2, 0], value=-1.5),
         dict(x=(3, 9, 4), before=[0, 1, 0], after=[0, 2, 0], value=-1.5),
@@ -21,7 +23,8 @@ spec = OpSpec(
     errors=[
         (
             dict(x=(2, 3), before=[1], after=[1, 1]),
-            r"pad: before and after must have one size for each axis of float32\[2, 3\], got \[1\] and \[1, 1\]",
+            r"pad: before and after must have one size for each axis of float32\[2, 3\], got \[1\] and "
+            r"\[1, 1\]",
         )
     ],
     bench=dict(x=(16, 500, 768), before=[0, 0, 0], after=[0, 12, 0]),

@@ -5,7 +5,7 @@ from plmcore import ops
 
 def rel_shift(x, S):
     T, L = x.shape[-2:]
-    y = np.zeros((*x.shape[:-1], S))
+    y = np.zeros_like(x, shape=(*x.shape[:-1], S))
     for i in range(T):
         moved = x[..., i, T - 1 - i :][..., :S]
         y[..., i, : moved.shape[-1]] = moved
@@ -41,7 +41,9 @@ def test_it_is_the_view_trick_of_transformer_xl():
     x = np.random.default_rng(0).standard_normal((2, 5, 9)).astype(np.float32)
     T, L = x.shape[1:]
     trick = np.concatenate([np.zeros((2, T, 1)), x], -1).reshape(2, L + 1, T)[:, 1:].reshape(2, T, L)
-    seen = np.arange(L) <= np.arange(T)[:, None] + L - T  # the trick leaves other rows' values where no query looks
+    seen = (
+        np.arange(L) <= np.arange(T)[:, None] + L - T
+    )  # the trick leaves other rows' values where no query looks
     assert np.array_equal(np.where(seen, ops.rel_shift(x, L).numpy(), 0), np.where(seen, trick, 0))
 
 

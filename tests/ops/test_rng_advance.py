@@ -12,7 +12,10 @@ spec = OpSpec(
     ],
     errors=[
         (dict(state=np.array([1, 2, 3]), by=1), r"the random state must be int64\[2\], got int64\[3\]"),
-        (dict(state=np.array([1, 2], np.int32), by=1), r"the random state must be int64\[2\], got int32\[2\]"),
+        (
+            dict(state=np.array([1, 2], np.int32), by=1),
+            r"the random state must be int64\[2\], got int32\[2\]",
+        ),
     ],
     bench=dict(state=np.array([3, 0]), by=5),
 )

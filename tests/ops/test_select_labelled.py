@@ -28,7 +28,10 @@ spec = OpSpec(
     ],
     dims={"x": "B T 8", "labels": "B T"},
     errors=[
-        (dict(x=(2, 3, 8), labels=labels((2, 4))), r"select_labelled: x must be \[B, T, ...\] and labels \[B, T\]"),
+        (
+            dict(x=(2, 3, 8), labels=labels((2, 4))),
+            r"select_labelled: x must be \[B, T, ...\] and labels \[B, T\]",
+        ),
         (dict(x=(2, 3, 8), labels=(2, 3)), r"select_labelled: labels must be int64 or int32", TypeError),
     ],
     bench=dict(x=(32, 128, 768), labels=labels((32, 128))),

@@ -5,7 +5,9 @@ from plmcore import Tensor, ops
 from step_cases import assert_sparse_step_is_dense_step, dense, on_copies
 
 
-def reference(param, grad, lr, velocity=None, rows=None, scale=1.0, momentum=0.0, nesterov=False, weight_decay=0.0):
+def reference(
+    param, grad, lr, velocity=None, rows=None, scale=1.0, momentum=0.0, nesterov=False, weight_decay=0.0
+):
     g = dense(param, grad, rows) * scale + weight_decay * param
     if velocity is None:
         return param - lr * g
@@ -48,10 +50,18 @@ test_all = spec.tests()
 @pytest.mark.parametrize(
     "options", [dict(), dict(momentum=0.9), dict(momentum=0.9, nesterov=True), dict(weight_decay=0.1)]
 )
-@pytest.mark.parametrize("shape, rows", [((11, 5), [0, 3, 10]), ((300, 129), range(5, 300, 7)), ((6,), [1, 5])])
+@pytest.mark.parametrize(
+    "shape, rows", [((11, 5), [0, 3, 10]), ((300, 129), range(5, 300, 7)), ((6,), [1, 5])]
+)
 def test_row_sparse(shape, rows, options):
     assert_sparse_step_is_dense_step(
-        ops.sgd_step, shape, list(rows), "momentum" in options, lr=0.1, scale=Tensor(np.float32(0.37)), **options
+        ops.sgd_step,
+        shape,
+        list(rows),
+        "momentum" in options,
+        lr=0.1,
+        scale=Tensor(np.float32(0.37)),
+        **options,
     )
 
 

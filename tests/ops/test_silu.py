@@ -25,7 +25,10 @@ spec = OpSpec(
     torch=lambda t, x: t.nn.functional.silu(x),
 )
 limits = OpSpec(
-    op=ops.silu, ref=silu, cases=[dict(x=np.array([0, 30, -30, -60, 1e4, -1e4, np.inf, np.nan], float))], grad=()
+    op=ops.silu,
+    ref=silu,
+    cases=[dict(x=np.array([0, 30, -30, -60, 1e4, -1e4, np.inf, np.nan], float))],
+    grad=(),
 )
 test_all = spec.tests()
 test_limits = limits.tests()

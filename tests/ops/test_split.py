@@ -23,7 +23,10 @@ spec = OpSpec(
     ],
     dims={"x": "B T 4", "sizes": "1 5 T-6"},
     errors=[
-        (dict(x=(2, 3), sizes=[2, 2], axis=1), r"split: sizes \[2, 2\] must add up to axis 1 of float32\[2, 3\]"),
+        (
+            dict(x=(2, 3), sizes=[2, 2], axis=1),
+            r"split: sizes \[2, 2\] must add up to axis 1 of float32\[2, 3\]",
+        ),
         (dict(x=(2, 3), sizes=[2, 1], axis=2), r"split: axis 2 is out of range for 2 axes", IndexError),
     ],
     bench=dict(x=(4096, 2304), sizes=[768, 768, 768], axis=1),
@@ -44,7 +47,9 @@ rows = OpSpec(
         dict(x=np.arange(5), sizes=[2, 3]),
     ],
     dims={"x": "T 4", "sizes": "1 5 T-6"},
-    errors=[(dict(x=(3,), sizes=[2, 2]), r"split_rows: sizes \[2, 2\] must add up to axis 0 of float32\[3\]")],
+    errors=[
+        (dict(x=(3,), sizes=[2, 2]), r"split_rows: sizes \[2, 2\] must add up to axis 0 of float32\[3\]")
+    ],
     covers=["split_rows"],
 )
 test_rows = rows.tests()

@@ -22,6 +22,7 @@ spec = OpSpec(
         (dict(a=(2, 3), b=(2, 4)), r"sub: shapes \[2, 3\] and \[2, 4\] do not broadcast"),
         (dict(a=np.ones(2, bool), b=np.ones(2, bool)), r"sub: not defined on bool"),
     ],
+    sums_in_order=True,  # 16,384 values in the lanes of a vector, then in double
     bench=dict(a=(4096, 768), b=(4096, 768)),
     torch=lambda t, a, b: a - b,
 )

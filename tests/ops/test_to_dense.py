@@ -4,7 +4,7 @@ from plmcore import Tensor, ops
 
 
 def ref(rows, values, V):
-    y = np.zeros((V, *values.shape[1:]))
+    y = np.zeros_like(values, shape=(V, *values.shape[1:]))
     y[rows] = values
     return y
 

@@ -50,7 +50,9 @@ def test_any_order_and_element_size(dtype):
 @pytest.mark.parametrize("dtype", ["int8", "float16", "float32", "float64"])
 @pytest.mark.parametrize("shape", [(1600, 1501), (3, 1088, 707), (64, 4099, 9)], ids=str)
 def test_results_larger_than_the_cache(dtype, shape):
-    """Such results are written past it, whole lines at a time; a row of 1,600 elements is one of lines, in any dtype."""
+    """Such results are written past it, whole lines at a time; a row of 1,600 elements is one of lines, in
+    any dtype.
+    """
     x = (np.arange(np.prod(shape)).reshape(shape) % 113).astype(dtype)
     order = (*range(len(shape) - 2), len(shape) - 1, len(shape) - 2)
     np.testing.assert_array_equal(ops.transpose(Tensor(x), order).numpy(), x.transpose(order))

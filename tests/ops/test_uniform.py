@@ -19,8 +19,15 @@ spec = OpSpec(
         dict(shape=[70001], low=0.0, high=1.0, dtype="float32"),
     ],
     errors=[
-        (dict(shape=[2], low=1.0, high=0.0, dtype="float32"), r"uniform: low must not exceed high, got 1 and 0"),
-        (dict(shape=[2], low=0.0, high=1.0, dtype="int32"), r"uniform: needs a float dtype, got int32", TypeError),
+        (
+            dict(shape=[2], low=1.0, high=0.0, dtype="float32"),
+            r"uniform: low must not exceed high, got 1 and 0",
+        ),
+        (
+            dict(shape=[2], low=0.0, high=1.0, dtype="int32"),
+            r"uniform: needs a float dtype, got int32",
+            TypeError,
+        ),
     ],
     bench=dict(shape=[4096, 768], low=0.0, high=1.0, dtype="float32"),
     torch=lambda t, shape, low, high, dtype: t.empty(shape).uniform_(low, high),
@@ -42,7 +49,9 @@ def test_traced_at_other_sizes():
 
 def test_known_answer_of_philox():
     assert [hex(w) for w in philox.philox(0, 0)] == ["0x6627e8d5", "0xe169c58d", "0xbc57ac4c", "0x9b00dbd8"]
-    assert [hex(w) for w in philox.philox(2**64 - 1, 2**64 - 1)] == [hex(w) for w in philox.philox(-1, 2**64 - 1)]
+    assert [hex(w) for w in philox.philox(2**64 - 1, 2**64 - 1)] == [
+        hex(w) for w in philox.philox(-1, 2**64 - 1)
+    ]
     _core.set_random_state(0, 0)  # block 0 is spread over the elements 0, 16, 32, 48
     u = ops.uniform([64]).numpy()[::16]
     assert np.array_equal(u, np.array([0x6627E8, 0xE169C5, 0xBC57AC, 0x9B00DB]) * np.float32(2.0**-24))
@@ -51,7 +60,9 @@ def test_known_answer_of_philox():
 def test_words_of_far_blocks_and_any_seed():
     for seed, offset in ((2**40 + 17, 5), (-3, 2**33 - 7), (2**63 - 1, 2**32 - 40)):
         _core.set_random_state(seed, offset)
-        assert np.array_equal(ops.uniform([1000]).numpy(), philox.uniform(seed, offset, 1000).astype(np.float32))
+        assert np.array_equal(
+            ops.uniform([1000]).numpy(), philox.uniform(seed, offset, 1000).astype(np.float32)
+        )
         assert _core.random_state() == [seed, offset + 1000]
 
 
@@ -73,6 +84,8 @@ def test_statistics():
     assert u.min() >= 0 and u.max() < 1
     assert abs(u.mean() - 0.5) < 4 * np.sqrt(1 / 12 / u.size)
     counts = np.histogram(u, 256, (0, 1))[0]
-    assert abs(((counts - u.size / 256) ** 2).sum() / (u.size / 256) - 255) < 4 * np.sqrt(2 * 255)  # chi squared
+    assert abs(((counts - u.size / 256) ** 2).sum() / (u.size / 256) - 255) < 4 * np.sqrt(
+        2 * 255
+    )  # chi squared
     for lag in (1, 4, 16, 64):
         assert abs(np.corrcoef(u[:-lag], u[lag:])[0, 1]) < 4 / np.sqrt(u.size)

@@ -4,7 +4,7 @@ from plmcore import ops
 
 
 def unpack_rows(rows, index, B, T):
-    y = np.zeros((B * T, *rows.shape[1:]), rows.dtype)
+    y = np.zeros_like(rows, shape=(B * T, *rows.shape[1:]))
     y[index] = rows
     return y.reshape(B, T, *rows.shape[1:])
 
@@ -33,13 +33,24 @@ spec = OpSpec(
             r"unpack_rows: row 6 at position 1 is out of range for 6 rows",
             IndexError,
         ),
-        (dict(rows=(2, 8), index=np.array([-1, 6]), B=2, T=3), r"unpack_rows: row -1 at position 0", IndexError),
+        (
+            dict(rows=(2, 8), index=np.array([-1, 6]), B=2, T=3),
+            r"unpack_rows: row -1 at position 0",
+            IndexError,
+        ),
         (
             dict(rows=(2, 8), index=np.array([3, 1]), B=2, T=3),
             r"unpack_rows: rows must be sorted and unique, got 3 before 1",
         ),
-        (dict(rows=(2, 8), index=np.array([3]), B=2, T=3), r"unpack_rows: rows must be \[N, ...\] and index \[N\]"),
-        (dict(rows=(2, 8), index=np.array([0, 1], np.int32), B=2, T=3), r"unpack_rows: index must be int64", TypeError),
+        (
+            dict(rows=(2, 8), index=np.array([3]), B=2, T=3),
+            r"unpack_rows: rows must be \[N, ...\] and index \[N\]",
+        ),
+        (
+            dict(rows=(2, 8), index=np.array([0, 1], np.int32), B=2, T=3),
+            r"unpack_rows: index must be int64",
+            TypeError,
+        ),
     ],
     bench=dict(rows=(2048, 768), index=np.arange(0, 4096, 2), B=32, T=128),
 )

@@ -25,10 +25,19 @@ spec = OpSpec(
     ],
     dims={"condition": "B T 8", "a": "B T 8", "b": "B T 8"},
     errors=[
-        (dict(condition=np.ones(2), a=(2,), b=(2,)), r"where: the condition must be bool, got float64\[2\]", TypeError),
-        (dict(condition=np.ones(2, bool), a=(2,), b=np.ones(2)), r"where: a and b must have one dtype", TypeError),
+        (
+            dict(condition=np.ones(2), a=(2,), b=(2,)),
+            r"where: the condition must be bool, got float64\[2\]",
+            TypeError,
+        ),
+        (
+            dict(condition=np.ones(2, bool), a=(2,), b=np.ones(2)),
+            r"where: a and b must have one dtype",
+            TypeError,
+        ),
         (dict(condition=np.ones(3, bool), a=(2,), b=(2,)), r"where: shapes \[3\] and \[2\] do not broadcast"),
     ],
+    sums_in_order=True,  # 16,384 values in the lanes of a vector, then in double
     bench=dict(condition=bits(4096, 768), a=(4096, 768), b=(4096, 768)),
     torch=lambda t, condition, a, b: t.where(condition, a, b),
 )
@@ -37,7 +46,9 @@ nans = OpSpec(
     ref=lambda condition, a, b: np.where(condition, a, b),
     cases=[
         dict(
-            condition=np.array([True, False, False]), a=np.array([np.nan, 1.0, np.nan]), b=np.array([1.0, np.inf, 2.0])
+            condition=np.array([True, False, False]),
+            a=np.array([np.nan, 1.0, np.nan]),
+            b=np.array([1.0, np.inf, 2.0]),
         )
     ],
     grad=(),

@@ -1,10 +1,11 @@
-"""Whether a family equals its class in transformers: weights and config go through a model directory, so that names and layout are
-tested together with the arithmetic.
+"""Whether a family equals its class in transformers: weights and config go through a model directory, so that
+names and layout are tested together with the arithmetic.
 
-    parity.check("BertForMaskedLM", dict(hidden_size=12, ...), [dict(input_ids=..., attention_mask=..., labels=...), ...], tmp_path)
+    parity.check("BertForMaskedLM", dict(hidden_size=12, ...), [dict(input_ids=..., attention_mask=...,
+    labels=...), ...], tmp_path)
 
-compares every field of the output, with and without hidden states and attentions, in float32 and float64, gradients, one step of
-SGD and AdamW, and what transformers makes of the directory that plmcore saves.
+compares every field of the output, with and without hidden states and attentions, in float32 and float64,
+gradients, one step of SGD and AdamW, and what transformers makes of the directory that plmcore saves.
 """
 
 import copy
@@ -58,14 +59,19 @@ def widen(model):
                 p.copy_(0.7 * r)
             elif p.ndim > 1:
                 p.copy_(1.3 * r / p.shape[-1] ** 0.5)
-                if name.endswith("Attention.q.weight"):  # T5 has smaller queries instead of scores divided by sqrt(D)
+                if name.endswith(
+                    "Attention.q.weight"
+                ):  # T5 has smaller queries instead of scores divided by sqrt(D)
                     p.div_(model.config.d_kv**0.5)
             else:
                 p.copy_(1 + 0.3 * r if name.endswith("weight") else 0.3 * r)
 
 
 def theirs(model, inputs, **options):
-    """Its output. What it rounds to float32 by .float() (the loss of causal models) stays float64 in a float64 model."""
+    """Its output.
+
+    What it rounds to float32 by .float() (the loss of causal models) stays float64 in a float64 model.
+    """
     rounded = torch.Tensor.float
     with mock.patch.object(torch.Tensor, "float", lambda t: t if t.dtype == torch.float64 else rounded(t)):
         return model(**{k: torch.tensor(v) for k, v in inputs.items()}, **options)
@@ -103,7 +109,11 @@ def labels(rng, size, shape, share=0.4):
 
 def arrays(value):
     """Of a tensor, or of tuples of them, within one another (XLNet's attentions of two streams)."""
-    return [a for v in value for a in arrays(v)] if isinstance(value, (tuple, list)) else [value.detach().numpy()]
+    return (
+        [a for v in value for a in arrays(v)]
+        if isinstance(value, (tuple, list))
+        else [value.detach().numpy()]
+    )
 
 
 def near(what, ours, expected, tolerance):
@@ -124,7 +134,10 @@ def fields(output):
 
 
 def same_output(ours, expected, inputs, tolerance, hidden_by=None):
-    """Every field that transformers returns. `hidden_by`: field -> the input whose zeros hide its positions, beside PER_POSITION."""
+    """Every field that transformers returns.
+
+    `hidden_by`: field -> the input whose zeros hide its positions, beside PER_POSITION.
+    """
     hidden_by = {**dict.fromkeys(PER_POSITION, "attention_mask"), **(hidden_by or {})}
     compared = fields(expected)
     assert compared and set(compared) <= set(ours), f"{set(compared) - set(ours)} are missing"
@@ -133,7 +146,9 @@ def same_output(ours, expected, inputs, tolerance, hidden_by=None):
         pairs = list(zip(arrays(ours[field]), arrays(expected[field]), strict=True))
         for i, (a, e) in enumerate(pairs):
             if visible is not None and a.ndim > 2:
-                seen = visible.reshape(-1, visible.shape[-1]).astype(bool)  # [B, T]; multiple choice has [B, K, T]
+                seen = visible.reshape(-1, visible.shape[-1]).astype(
+                    bool
+                )  # [B, T]; multiple choice has [B, K, T]
                 at_queries = field.endswith("attentions")
                 seen = seen[:, None, :, None] if at_queries else seen.reshape(*a.shape[:-1], 1)
                 assert not np.any(np.where(seen, 0, a)), f"{field} {i}: not 0 where the mask hides"
@@ -157,16 +172,22 @@ def named_parameters(model, preferred):
 
 
 def same_gradients(lm, model, tolerance, exact=None):
-    """Relative to each tensor; one that is nothing but rounding (the keys' bias) to a hundredth of the largest.
+    """Relative to each tensor; one that is nothing but rounding (the keys' bias) to a hundredth of the
+    largest.
 
-    Under a question-answering head all positions compete, and where they are nearly alike most of a gradient cancels: what is left may
-    be off by more in the reference itself. There `exact`, the same model in float64, decides: ours must be no farther from it than the reference.
+    Under a question-answering head all positions compete, and where they are nearly alike most of a gradient
+    cancels: what is left may be off by more in the reference itself. There `exact`, the same model in
+    float64, decides: ours must be no farther from it than the reference.
     """
     ours = gradients(lm)
     expected = {n: p.grad.numpy() for n, p in named_parameters(model, ours) if p.grad is not None}
     largest = max(np.abs(g).max() for g in expected.values())
     assert set(ours) == {n for n in expected if n in ours or np.abs(expected[n]).max() > 0}
-    true = {} if exact is None else {n: p.grad.numpy() for n, p in named_parameters(exact, ours) if p.grad is not None}
+    true = (
+        {}
+        if exact is None
+        else {n: p.grad.numpy() for n, p in named_parameters(exact, ours) if p.grad is not None}
+    )
     rounding = max((np.abs(expected[n] - g).max() for n, g in true.items()), default=0.0)
     for name, g in ours.items():
         error = np.abs(g.numpy() - expected[name]).max()
@@ -219,18 +240,33 @@ def load_reference(name, folder):
 
 
 def check(
-    name, config, batches, tmp_path, *, head=None, float64=1e-9, gradient64=1e-7, hidden_by=None, extras=EXTRAS, seed=0
+    name,
+    config,
+    batches,
+    tmp_path,
+    *,
+    head=None,
+    float64=1e-9,
+    gradient64=1e-7,
+    hidden_by=None,
+    extras=EXTRAS,
+    seed=0,
 ):
-    """All of it, for one transformers class, one config and some batches of inputs (dicts of arrays). Returns the loaded model.
+    """All of it, for one transformers class, one config and some batches of inputs (dicts of arrays).
 
-    float64: the tolerance there, for references with float32 inside. extras: what asks for hidden states and attentions.
+    Returns the loaded model.
+
+    float64: the tolerance there, for references with float32 inside. extras: what asks for hidden states and
+        attentions.
     """
     model = reference(name, config, tmp_path / "published", seed)
     lm = plm.load(tmp_path / "published")
     if head is not None:
         assert lm.head == head
     assert lm.config.architectures == (name,) and not lm.model.training
-    count = sum(p.numel() for p in model.parameters() if p.requires_grad)  # tables of sinusoids are not trained
+    count = sum(
+        p.numel() for p in model.parameters() if p.requires_grad
+    )  # tables of sinusoids are not trained
     assert lm.model.num_parameters() == models.count_parameters(lm.config, lm.head) == count
 
     for dtype, tolerance in (("float32", 1e-5), ("float64", float64)):
@@ -241,7 +277,11 @@ def check(
             for options in ({}, extras):
                 with torch.no_grad(), plm.no_grad():
                     same_output(
-                        one(**inputs, **options), theirs(other, inputs, **options), inputs, tolerance, hidden_by
+                        one(**inputs, **options),
+                        theirs(other, inputs, **options),
+                        inputs,
+                        tolerance,
+                        hidden_by,
                     )
     model.float()
 
@@ -265,19 +305,25 @@ def check(
             a, b = theirs(back, inputs), theirs(model, inputs)
             for field in fields(b):
                 for x, y in zip(arrays(a[field]), arrays(b[field]), strict=True):
-                    near(f"{field} of the saved model", x, y, 1e-6)  # torch's sums depend on where memory begins
+                    near(
+                        f"{field} of the saved model", x, y, 1e-6
+                    )  # torch's sums depend on where memory begins
             same_output(again(**inputs), lm(**inputs), inputs, 0.0, hidden_by)
     return lm
 
 
 def check_trace(lm, batches, fields, tolerance=1e-6):
-    """A program traced with symbolic sizes gives what the model gives, for batches of several sizes. Sizes that differ in the first
-    batch get symbols of their own: B, T, then others."""
+    """A program traced with symbolic sizes gives what the model gives, for batches of several sizes.
+
+    Sizes that differ in the first batch get symbols of their own: B, T, then others.
+    """
     symbols = {}
     first = batches[0]
 
     def spec(array):
-        return plm.spec(str(array.dtype), *(symbols.setdefault(n, f"{'BTSPQR'[len(symbols)]}") for n in array.shape))
+        return plm.spec(
+            str(array.dtype), *(symbols.setdefault(n, f"{'BTSPQR'[len(symbols)]}") for n in array.shape)
+        )
 
     specs = {name: spec(array) for name, array in first.items()}
     with plm.no_grad():

@@ -6,9 +6,15 @@ from oracle import parity
 B, S, T = 4, 9, 7
 SOURCE, TARGET = "attention_mask", "decoder_attention_mask"
 HIDDEN_BY = dict(
-    last_hidden_state=TARGET, logits=TARGET, decoder_hidden_states=TARGET, decoder_attentions=TARGET, cross_attentions=TARGET,
-    encoder_last_hidden_state=SOURCE, encoder_hidden_states=SOURCE, encoder_attentions=SOURCE,
-)  # fmt: skip
+    last_hidden_state=TARGET,
+    logits=TARGET,
+    decoder_hidden_states=TARGET,
+    decoder_attentions=TARGET,
+    cross_attentions=TARGET,
+    encoder_last_hidden_state=SOURCE,
+    encoder_hidden_states=SOURCE,
+    encoder_attentions=SOURCE,
+)
 CAUSAL = dict(cross_attentions=SOURCE)  # of a decoder alone
 
 
@@ -88,5 +94,7 @@ def check_trace(rng, lm, config, name, side):
             }
         found.append(batch)
     fields = ["last_hidden_state"] if "Model" in name and "MT" not in name else ["loss"]
-    fields += [] if fields[0] != "loss" else ["start_logits", "end_logits"] if "Question" in name else ["logits"]
+    fields += (
+        [] if fields[0] != "loss" else ["start_logits", "end_logits"] if "Question" in name else ["logits"]
+    )
     parity.check_trace(lm, found, [*fields, "encoder_last_hidden_state"])

@@ -11,10 +11,46 @@ pytestmark = pytest.mark.oracle
 
 SMALL = dict(classifier_dropout_prob=0.0)
 CONFIGS = {
-    "odd": dict(vocab_size=53, embedding_size=7, hidden_size=15, num_hidden_layers=3, num_attention_heads=3, intermediate_size=22, max_position_embeddings=13, type_vocab_size=3, **SMALL),
-    "groups": dict(vocab_size=40, embedding_size=24, hidden_size=16, num_hidden_layers=5, num_hidden_groups=2, num_attention_heads=1, intermediate_size=9, max_position_embeddings=40, hidden_act="gelu", layer_norm_eps=1e-5, **SMALL),
-    "inner": dict(vocab_size=70, embedding_size=5, hidden_size=20, num_hidden_layers=4, num_hidden_groups=2, inner_group_num=2, num_attention_heads=5, intermediate_size=30, max_position_embeddings=16, hidden_act="relu", pad_token_id=None, num_labels=4, **SMALL),
-}  # fmt: skip
+    "odd": dict(
+        vocab_size=53,
+        embedding_size=7,
+        hidden_size=15,
+        num_hidden_layers=3,
+        num_attention_heads=3,
+        intermediate_size=22,
+        max_position_embeddings=13,
+        type_vocab_size=3,
+        **SMALL,
+    ),
+    "groups": dict(
+        vocab_size=40,
+        embedding_size=24,
+        hidden_size=16,
+        num_hidden_layers=5,
+        num_hidden_groups=2,
+        num_attention_heads=1,
+        intermediate_size=9,
+        max_position_embeddings=40,
+        hidden_act="gelu",
+        layer_norm_eps=1e-5,
+        **SMALL,
+    ),
+    "inner": dict(
+        vocab_size=70,
+        embedding_size=5,
+        hidden_size=20,
+        num_hidden_layers=4,
+        num_hidden_groups=2,
+        inner_group_num=2,
+        num_attention_heads=5,
+        intermediate_size=30,
+        max_position_embeddings=16,
+        hidden_act="relu",
+        pad_token_id=None,
+        num_labels=4,
+        **SMALL,
+    ),
+}
 B, T = 4, 9
 
 
@@ -44,14 +80,17 @@ HEADS = {
     "AlbertModel": lambda rng, config, batch: [],
     "AlbertForMaskedLM": per_token(lambda config: config["vocab_size"]),
     "AlbertForPreTraining": lambda rng, config, batch: [
-        dict(x, sentence_order_label=rng.integers(0, 2, B)) for x in per_token(lambda c: c["vocab_size"])(rng, config, batch)
+        dict(x, sentence_order_label=rng.integers(0, 2, B))
+        for x in per_token(lambda c: c["vocab_size"])(rng, config, batch)
     ],
-    "AlbertForSequenceClassification": lambda rng, config, batch: [dict(labels=rng.integers(0, num_labels(config), B))],
+    "AlbertForSequenceClassification": lambda rng, config, batch: [
+        dict(labels=rng.integers(0, num_labels(config), B))
+    ],
     "AlbertForTokenClassification": per_token(num_labels),
     "AlbertForQuestionAnswering": lambda rng, config, batch: [
         dict(start_positions=rng.integers(0, T + 3, B), end_positions=rng.integers(-1, T, B))
     ],
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", HEADS)
@@ -99,8 +138,9 @@ def test_groups_that_do_not_divide_the_layers(tmp_path):
 @pytest.mark.parametrize("inner", [1, 2])
 @pytest.mark.parametrize("mode", ["all", "attention", "ffn", "none"])
 def test_sharing(mode, inner, tmp_path):
-    """transformers reads what a shared model saves, as a model that shares nothing: equal outputs, and what is shared here has the
-    sum of the gradients there."""
+    """transformers reads what a shared model saves, as a model that shares nothing: equal outputs, and what
+    is shared here has the sum of the gradients there.
+    """
     rng = np.random.default_rng(13)
     settings = {**CONFIGS["odd"], "inner_group_num": inner}
     config = AlbertConfig.from_dict(settings).sharing(mode)
@@ -137,7 +177,9 @@ def test_sharing(mode, inner, tmp_path):
 @pytest.mark.parametrize("tie", [True, False])
 def test_untied_when_the_file_holds_two_tables(tie, tmp_path):
     rng = np.random.default_rng(10)
-    model = parity.reference("AlbertForMaskedLM", {**CONFIGS["odd"], "tie_word_embeddings": False}, tmp_path / "a")
+    model = parity.reference(
+        "AlbertForMaskedLM", {**CONFIGS["odd"], "tie_word_embeddings": False}, tmp_path / "a"
+    )
     batch = inputs(rng, CONFIGS["odd"], "right")
     lm = plm.load(tmp_path / "a", tie_word_embeddings=tie)  # what the file holds decides
     lm.save(tmp_path / "b")
@@ -148,7 +190,8 @@ def test_untied_when_the_file_holds_two_tables(tie, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "name, fields", [("AlbertModel", ["last_hidden_state", "pooler_output"]), ("AlbertForMaskedLM", ["logits", "loss"])]
+    "name, fields",
+    [("AlbertModel", ["last_hidden_state", "pooler_output"]), ("AlbertForMaskedLM", ["logits", "loss"])],
 )
 @pytest.mark.parametrize("side", [None, "right", "left", "holes"])
 def test_trace(name, fields, side, tmp_path):

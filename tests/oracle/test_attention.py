@@ -7,7 +7,13 @@ from plmcore import Tensor, ops
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.oracle
 
-SIZES = [(8, 128, 128, 12, 64), (2, 77, 300, 3, 64), (1, 600, 600, 2, 80), (2, 1, 700, 4, 64), (3, 33, 65, 2, 41)]
+SIZES = [
+    (8, 128, 128, 12, 64),
+    (2, 77, 300, 3, 64),
+    (1, 600, 600, 2, 80),
+    (2, 1, 700, 4, 64),
+    (3, 33, 65, 2, 41),
+]
 
 
 def inputs(B, T, S, H, D):
@@ -57,7 +63,10 @@ def test_lengths_and_unscaled(size):
     B, T, S, *_ = size
     n = np.linspace(S // 2 + 1, S, B).astype(np.int32)
     see = torch.tensor(np.arange(S) < n[:, None])[:, None, None]
-    compare(in_plmcore(arrays, seed, lengths=Tensor(n), scale=0.5), in_torch(arrays, seed, attn_mask=see, scale=0.5))
+    compare(
+        in_plmcore(arrays, seed, lengths=Tensor(n), scale=0.5),
+        in_torch(arrays, seed, attn_mask=see, scale=0.5),
+    )
 
 
 @pytest.mark.parametrize("size", SIZES)

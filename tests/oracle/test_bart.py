@@ -10,10 +10,40 @@ pytestmark = pytest.mark.oracle
 
 SMALL = dict(dropout=0.0, use_cache=False)
 CONFIGS = {
-    "odd": dict(vocab_size=53, d_model=15, encoder_layers=3, decoder_layers=2, encoder_attention_heads=3, decoder_attention_heads=5, encoder_ffn_dim=22, decoder_ffn_dim=31, max_position_embeddings=13, **SMALL),
-    "scaled": dict(vocab_size=40, d_model=32, encoder_layers=1, decoder_layers=3, encoder_attention_heads=1, decoder_attention_heads=4, encoder_ffn_dim=9, decoder_ffn_dim=64, max_position_embeddings=40, activation_function="relu", scale_embedding=True, num_labels=4, **SMALL),
-}  # fmt: skip
-NAMES = ["BartModel", "BartForConditionalGeneration", "BartForSequenceClassification", "BartForQuestionAnswering"]
+    "odd": dict(
+        vocab_size=53,
+        d_model=15,
+        encoder_layers=3,
+        decoder_layers=2,
+        encoder_attention_heads=3,
+        decoder_attention_heads=5,
+        encoder_ffn_dim=22,
+        decoder_ffn_dim=31,
+        max_position_embeddings=13,
+        **SMALL,
+    ),
+    "scaled": dict(
+        vocab_size=40,
+        d_model=32,
+        encoder_layers=1,
+        decoder_layers=3,
+        encoder_attention_heads=1,
+        decoder_attention_heads=4,
+        encoder_ffn_dim=9,
+        decoder_ffn_dim=64,
+        max_position_embeddings=40,
+        activation_function="relu",
+        scale_embedding=True,
+        num_labels=4,
+        **SMALL,
+    ),
+}
+NAMES = [
+    "BartModel",
+    "BartForConditionalGeneration",
+    "BartForSequenceClassification",
+    "BartForQuestionAnswering",
+]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -56,7 +86,9 @@ def test_other_losses_of_sequences(problem, tmp_path):
     batch = seq2seq_inputs.with_eos(rng, config, "right")
     labels = rng.random((seq2seq_inputs.B, n)) if n == 1 else rng.integers(0, 2, (seq2seq_inputs.B, n))
     batch["labels"] = labels.astype(np.float32)[:, 0] if n == 1 else labels.astype(np.float32)
-    parity.check("BartForSequenceClassification", config, [batch], tmp_path, hidden_by=seq2seq_inputs.HIDDEN_BY)
+    parity.check(
+        "BartForSequenceClassification", config, [batch], tmp_path, hidden_by=seq2seq_inputs.HIDDEN_BY
+    )
 
 
 @pytest.mark.parametrize("name", ["BartModel", "BartForConditionalGeneration"])

@@ -10,10 +10,40 @@ pytestmark = pytest.mark.oracle
 
 SMALL = dict(hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
 CONFIGS = {
-    "odd": dict(vocab_size=53, hidden_size=15, num_hidden_layers=3, num_attention_heads=3, intermediate_size=22, max_position_embeddings=13, type_vocab_size=3, **SMALL),
-    "wide": dict(vocab_size=40, hidden_size=32, num_hidden_layers=2, num_attention_heads=1, intermediate_size=9, max_position_embeddings=40, hidden_act="gelu_new", layer_norm_eps=1e-5, **SMALL),
-    "relu": dict(vocab_size=70, hidden_size=20, num_hidden_layers=1, num_attention_heads=5, intermediate_size=64, max_position_embeddings=16, hidden_act="relu", pad_token_id=None, num_labels=4, **SMALL),
-}  # fmt: skip
+    "odd": dict(
+        vocab_size=53,
+        hidden_size=15,
+        num_hidden_layers=3,
+        num_attention_heads=3,
+        intermediate_size=22,
+        max_position_embeddings=13,
+        type_vocab_size=3,
+        **SMALL,
+    ),
+    "wide": dict(
+        vocab_size=40,
+        hidden_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=1,
+        intermediate_size=9,
+        max_position_embeddings=40,
+        hidden_act="gelu_new",
+        layer_norm_eps=1e-5,
+        **SMALL,
+    ),
+    "relu": dict(
+        vocab_size=70,
+        hidden_size=20,
+        num_hidden_layers=1,
+        num_attention_heads=5,
+        intermediate_size=64,
+        max_position_embeddings=16,
+        hidden_act="relu",
+        pad_token_id=None,
+        num_labels=4,
+        **SMALL,
+    ),
+}
 B, T = 4, 9
 
 
@@ -47,7 +77,8 @@ HEADS = {
     "BertModel": lambda rng, config, batch: [],
     "BertForMaskedLM": per_token(lambda config: config["vocab_size"]),
     "BertForPreTraining": lambda rng, config, batch: [
-        dict(x, next_sentence_label=rng.integers(0, 2, B)) for x in per_token(lambda c: c["vocab_size"])(rng, config, batch)
+        dict(x, next_sentence_label=rng.integers(0, 2, B))
+        for x in per_token(lambda c: c["vocab_size"])(rng, config, batch)
     ],
     "BertForNextSentencePrediction": per_sequence(lambda config: 2),
     "BertForSequenceClassification": per_sequence(num_labels),
@@ -55,7 +86,7 @@ HEADS = {
     "BertForQuestionAnswering": lambda rng, config, batch: [
         dict(start_positions=rng.integers(0, T + 3, B), end_positions=rng.integers(-1, T, B))
     ],
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", HEADS)
@@ -76,7 +107,9 @@ def test_heads(size, name, tmp_path):
 def test_multiple_choice(side, tmp_path):
     rng = np.random.default_rng(7)
     batch = {k: v.reshape(B, 3, T) for k, v in inputs(rng, CONFIGS["odd"], side, (B * 3, T)).items()}
-    parity.check("BertForMultipleChoice", CONFIGS["odd"], [batch, dict(batch, labels=rng.integers(0, 3, B))], tmp_path)
+    parity.check(
+        "BertForMultipleChoice", CONFIGS["odd"], [batch, dict(batch, labels=rng.integers(0, 3, B))], tmp_path
+    )
 
 
 @pytest.mark.parametrize("decoder", [True, False])
@@ -98,7 +131,9 @@ def test_other_losses_of_sequences(problem, tmp_path):
     if n == 3:
         config["problem_type"] = problem.partition(" ")[0]
     batch = inputs(rng, config, "right")
-    target = rng.random((B, n)).astype(np.float32) if "regression" in problem else rng.integers(0, 2, (B, n)) * 1.0
+    target = (
+        rng.random((B, n)).astype(np.float32) if "regression" in problem else rng.integers(0, 2, (B, n)) * 1.0
+    )
     batch["labels"] = target.astype(np.float32)[:, 0] if n == 1 else target.astype(np.float32)
     parity.check("BertForSequenceClassification", config, [batch], tmp_path)
 
@@ -106,7 +141,9 @@ def test_other_losses_of_sequences(problem, tmp_path):
 @pytest.mark.parametrize("tie", [True, False])
 def test_untied_when_the_file_holds_two_tables(tie, tmp_path):
     rng = np.random.default_rng(10)
-    model = parity.reference("BertForMaskedLM", {**CONFIGS["odd"], "tie_word_embeddings": False}, tmp_path / "a")
+    model = parity.reference(
+        "BertForMaskedLM", {**CONFIGS["odd"], "tie_word_embeddings": False}, tmp_path / "a"
+    )
     batch = inputs(rng, CONFIGS["odd"], "right")
     lm = plm.load(tmp_path / "a", tie_word_embeddings=tie)  # what the file holds decides
     lm.save(tmp_path / "b")
@@ -117,7 +154,8 @@ def test_untied_when_the_file_holds_two_tables(tie, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "name, fields", [("BertModel", ["last_hidden_state", "pooler_output"]), ("BertForMaskedLM", ["logits", "loss"])]
+    "name, fields",
+    [("BertModel", ["last_hidden_state", "pooler_output"]), ("BertForMaskedLM", ["logits", "loss"])],
 )
 @pytest.mark.parametrize("side", [None, "right", "left", "holes"])
 def test_trace(name, fields, side, tmp_path):

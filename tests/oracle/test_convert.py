@@ -30,12 +30,24 @@ def test_dtypes_and_views(tmp_path, options):
     torch.manual_seed(0)
     base = torch.randn(4, 6)
     state = {
-        "base": base, "transposed": base.t(), "strided": base[1:3, ::2], "same": base, "row": base[2], "repeated": base[:, :1].expand(4, 3),
-        "permuted": torch.randn(2, 3, 4).permute(2, 0, 1), "parameter": torch.nn.Parameter(torch.randn(2, 3)), "empty": torch.empty(0, 3),
-        "scalar": torch.tensor(3.5, dtype=torch.float64), "half": base.half(), "bfloat16": base.bfloat16(), "int64": torch.arange(5),
-        "int32": torch.arange(5, dtype=torch.int32), "int8": torch.arange(-2, 3, dtype=torch.int8), "uint8": torch.arange(5, dtype=torch.uint8),
+        "base": base,
+        "transposed": base.t(),
+        "strided": base[1:3, ::2],
+        "same": base,
+        "row": base[2],
+        "repeated": base[:, :1].expand(4, 3),
+        "permuted": torch.randn(2, 3, 4).permute(2, 0, 1),
+        "parameter": torch.nn.Parameter(torch.randn(2, 3)),
+        "empty": torch.empty(0, 3),
+        "scalar": torch.tensor(3.5, dtype=torch.float64),
+        "half": base.half(),
+        "bfloat16": base.bfloat16(),
+        "int64": torch.arange(5),
+        "int32": torch.arange(5, dtype=torch.int32),
+        "int8": torch.arange(-2, 3, dtype=torch.int8),
+        "uint8": torch.arange(5, dtype=torch.uint8),
         "bool": base > 0,
-    }  # fmt: skip
+    }
     assert same(converted(tmp_path, state, options), state)
 
 
@@ -43,13 +55,25 @@ def test_dtypes_and_views(tmp_path, options):
 def test_state_dict_of_a_module(tmp_path, options):
     """With the versions of its modules, buffers and a tied weight."""
     module = torch.nn.Sequential(
-        torch.nn.Embedding(7, 4), torch.nn.BatchNorm1d(4), torch.nn.LSTM(4, 3), torch.nn.Linear(4, 7, bias=False)
+        torch.nn.Embedding(7, 4),
+        torch.nn.BatchNorm1d(4),
+        torch.nn.LSTM(4, 3),
+        torch.nn.Linear(4, 7, bias=False),
     )
     module[3].weight = module[0].weight
     assert same(converted(tmp_path, module.state_dict(), options), module.state_dict())
 
 
-@pytest.mark.parametrize("value", [torch.nn.Linear(2, 2), {"x": torch.zeros(2, dtype=torch.int16)}, {"x": torch.zeros(2, dtype=torch.complex64)}, {"lr": 0.1}, [torch.zeros(2)]])  # fmt: skip
+@pytest.mark.parametrize(
+    "value",
+    [
+        torch.nn.Linear(2, 2),
+        {"x": torch.zeros(2, dtype=torch.int16)},
+        {"x": torch.zeros(2, dtype=torch.complex64)},
+        {"lr": 0.1},
+        [torch.zeros(2)],
+    ],
+)
 def test_what_is_no_state_dict(tmp_path, value):
     with pytest.raises(ValueError, match=r"it uses the global 'torch|must hold a"):
         converted(tmp_path, value, {})

@@ -10,10 +10,32 @@ pytestmark = pytest.mark.oracle
 
 SMALL = dict(dropout=0.0, attention_dropout=0.0, qa_dropout=0.0, seq_classif_dropout=0.0)
 CONFIGS = {
-    "odd": dict(vocab_size=53, dim=15, n_layers=3, n_heads=3, hidden_dim=22, max_position_embeddings=13, **SMALL),
-    "wide": dict(vocab_size=40, dim=32, n_layers=2, n_heads=1, hidden_dim=9, max_position_embeddings=40, sinusoidal_pos_embds=True, **SMALL),
-    "relu": dict(vocab_size=70, dim=20, n_layers=1, n_heads=5, hidden_dim=64, max_position_embeddings=16, activation="relu", pad_token_id=None, num_labels=4, **SMALL),
-}  # fmt: skip
+    "odd": dict(
+        vocab_size=53, dim=15, n_layers=3, n_heads=3, hidden_dim=22, max_position_embeddings=13, **SMALL
+    ),
+    "wide": dict(
+        vocab_size=40,
+        dim=32,
+        n_layers=2,
+        n_heads=1,
+        hidden_dim=9,
+        max_position_embeddings=40,
+        sinusoidal_pos_embds=True,
+        **SMALL,
+    ),
+    "relu": dict(
+        vocab_size=70,
+        dim=20,
+        n_layers=1,
+        n_heads=5,
+        hidden_dim=64,
+        max_position_embeddings=16,
+        activation="relu",
+        pad_token_id=None,
+        num_labels=4,
+        **SMALL,
+    ),
+}
 B, T = 4, 9
 
 
@@ -104,8 +126,12 @@ def test_untied_tables(tmp_path):
 
 @pytest.mark.parametrize(
     "name, fields",
-    [("DistilBertModel", ["last_hidden_state"]), ("DistilBertForMaskedLM", ["logits", "loss"]), ("DistilBertForSequenceClassification", ["logits"])],
-)  # fmt: skip
+    [
+        ("DistilBertModel", ["last_hidden_state"]),
+        ("DistilBertForMaskedLM", ["logits", "loss"]),
+        ("DistilBertForSequenceClassification", ["logits"]),
+    ],
+)
 @pytest.mark.parametrize("side", [None, "right", "left", "holes"])
 def test_trace(name, fields, side, tmp_path):
     rng = np.random.default_rng(11)

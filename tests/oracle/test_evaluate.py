@@ -16,7 +16,9 @@ GPT2 = dict(vocab_size=60, n_embd=16, n_layer=2, n_head=2, n_positions=16)
 
 
 def strided(model, ids, length, stride):
-    """The loop of transformers' guide to perplexity: windows of `length` tokens, of which those are scored that are new."""
+    """The loop of transformers' guide to perplexity: windows of `length` tokens, of which those are scored
+    that are new.
+    """
     nll, count, before = 0.0, 0, 0
     for begin in range(0, len(ids), stride):
         end = min(begin + length, len(ids))
@@ -41,7 +43,9 @@ def test_sliding_windows(name, stride, tmp_path):
     want, count = strided(theirs, ids, 16, stride)
     assert got == pytest.approx(want, rel=1e-4) and got.tokens == count == 100
     short = torch.tensor(ids[None, :16])
-    assert lm.perplexity(ids[:16]) == pytest.approx(math.exp(theirs(short, labels=short).loss.item()), rel=1e-5)
+    assert lm.perplexity(ids[:16]) == pytest.approx(
+        math.exp(theirs(short, labels=short).loss.item()), rel=1e-5
+    )
 
 
 def test_xlnet(tmp_path):
@@ -55,14 +59,18 @@ def test_xlnet(tmp_path):
         hide[:] = torch.triu(torch.ones(at + 1, at + 1))
         target[0, 0, at] = 1
         with torch.no_grad():
-            out = theirs(torch.tensor(ids[None, : at + 1]), perm_mask=hide, target_mapping=target, use_mems=False)
+            out = theirs(
+                torch.tensor(ids[None, : at + 1]), perm_mask=hide, target_mapping=target, use_mems=False
+            )
         nll -= torch.log_softmax(out.logits[0, 0].double(), -1)[ids[at]].item()
     assert plm.load(tmp_path).perplexity(ids).nll == pytest.approx(nll, rel=1e-4)
 
 
 @pytest.mark.skipif(not DATA.exists(), reason="the shared data folder is not here")
 def test_real_vocabulary_and_text(tmp_path):
-    """GPT-2's tokenizer on Wikipedia: read in pieces, the text gives the tokens and the perplexity of the whole."""
+    """GPT-2's tokenizer on Wikipedia: read in pieces, the text gives the tokens and the perplexity of the
+    whole.
+    """
     config = dict(vocab_size=50257, n_embd=16, n_layer=1, n_head=2, n_positions=64)
     theirs = parity.reference("GPT2LMHeadModel", config, tmp_path)
     for name in ("vocab.json", "merges.txt"):

@@ -22,7 +22,9 @@ def made(family, folder):
     kind, config, head = samples.MODELS[family]
     text = folder / "text.txt"
     text.write_text("\n".join(samples.lines(200)))
-    tokenizer = plm.train_tokenizer([text], kind=kind, vocab_size=samples.VOCABULARY.get(family, 300), family=family)
+    tokenizer = plm.train_tokenizer(
+        [text], kind=kind, vocab_size=samples.VOCABULARY.get(family, 300), family=family
+    )
     lm = plm.from_config({"model_type": family, **config}, head, vocab_size=tokenizer.vocab_size)
     lm.tokenizer = tokenizer
     lm.save(folder / "model")
@@ -34,7 +36,16 @@ def test_a_classifier(tmp_path, family):
     rows = samples.reviews(64)
     (tmp_path / "train.tsv").write_text("".join(f"{t}\t{label}\n" for t, label in rows))
     out = tmp_path / "run"
-    plm.finetune(made(family, tmp_path), "classification", train=tmp_path / "train.tsv", dev=tmp_path / "train.tsv", out=out, epochs=1, quiet=True, changes=FAST)  # fmt: skip
+    plm.finetune(
+        made(family, tmp_path),
+        "classification",
+        train=tmp_path / "train.tsv",
+        dev=tmp_path / "train.tsv",
+        out=out,
+        epochs=1,
+        quiet=True,
+        changes=FAST,
+    )
     pipeline = transformers.pipeline("text-classification", model=str(out / "final"), top_k=None)
     ours = [json.loads(line) for line in (out / "dev-predictions.jsonl").read_text().splitlines()]
     for (text, _), mine, theirs in zip(rows[:8], ours, pipeline([t for t, _ in rows[:8]]), strict=False):

@@ -1,4 +1,6 @@
-"""Ids as transformers' generate gives them, over random prompts, greedy and with beams and the options that change scores."""
+"""Ids as transformers' generate gives them, over random prompts, greedy and with beams and the options that
+change scores.
+"""
 
 import zlib
 
@@ -11,13 +13,30 @@ torch = pytest.importorskip("torch")
 V, EOS, PAD = 40, 2, 1
 GPT = dict(vocab_size=V, n_positions=64, n_embd=16, n_layer=2, n_head=2, bos_token_id=None, eos_token_id=None)
 STACKS = dict(
-    vocab_size=V, d_model=16, max_position_embeddings=64, encoder_layers=1, decoder_layers=2, encoder_attention_heads=2, decoder_attention_heads=2,
-    encoder_ffn_dim=24, decoder_ffn_dim=24, pad_token_id=PAD, eos_token_id=EOS, bos_token_id=0,
-)  # fmt: skip
+    vocab_size=V,
+    d_model=16,
+    max_position_embeddings=64,
+    encoder_layers=1,
+    decoder_layers=2,
+    encoder_attention_heads=2,
+    decoder_attention_heads=2,
+    encoder_ffn_dim=24,
+    decoder_ffn_dim=24,
+    pad_token_id=PAD,
+    eos_token_id=EOS,
+    bos_token_id=0,
+)
 T5 = dict(
-    vocab_size=V, d_model=16, d_kv=8, d_ff=24, num_layers=2, num_heads=2, relative_attention_num_buckets=8, relative_attention_max_distance=12,
+    vocab_size=V,
+    d_model=16,
+    d_kv=8,
+    d_ff=24,
+    num_layers=2,
+    num_heads=2,
+    relative_attention_num_buckets=8,
+    relative_attention_max_distance=12,
     decoder_start_token_id=0,
-)  # fmt: skip
+)
 FAMILIES = {
     "gpt2": ("GPT2LMHeadModel", GPT),
     "gpt1": ("OpenAIGPTLMHeadModel", GPT),
@@ -25,7 +44,10 @@ FAMILIES = {
     "mbart": ("MBartForConditionalGeneration", STACKS | dict(decoder_start_token_id=3)),
     "marian": ("MarianMTModel", STACKS | dict(decoder_start_token_id=PAD, forced_eos_token_id=None)),
     "t5": ("T5ForConditionalGeneration", T5),
-    "xlnet": ("XLNetLMHeadModel", dict(vocab_size=V, d_model=16, n_layer=2, n_head=2, d_inner=24, mem_len=None)),
+    "xlnet": (
+        "XLNetLMHeadModel",
+        dict(vocab_size=V, d_model=16, n_layer=2, n_head=2, d_inner=24, mem_len=None),
+    ),
 }
 OPTIONS = [
     dict(),
@@ -92,7 +114,9 @@ def test_scores(family, pairs):
     for options in (dict(num_beams=3, length_penalty=0.6), dict()):
         asked = dict(max_new_tokens=9, eos_token_id=EOS, pad_token_id=PAD, forced_eos_token_id=None) | options
         with torch.no_grad():
-            there = model.generate(torch.tensor(ids), **asked, output_scores=True, return_dict_in_generate=True)
+            there = model.generate(
+                torch.tensor(ids), **asked, output_scores=True, return_dict_in_generate=True
+            )
             steps = model.compute_transition_scores(
                 there.sequences,
                 there.scores,
@@ -116,7 +140,11 @@ def test_constraint_and_forced_first_token(pairs):
         ids = np.random.default_rng(9).integers(3, V, (3, 5))
         for beams in (1, 3):
             asked = dict(
-                max_new_tokens=8, num_beams=beams, eos_token_id=EOS, pad_token_id=PAD, prefix_allowed_tokens_fn=allowed
+                max_new_tokens=8,
+                num_beams=beams,
+                eos_token_id=EOS,
+                pad_token_id=PAD,
+                prefix_allowed_tokens_fn=allowed,
             )
             asked |= dict(forced_bos_token_id=0) if family == "bart" else {}
             asked |= dict(forced_eos_token_id=None)

@@ -11,9 +11,31 @@ pytestmark = pytest.mark.oracle
 OFF = dict(resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0, summary_first_dropout=0.0)
 CONFIGS = {
     "odd": dict(vocab_size=53, n_embd=15, n_layer=3, n_head=3, n_positions=13, pad_token_id=0, **OFF),
-    "wide": dict(vocab_size=40, n_embd=32, n_layer=2, n_head=1, n_positions=40, afn="relu", layer_norm_epsilon=1e-3, num_labels=4, pad_token_id=39, **OFF),
-    "silu": dict(vocab_size=70, n_embd=20, n_layer=1, n_head=5, n_positions=16, afn="silu", tie_word_embeddings=False, pad_token_id=3, num_labels=3, **OFF),
-}  # fmt: skip
+    "wide": dict(
+        vocab_size=40,
+        n_embd=32,
+        n_layer=2,
+        n_head=1,
+        n_positions=40,
+        afn="relu",
+        layer_norm_epsilon=1e-3,
+        num_labels=4,
+        pad_token_id=39,
+        **OFF,
+    ),
+    "silu": dict(
+        vocab_size=70,
+        n_embd=20,
+        n_layer=1,
+        n_head=5,
+        n_positions=16,
+        afn="silu",
+        tie_word_embeddings=False,
+        pad_token_id=3,
+        num_labels=3,
+        **OFF,
+    ),
+}
 SIDES = (None, "right", "left", "holes")
 B, T, K = 4, 9, 3
 
@@ -22,12 +44,16 @@ def inputs(rng, config, side, shape=(B, T)):
     batch = {name: rng.integers(0, config["vocab_size"], shape) for name in ("input_ids", "token_type_ids")}
     if side:
         batch["attention_mask"] = parity.mask(rng, *shape, side)
-        batch["input_ids"] = np.where(batch["attention_mask"] == 1, batch["input_ids"], config["pad_token_id"])
+        batch["input_ids"] = np.where(
+            batch["attention_mask"] == 1, batch["input_ids"], config["pad_token_id"]
+        )
     return batch
 
 
 def next_tokens(rng, config, batch):
-    """Labels anywhere, so on padding too, and those of the text: the first is predicted from the padding before it."""
+    """Labels anywhere, so on padding too, and those of the text: the first is predicted from the padding
+    before it.
+    """
     found = parity.labels(rng, config["vocab_size"], batch["input_ids"].shape)
     return [dict(labels=found), dict(labels=np.where(batch.get("attention_mask", 1) == 1, found, -100))]
 
@@ -59,7 +85,9 @@ def test_heads(size, name, tmp_path):
 def test_double_heads(side, tmp_path):
     rng = np.random.default_rng(7)
     config = CONFIGS["odd"]
-    batch = inputs(rng, config, side, (B * K, T))  # the reference wants the mask so, with a row for each choice
+    batch = inputs(
+        rng, config, side, (B * K, T)
+    )  # the reference wants the mask so, with a row for each choice
     for name in ("input_ids", "token_type_ids"):
         batch[name] = batch[name].reshape(B, K, T)
     tokens = dict(mc_token_ids=rng.integers(0, T, (B, K)))

@@ -4,17 +4,43 @@ import numpy as np
 import plmcore as plm
 import pytest
 from oracle import parity  # skips where torch and transformers are not installed
-from plmcore.models.cache import Cache
 
 torch = parity.torch
 pytestmark = pytest.mark.oracle
 
 OFF = dict(resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0, summary_first_dropout=0.0)
 CONFIGS = {
-    "odd": dict(vocab_size=53, n_embd=15, n_layer=3, n_head=3, n_inner=22, n_positions=13, pad_token_id=0, **OFF),
-    "wide": dict(vocab_size=40, n_embd=32, n_layer=2, n_head=1, n_positions=40, activation_function="gelu", layer_norm_epsilon=1e-3, scale_attn_weights=False, num_labels=4, pad_token_id=39, **OFF),
-    "relu": dict(vocab_size=70, n_embd=20, n_layer=2, n_head=5, n_inner=9, n_positions=16, activation_function="relu", scale_attn_by_inverse_layer_idx=True, tie_word_embeddings=False, pad_token_id=3, num_labels=3, **OFF),
-}  # fmt: skip
+    "odd": dict(
+        vocab_size=53, n_embd=15, n_layer=3, n_head=3, n_inner=22, n_positions=13, pad_token_id=0, **OFF
+    ),
+    "wide": dict(
+        vocab_size=40,
+        n_embd=32,
+        n_layer=2,
+        n_head=1,
+        n_positions=40,
+        activation_function="gelu",
+        layer_norm_epsilon=1e-3,
+        scale_attn_weights=False,
+        num_labels=4,
+        pad_token_id=39,
+        **OFF,
+    ),
+    "relu": dict(
+        vocab_size=70,
+        n_embd=20,
+        n_layer=2,
+        n_head=5,
+        n_inner=9,
+        n_positions=16,
+        activation_function="relu",
+        scale_attn_by_inverse_layer_idx=True,
+        tie_word_embeddings=False,
+        pad_token_id=3,
+        num_labels=3,
+        **OFF,
+    ),
+}
 SIDES = (None, "right", "left", "holes")
 B, T, K = 4, 9, 3
 
@@ -25,12 +51,16 @@ def inputs(rng, config, side, shape=(B, T), types=True):
         batch["token_type_ids"] = rng.integers(0, config["vocab_size"], shape)
     if side:
         batch["attention_mask"] = parity.mask(rng, *shape, side)
-        batch["input_ids"] = np.where(batch["attention_mask"] == 1, batch["input_ids"], config["pad_token_id"])
+        batch["input_ids"] = np.where(
+            batch["attention_mask"] == 1, batch["input_ids"], config["pad_token_id"]
+        )
     return batch
 
 
 def per_token(size):
-    """Labels anywhere, so on padding too, and those of the text: the first is predicted from the padding before it."""
+    """Labels anywhere, so on padding too, and those of the text: the first is predicted from the padding
+    before it.
+    """
 
     def make(rng, config, batch):
         found = parity.labels(rng, size(config), batch["input_ids"].shape)
@@ -46,12 +76,14 @@ def num_labels(config):
 HEADS = {
     "GPT2Model": lambda rng, config, batch: [],
     "GPT2LMHeadModel": per_token(lambda config: config["vocab_size"]),
-    "GPT2ForSequenceClassification": lambda rng, config, batch: [dict(labels=rng.integers(0, num_labels(config), B))],
+    "GPT2ForSequenceClassification": lambda rng, config, batch: [
+        dict(labels=rng.integers(0, num_labels(config), B))
+    ],
     "GPT2ForTokenClassification": per_token(num_labels),
     "GPT2ForQuestionAnswering": lambda rng, config, batch: [
         dict(start_positions=np.r_[2, rng.integers(0, T + 3, B - 1)], end_positions=rng.integers(-1, T, B))
     ],
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", HEADS)
@@ -175,16 +207,17 @@ def test_cached_decoding(tmp_path):
     rng = np.random.default_rng(15)
     model = parity.reference("GPT2LMHeadModel", CONFIGS["odd"], tmp_path)
     ids = parity.ids(rng, CONFIGS["odd"], B, T)
-    lm, cache = plm.load(tmp_path), Cache([4] * B)
+    lm, first = plm.load(tmp_path).model, plm.Tensor(np.zeros((B, 1), np.int64))
     with torch.no_grad(), plm.no_grad():
-        past = None
+        past = state = None
         for start, stop in ((0, 4), (4, 5), (5, 6), (6, 7)):
             there = model(torch.tensor(ids[:, start:stop]), past_key_values=past, use_cache=True)
             past = there.past_key_values
-            if start:
-                cache.advance(np.arange(B), np.zeros((B, 1), np.int64))
-            here = lm.model(plm.Tensor(ids[:, start:stop].copy()), cache=cache)
-            parity.near("logits", here.logits.numpy(), there.logits.numpy(), 1e-5)
+            now = plm.Tensor(ids[:, start:stop].copy())
+            here, state = (
+                lm.prefill(now) if state is None else lm.step(now, state.select(None, first).reserve(1))
+            )
+            parity.near("logits", here.numpy().reshape(B, -1), there.logits.numpy()[:, -1], 1e-5)
 
 
 @pytest.mark.parametrize(
@@ -204,7 +237,9 @@ def test_trace(name, fields, labels, side, tmp_path):
     for batch in batches[: 3 if labels == "sequences" else 2]:  # one token has none to predict
         shape = batch["input_ids"].shape
         if labels:
-            batch["labels"] = parity.labels(rng, 53, shape) if labels == "tokens" else rng.integers(0, 2, shape[:1])
+            batch["labels"] = (
+                parity.labels(rng, 53, shape) if labels == "tokens" else rng.integers(0, 2, shape[:1])
+            )
     batches = [batch for batch in batches if not labels or "labels" in batch]
     parity.check_trace(plm.load(tmp_path), batches, fields)
 

@@ -61,7 +61,9 @@ def test_heads(pattern, name, tmp_path):
             lm, other = plm.load(tmp_path, dtype=dtype), copy.deepcopy(model).to(getattr(torch, dtype))
             for options in ({}, parity.EXTRAS):
                 with torch.no_grad(), plm.no_grad():
-                    parity.same_output(lm(**batch, **options), parity.theirs(other, batch, **options), batch, tolerance)
+                    parity.same_output(
+                        lm(**batch, **options), parity.theirs(other, batch, **options), batch, tolerance
+                    )
             if any("label" in key or "positions" in key for key in batch):
                 lm(**batch).loss.backward()
                 parity.theirs(other, batch).loss.backward()

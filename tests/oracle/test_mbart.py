@@ -8,10 +8,42 @@ from oracle import parity, seq2seq_inputs  # skips where torch and transformers 
 pytestmark = pytest.mark.oracle
 
 CONFIGS = {
-    "odd": dict(vocab_size=47, d_model=21, encoder_layers=2, decoder_layers=3, encoder_attention_heads=7, decoder_attention_heads=3, encoder_ffn_dim=10, decoder_ffn_dim=33, max_position_embeddings=13, scale_embedding=True, dropout=0.0, use_cache=False),
-    "plain": dict(vocab_size=40, d_model=16, encoder_layers=1, decoder_layers=1, encoder_attention_heads=2, decoder_attention_heads=4, encoder_ffn_dim=24, decoder_ffn_dim=8, max_position_embeddings=20, activation_function="gelu_new", num_labels=4, dropout=0.0, use_cache=False),
-}  # fmt: skip
-NAMES = ["MBartModel", "MBartForConditionalGeneration", "MBartForSequenceClassification", "MBartForQuestionAnswering"]
+    "odd": dict(
+        vocab_size=47,
+        d_model=21,
+        encoder_layers=2,
+        decoder_layers=3,
+        encoder_attention_heads=7,
+        decoder_attention_heads=3,
+        encoder_ffn_dim=10,
+        decoder_ffn_dim=33,
+        max_position_embeddings=13,
+        scale_embedding=True,
+        dropout=0.0,
+        use_cache=False,
+    ),
+    "plain": dict(
+        vocab_size=40,
+        d_model=16,
+        encoder_layers=1,
+        decoder_layers=1,
+        encoder_attention_heads=2,
+        decoder_attention_heads=4,
+        encoder_ffn_dim=24,
+        decoder_ffn_dim=8,
+        max_position_embeddings=20,
+        activation_function="gelu_new",
+        num_labels=4,
+        dropout=0.0,
+        use_cache=False,
+    ),
+}
+NAMES = [
+    "MBartModel",
+    "MBartForConditionalGeneration",
+    "MBartForSequenceClassification",
+    "MBartForQuestionAnswering",
+]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -34,7 +66,9 @@ def test_the_language_token_moves_to_the_front():
     model = plm.from_config(dict(model_type="mbart", **CONFIGS["odd"])).model
     labels = np.array([[5, 6, 7, 9], [5, 9, -100, -100], [5, 1, 8, 1]])
     shift = parity.transformers.models.mbart.modeling_mbart.shift_tokens_right
-    assert np.array_equal(model.shifted(plm.Tensor(labels)).numpy(), shift(parity.torch.tensor(labels), 1).numpy())
+    assert np.array_equal(
+        model.shifted(plm.Tensor(labels)).numpy(), shift(parity.torch.tensor(labels), 1).numpy()
+    )
 
 
 @pytest.mark.parametrize("name", NAMES)

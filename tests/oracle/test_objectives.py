@@ -16,7 +16,9 @@ pytestmark = pytest.mark.oracle
 
 DATA = pathlib.Path(os.environ.get("PLM_DATA", pathlib.Path(__file__).parents[2].parent / "shared" / "data"))
 if not (DATA / "vocab-bert").exists():
-    pytest.skip(f"no published vocabularies in {DATA}; PLM_DATA names another folder", allow_module_level=True)
+    pytest.skip(
+        f"no published vocabularies in {DATA}; PLM_DATA names another folder", allow_module_level=True
+    )
 FILES = {  # family -> files of its directory
     "bert": {"vocab.txt": "vocab-bert/bert-base-uncased-vocab.txt"},
     "gpt2": {"vocab.json": "vocab-gpt2/vocab.json", "merges.txt": "vocab-gpt2/merges.txt"},
@@ -60,7 +62,10 @@ def test_masks_on_real_text(published, family, unit):
     chosen = batch["labels"] != -100
     restored = np.where(chosen, batch["labels"], batch["input_ids"])
     special = np.isin(restored, tokenizer.special_ids)
-    assert restored[~special].tolist() == np.asarray(corpus.ids)[~np.isin(corpus.ids, tokenizer.special_ids)].tolist()
+    assert (
+        restored[~special].tolist()
+        == np.asarray(corpus.ids)[~np.isin(corpus.ids, tokenizer.special_ids)].tolist()
+    )
     assert not (chosen & special).any()
     assert abs(chosen.sum() / (~special).sum() - 0.15) < 0.01
     if unit == "word":  # a chosen piece that continues a word has its beginning chosen too
@@ -91,7 +96,9 @@ def test_rows_decode_to_the_text(published, name, family):
     labels = batch["labels"][batch["labels"] != -100]
     assert set(labels.tolist()) <= known
     if name in ("denoising", "causal-lm"):
-        text = [i for row in batch["labels"] for i in row[(row != -100) & ~np.isin(row, tokenizer.special_ids)]]
+        text = [
+            i for row in batch["labels"] for i in row[(row != -100) & ~np.isin(row, tokenizer.special_ids)]
+        ]
         assert tokenizer.decode(text) == tokenizer.decode(np.asarray(corpus.ids)[: len(text)])
 
 
@@ -104,11 +111,16 @@ def test_masks_have_the_frequencies_of_the_collator(published):
     rows = plain.batch(np.arange(200), seed=0, epoch=0)
     examples = [ids[mask == 1].tolist() for ids, mask in zip(rows["input_ids"], rows["attention_mask"])]
     shares = []
-    for batch in (collator([{"input_ids": e} for e in examples]), objective.batch(np.arange(200), seed=0, epoch=0)):
+    for batch in (
+        collator([{"input_ids": e} for e in examples]),
+        objective.batch(np.arange(200), seed=0, epoch=0),
+    ):
         chosen = batch["labels"] != -100
         text = ~np.isin(np.where(chosen, batch["labels"], batch["input_ids"]), tokenizer.special_ids)
         ids, labels = batch["input_ids"][chosen], batch["labels"][chosen]
-        shares.append([chosen.sum() / text.sum(), (ids == tokenizer.mask_token_id).mean(), (ids == labels).mean()])
+        shares.append(
+            [chosen.sum() / text.sum(), (ids == tokenizer.mask_token_id).mean(), (ids == labels).mean()]
+        )
     assert np.abs(np.subtract(*shares)).max() < 0.02, shares
 
 
@@ -116,9 +128,13 @@ def test_permutations_go_through_the_published_model(published, tmp_path):
     """The same loss from transformers' XLNet as from ours."""
     torch = pytest.importorskip("torch")
     _, tokenizer, corpus = published("albert")  # of sentencepiece too; XLNet's own vocabulary is not at hand
-    batch = objectives.PermutationLM(corpus, tokenizer, length=64, block=32).batch(np.arange(4), seed=0, epoch=0)
+    batch = objectives.PermutationLM(corpus, tokenizer, length=64, block=32).batch(
+        np.arange(4), seed=0, epoch=0
+    )
     torch.manual_seed(0)
-    config = transformers.XLNetConfig(vocab_size=tokenizer.vocab_size, d_model=16, n_layer=2, n_head=2, d_inner=32)
+    config = transformers.XLNetConfig(
+        vocab_size=tokenizer.vocab_size, d_model=16, n_layer=2, n_head=2, d_inner=32
+    )
     theirs = transformers.XLNetLMHeadModel(config).eval()
     theirs.save_pretrained(tmp_path)
     with torch.no_grad():

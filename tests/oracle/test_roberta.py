@@ -10,10 +10,42 @@ pytestmark = pytest.mark.oracle
 
 SMALL = dict(hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
 CONFIGS = {
-    "odd": dict(vocab_size=53, hidden_size=15, num_hidden_layers=3, num_attention_heads=3, intermediate_size=22, max_position_embeddings=15, type_vocab_size=3, layer_norm_eps=1e-5, **SMALL),
-    "wide": dict(vocab_size=40, hidden_size=32, num_hidden_layers=2, num_attention_heads=1, intermediate_size=9, max_position_embeddings=40, hidden_act="gelu_new", pad_token_id=4, type_vocab_size=1, **SMALL),
-    "relu": dict(vocab_size=70, hidden_size=20, num_hidden_layers=1, num_attention_heads=5, intermediate_size=64, max_position_embeddings=16, hidden_act="relu", pad_token_id=0, num_labels=4, **SMALL),
-}  # fmt: skip
+    "odd": dict(
+        vocab_size=53,
+        hidden_size=15,
+        num_hidden_layers=3,
+        num_attention_heads=3,
+        intermediate_size=22,
+        max_position_embeddings=15,
+        type_vocab_size=3,
+        layer_norm_eps=1e-5,
+        **SMALL,
+    ),
+    "wide": dict(
+        vocab_size=40,
+        hidden_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=1,
+        intermediate_size=9,
+        max_position_embeddings=40,
+        hidden_act="gelu_new",
+        pad_token_id=4,
+        type_vocab_size=1,
+        **SMALL,
+    ),
+    "relu": dict(
+        vocab_size=70,
+        hidden_size=20,
+        num_hidden_layers=1,
+        num_attention_heads=5,
+        intermediate_size=64,
+        max_position_embeddings=16,
+        hidden_act="relu",
+        pad_token_id=0,
+        num_labels=4,
+        **SMALL,
+    ),
+}
 B, T = 4, 9
 
 
@@ -21,7 +53,11 @@ def inputs(rng, config, side, shape=(B, T)):
     """Padding tokens where the mask hides, as tokenizers make them, and here and there where it does not."""
     pad = config.get("pad_token_id", 1)
     ids = rng.integers(0, config["vocab_size"], shape)
-    batch = dict(input_ids=ids, token_type_ids=rng.integers(0, config["type_vocab_size"], shape)) if "type_vocab_size" in config else dict(input_ids=ids)  # fmt: skip
+    batch = (
+        dict(input_ids=ids, token_type_ids=rng.integers(0, config["type_vocab_size"], shape))
+        if "type_vocab_size" in config
+        else dict(input_ids=ids)
+    )
     if side:
         batch["attention_mask"] = parity.mask(rng, *shape, side)
         ids[batch["attention_mask"] == 0] = pad
@@ -46,7 +82,9 @@ def num_labels(config):
 HEADS = {
     "Model": lambda rng, config, batch: [],
     "ForMaskedLM": per_token(lambda config: config["vocab_size"]),
-    "ForSequenceClassification": lambda rng, config, batch: [dict(labels=rng.integers(0, num_labels(config), B))],
+    "ForSequenceClassification": lambda rng, config, batch: [
+        dict(labels=rng.integers(0, num_labels(config), B))
+    ],
     "ForTokenClassification": per_token(num_labels),
     "ForQuestionAnswering": lambda rng, config, batch: [
         dict(start_positions=rng.integers(0, T + 3, B), end_positions=rng.integers(-1, T, B))
@@ -55,7 +93,9 @@ HEADS = {
 
 
 @pytest.mark.parametrize("name", HEADS)
-@pytest.mark.parametrize("size, family", [("odd", "Roberta"), ("wide", "Roberta"), ("relu", "Roberta"), ("odd", "XLMRoberta")])  # fmt: skip
+@pytest.mark.parametrize(
+    "size, family", [("odd", "Roberta"), ("wide", "Roberta"), ("relu", "Roberta"), ("odd", "XLMRoberta")]
+)
 def test_heads(size, family, name, tmp_path):
     config = CONFIGS[size]
     if name == "ForQuestionAnswering":
@@ -115,7 +155,9 @@ def test_longest_sequence(tmp_path):
 @pytest.mark.parametrize("tie", [True, False])
 def test_untied_when_the_file_holds_two_tables(tie, tmp_path):
     rng = np.random.default_rng(10)
-    model = parity.reference("RobertaForMaskedLM", {**CONFIGS["odd"], "tie_word_embeddings": False}, tmp_path / "a")
+    model = parity.reference(
+        "RobertaForMaskedLM", {**CONFIGS["odd"], "tie_word_embeddings": False}, tmp_path / "a"
+    )
     batch = inputs(rng, CONFIGS["odd"], "right")
     lm = plm.load(tmp_path / "a", tie_word_embeddings=tie)  # what the file holds decides
     lm.save(tmp_path / "b")
@@ -127,8 +169,12 @@ def test_untied_when_the_file_holds_two_tables(tie, tmp_path):
 
 @pytest.mark.parametrize(
     "name, fields",
-    [("RobertaModel", ["last_hidden_state", "pooler_output"]), ("RobertaForMaskedLM", ["logits", "loss"]), ("RobertaForSequenceClassification", ["logits"])],
-)  # fmt: skip
+    [
+        ("RobertaModel", ["last_hidden_state", "pooler_output"]),
+        ("RobertaForMaskedLM", ["logits", "loss"]),
+        ("RobertaForSequenceClassification", ["logits"]),
+    ],
+)
 @pytest.mark.parametrize("side", [None, "right", "left", "holes"])
 def test_trace(name, fields, side, tmp_path):
     rng = np.random.default_rng(11)

@@ -15,9 +15,16 @@ from safetensors.torch import load_file, save_file  # noqa: E402
 pytestmark = pytest.mark.oracle
 
 DTYPES = {
-    "float64": torch.float64, "float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16, "int64": torch.int64,
-    "int32": torch.int32, "int8": torch.int8, "uint8": torch.uint8, "bool": torch.bool,
-}  # fmt: skip
+    "float64": torch.float64,
+    "float32": torch.float32,
+    "float16": torch.float16,
+    "bfloat16": torch.bfloat16,
+    "int64": torch.int64,
+    "int32": torch.int32,
+    "int8": torch.int8,
+    "uint8": torch.uint8,
+    "bool": torch.bool,
+}
 SHAPES = [(), (3,), (2, 5), (0, 4), (1, 2, 3)]
 
 
@@ -65,7 +72,9 @@ def test_same_order_and_values(tmp_path):
         data = (tmp_path / name).read_bytes()
         length = int.from_bytes(data[:8], "little")
         header[name], values[name] = json.loads(data[8 : 8 + length]), data[8 + length :]
-    assert list(header["ours"].items()) == list(header["theirs"].items()) and values["ours"] == values["theirs"]
+    assert (
+        list(header["ours"].items()) == list(header["theirs"].items()) and values["ours"] == values["theirs"]
+    )
 
 
 # What the reference accepts and we refuse, and why.

@@ -14,17 +14,55 @@ modeling = parity.transformers.models.t5.modeling_t5
 pytestmark = pytest.mark.oracle
 
 CONFIGS = {
-    "original": dict(vocab_size=53, d_model=15, d_kv=4, d_ff=22, num_layers=2, num_decoder_layers=3, num_heads=3, relative_attention_num_buckets=6, relative_attention_max_distance=7),
-    "v1.1": dict(vocab_size=40, d_model=12, d_kv=7, d_ff=19, num_layers=3, num_decoder_layers=2, num_heads=5, feed_forward_proj="gated-gelu", tie_word_embeddings=False, layer_norm_epsilon=1e-5),
-    "wide": dict(vocab_size=31, d_model=8, d_kv=32, d_ff=9, num_layers=1, num_heads=2, feed_forward_proj="gated-silu", relative_attention_num_buckets=9, relative_attention_max_distance=20, num_labels=3),
-}  # fmt: skip
+    "original": dict(
+        vocab_size=53,
+        d_model=15,
+        d_kv=4,
+        d_ff=22,
+        num_layers=2,
+        num_decoder_layers=3,
+        num_heads=3,
+        relative_attention_num_buckets=6,
+        relative_attention_max_distance=7,
+    ),
+    "v1.1": dict(
+        vocab_size=40,
+        d_model=12,
+        d_kv=7,
+        d_ff=19,
+        num_layers=3,
+        num_decoder_layers=2,
+        num_heads=5,
+        feed_forward_proj="gated-gelu",
+        tie_word_embeddings=False,
+        layer_norm_epsilon=1e-5,
+    ),
+    "wide": dict(
+        vocab_size=31,
+        d_model=8,
+        d_kv=32,
+        d_ff=9,
+        num_layers=1,
+        num_heads=2,
+        feed_forward_proj="gated-silu",
+        relative_attention_num_buckets=9,
+        relative_attention_max_distance=20,
+        num_labels=3,
+    ),
+}
 CONFIGS = {k: dict(v, dropout_rate=0.0, decoder_start_token_id=0) for k, v in CONFIGS.items()}
 B, S, T = 4, 9, 6
 DECODER = "decoder_attention_mask"
 HIDDEN_BY = dict(
-    logits=DECODER, last_hidden_state=DECODER, decoder_hidden_states=DECODER, decoder_attentions=DECODER, cross_attentions=DECODER,
-    encoder_last_hidden_state="attention_mask", encoder_hidden_states="attention_mask", encoder_attentions="attention_mask",
-)  # fmt: skip
+    logits=DECODER,
+    last_hidden_state=DECODER,
+    decoder_hidden_states=DECODER,
+    decoder_attentions=DECODER,
+    cross_attentions=DECODER,
+    encoder_last_hidden_state="attention_mask",
+    encoder_hidden_states="attention_mask",
+    encoder_attentions="attention_mask",
+)
 
 
 @pytest.fixture
@@ -78,7 +116,9 @@ def test_seq2seq_lm(size, tmp_path, exact_norms):
         seen = np.where(padded[DECODER] == 1, labels, -100)
         batches += [plain, padded, dict(batch, labels=labels), dict(padded, labels=seen)]
         batches += [dict(padded, labels=labels)]  # on masked positions too
-    parity.check("T5ForConditionalGeneration", config, batches, tmp_path, head="seq2seq-lm", hidden_by=HIDDEN_BY)
+    parity.check(
+        "T5ForConditionalGeneration", config, batches, tmp_path, head="seq2seq-lm", hidden_by=HIDDEN_BY
+    )
 
 
 def test_float32_norms_of_the_reference(tmp_path):
@@ -132,7 +172,9 @@ def test_question_answering(size, tmp_path, exact_norms):
 @pytest.mark.parametrize("tie", [False, True, None])
 @pytest.mark.parametrize("own_head", [False, True])
 def test_what_the_file_holds_decides_tying_and_config_json_scaling(tie, own_head, tmp_path):
-    """The published directories of version 1.1 say tie_word_embeddings = false and hold an lm_head; the first ones say nothing."""
+    """The published directories of version 1.1 say tie_word_embeddings = false and hold an lm_head; the first
+    ones say nothing.
+    """
     rng, config, name = np.random.default_rng(8), CONFIGS["v1.1"], "T5ForConditionalGeneration"
     parity.reference(name, config, tmp_path / "a")
     tensors, _ = plm.safetensors.read(tmp_path / "a")

@@ -25,24 +25,58 @@ pytestmark = pytest.mark.oracle
 DATA = pathlib.Path(os.environ.get("PLM_DATA", pathlib.Path(__file__).parents[2].parent / "shared" / "data"))
 BYTES = int(os.environ.get("PLM_ORACLE_BYTES", 25_000))
 if not (DATA / "vocab-bert").exists():
-    pytest.skip(f"no published vocabularies in {DATA}; PLM_DATA names another folder", allow_module_level=True)
+    pytest.skip(
+        f"no published vocabularies in {DATA}; PLM_DATA names another folder", allow_module_level=True
+    )
 
 # name -> model_type, the class of transformers, settings, files
 PUBLISHED = {
     "bert-uncased": ("bert", "BertTokenizer", {}, {"vocab.txt": "vocab-bert/bert-base-uncased-vocab.txt"}),
-    "bert-cased": ("bert", "BertTokenizer", {"do_lower_case": False}, {"vocab.txt": "vocab-bert/bert-base-cased-vocab.txt"}),
-    "gpt1": ("openai-gpt", "OpenAIGPTTokenizer", {}, {"vocab.json": "vocab-gpt1/encoder_bpe_40000.json", "merges.txt": "vocab-gpt1/vocab_40000.bpe"}),
-    "gpt2": ("gpt2", "GPT2Tokenizer", {}, {"vocab.json": "vocab-gpt2/vocab.json", "merges.txt": "vocab-gpt2/merges.txt"}),
-    "roberta": ("roberta", "RobertaTokenizer", {}, {"vocab.json": "vocab-roberta/vocab.json", "merges.txt": "vocab-roberta/merges.txt"}),
-    "bart": ("bart", "BartTokenizer", {}, {"vocab.json": "vocab-roberta/vocab.json", "merges.txt": "vocab-roberta/merges.txt"}),
+    "bert-cased": (
+        "bert",
+        "BertTokenizer",
+        {"do_lower_case": False},
+        {"vocab.txt": "vocab-bert/bert-base-cased-vocab.txt"},
+    ),
+    "gpt1": (
+        "openai-gpt",
+        "OpenAIGPTTokenizer",
+        {},
+        {"vocab.json": "vocab-gpt1/encoder_bpe_40000.json", "merges.txt": "vocab-gpt1/vocab_40000.bpe"},
+    ),
+    "gpt2": (
+        "gpt2",
+        "GPT2Tokenizer",
+        {},
+        {"vocab.json": "vocab-gpt2/vocab.json", "merges.txt": "vocab-gpt2/merges.txt"},
+    ),
+    "roberta": (
+        "roberta",
+        "RobertaTokenizer",
+        {},
+        {"vocab.json": "vocab-roberta/vocab.json", "merges.txt": "vocab-roberta/merges.txt"},
+    ),
+    "bart": (
+        "bart",
+        "BartTokenizer",
+        {},
+        {"vocab.json": "vocab-roberta/vocab.json", "merges.txt": "vocab-roberta/merges.txt"},
+    ),
     "t5": ("t5", "T5Tokenizer", {}, {"spiece.model": "vocab-t5/t5_tokenizer_base.model"}),
     "albert": ("albert", "AlbertTokenizer", {}, {"spiece.model": "vocab-albert/spiece.model"}),
-}  # fmt: skip
+}
 CJK = [
-    "今日は天気がいいから、散歩しましょう。", "東京特許許可局、ＡＢＣ１２３。", "私はガラスを食べられます。それは私を傷つけません。",
-    "我能吞下玻璃而不伤身体。", "他们为什么不说中文？", "北京大学,清华大学 (2019年)", "나는 유리를 먹을 수 있어요. 그래도 아프지 않아요", "한국어 형태소 분석기",
-    "ภาษาไทยง่ายนิดเดียว", "我买了 3,000 本书 and 5 CDs。",
-]  # fmt: skip
+    "今日は天気がいいから、散歩しましょう。",
+    "東京特許許可局、ＡＢＣ１２３。",
+    "私はガラスを食べられます。それは私を傷つけません。",
+    "我能吞下玻璃而不伤身体。",
+    "他们为什么不说中文？",
+    "北京大学,清华大学 (2019年)",
+    "나는 유리를 먹을 수 있어요. 그래도 아프지 않아요",
+    "한국어 형태소 분석기",
+    "ภาษาไทยง่ายนิดเดียว",
+    "我买了 3,000 本书 and 5 CDs。",
+]
 
 
 def wikitext() -> list[str]:
@@ -62,13 +96,17 @@ def german() -> list[str]:
 def cjk() -> list[str]:
     r = random.Random(1)
     ideographs = lambda: "".join(chr(r.randrange(0x3040, 0x9FFF)) for _ in range(r.randrange(1, 20)))
-    return [r.choice(["", " "]).join(r.choice([r.choice(CJK), ideographs()]) for _ in range(3)) for _ in range(12_000)]
+    return [
+        r.choice(["", " "]).join(r.choice([r.choice(CJK), ideographs()]) for _ in range(3))
+        for _ in range(12_000)
+    ]
 
 
 def odd() -> list[str]:
-    """Emoji with joiners and skin tones, control characters, spaces of all kinds, combining marks, any plane."""
+    """Emoji with joiners and skin tones, control characters, all spaces, combining marks, any plane."""
     r = random.Random(2)
-    single = "😀👩🏽‍🚀👨‍👩‍👧🇩🇪\t\r\x00\x01\x07\x1b\x7f\xa0\u2003\u200b\u200d\u2028\u3000\ufeff\ufffde\u0301ÅİıßﬁΣς①㎏“”’–…<>[]'\"`,.()-$€£½"
+    single = "😀👩🏽‍🚀👨‍👩‍👧🇩🇪\t\r\x00\x01\x07\x1b\x7f\xa0"
+    single += "\u2003\u200b\u200d\u2028\u3000\ufeff\ufffde\u0301ÅİıßﬁΣς①㎏“”’–…<>[]'\"`,.()-$€£½"
     lines = []
     for _ in range(12_000):
         parts = [
@@ -144,18 +182,25 @@ def test_ids_and_offsets(published, texts, name):
         assert differences(ours, theirs, lines) == ([], [])
 
 
-# transformers' conversion of a model splits at Unicode's white space before the model's own rules have a say. These know some of it only, and
-# make spaces of other characters; what they delete belongs, in sentencepiece's offsets, to the token before.
-WHITE = {c for c in map(chr, range(0x3100)) if c.isspace()} - set(" \t\n\r") | set("\u200b\u200d\u200e\u200f\ufeff")
+# transformers' conversion of a model splits at Unicode's white space before the model's own rules have a say.
+# These know some of it only, and make spaces of other characters; what they delete belongs, in
+# sentencepiece's offsets, to the token before.
+WHITE = {c for c in map(chr, range(0x3100)) if c.isspace()} - set(" \t\n\r") | set(
+    "\u200b\u200d\u200e\u200f\ufeff"
+)
 
 
 def test_t5(published, texts):
     ours, theirs = published("t5")
-    reference = sentencepiece.SentencePieceProcessor(model_file=str(DATA / "vocab-t5" / "t5_tokenizer_base.model"))
+    reference = sentencepiece.SentencePieceProcessor(
+        model_file=str(DATA / "vocab-t5" / "t5_tokenizer_base.model")
+    )
     for name, lines in texts.items():
         for line, ids in zip(lines, ours.encode_ids(lines)):
             assert ids.tolist() == reference.encode(line)
-        plain = [line for line in lines if not set(line) & WHITE and unicodedata.normalize("NFKC", line) == line]
+        plain = [
+            line for line in lines if not set(line) & WHITE and unicodedata.normalize("NFKC", line) == line
+        ]
         if name != "odd":
             assert len(plain) > 0.3 * len(lines) and differences(ours, theirs, plain) == ([], []), name
 
@@ -177,7 +222,9 @@ def as_albert_does(processor, text: str) -> list[int]:
 
 
 def test_albert(published, texts):
-    """transformers departs at the user-defined pieces ( ) " - . – £ €, at which it cuts first, and leaves commas at numbers."""
+    """transformers departs at the user-defined pieces ( ) " - . – £ €, at which it cuts first, and leaves
+    commas at numbers.
+    """
     ours, theirs = published("albert")
     reference = sentencepiece.SentencePieceProcessor(model_file=str(DATA / "vocab-albert" / "spiece.model"))
     marks, compared = set("()\"-.–£€`'"), 0
@@ -185,7 +232,9 @@ def test_albert(published, texts):
         for line, ids in zip(lines, ours.encode_ids(lines)):
             assert ids.tolist() == as_albert_does(reference, line)
         letters = [(line, unicodedata.normalize("NFKD", line)) for line in lines]
-        plain = [line for line, text in letters if not set(text) & (marks | WHITE) and not re.search(r"\d,", text)]
+        plain = [
+            line for line, text in letters if not set(text) & (marks | WHITE) and not re.search(r"\d,", text)
+        ]
         if name != "odd" and plain:
             compared += len(plain)
             ids, offsets = differences(ours, theirs, plain)
@@ -197,9 +246,13 @@ def test_albert(published, texts):
 def test_special_tokens_in_text_and_decoding(published, texts, name):
     ours, theirs = published(name)
     marks = [
-        t for t in (ours.mask_token, ours.sep_token, ours.eos_token, "<extra_id_7>") if t and ours.id_of(t) is not None
+        t
+        for t in (ours.mask_token, ours.sep_token, ours.eos_token, "<extra_id_7>")
+        if t and ours.id_of(t) is not None
     ]
-    lines = [f"{a} {mark} {b}{mark}." for a, b, mark in zip(texts["wikitext"], texts["french"], marks * 1000)][:200]
+    lines = [
+        f"{a} {mark} {b}{mark}." for a, b, mark in zip(texts["wikitext"], texts["french"], marks * 1000)
+    ][:200]
     mine = ours(lines, max_length=10**9)
     for i, line in enumerate(lines):
         ids = mine.input_ids[i][mine.attention_mask[i] == 1].tolist()
@@ -209,7 +262,9 @@ def test_special_tokens_in_text_and_decoding(published, texts, name):
             assert ids == theirs(line)["input_ids"]
         if name == "t5":  # our text is sentencepiece's
             continue
-        assert ours.decode(ids) == theirs.decode(ids, skip_special_tokens=True, clean_up_tokenization_spaces=False)
+        assert ours.decode(ids) == theirs.decode(
+            ids, skip_special_tokens=True, clean_up_tokenization_spaces=False
+        )
 
 
 @pytest.mark.parametrize("name", ["bert-uncased", "roberta", "t5"])
@@ -247,10 +302,20 @@ def test_truncation_pairs_and_overflow(published, name):
 
 
 TRAINED = [
-    ("wordpiece", "bert"), ("wordpiece", "distilbert"), ("bpe", "openai-gpt"), ("byte-bpe", "gpt2"), ("byte-bpe", "roberta"), ("byte-bpe", "bart"),
-    ("unigram", "t5"), ("unigram", "albert"), ("unigram", "xlnet"), ("unigram", "xlm-roberta"), ("words", "words"), ("words", "transformer"),
+    ("wordpiece", "bert"),
+    ("wordpiece", "distilbert"),
+    ("bpe", "openai-gpt"),
+    ("byte-bpe", "gpt2"),
+    ("byte-bpe", "roberta"),
+    ("byte-bpe", "bart"),
+    ("unigram", "t5"),
+    ("unigram", "albert"),
+    ("unigram", "xlnet"),
+    ("unigram", "xlm-roberta"),
+    ("words", "words"),
+    ("words", "transformer"),
     ("characters", "characters"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("kind, family", TRAINED)
@@ -274,14 +339,24 @@ def test_transformers_reads_what_we_save(texts, tmp_path, kind, family):
 
 
 def test_marian(texts, tmp_path):
-    made = plm.train_tokenizer(texts=texts["wikitext"], kind="unigram", family="xlm-roberta", vocab_size=500).backend
-    names = ["</s>", "<unk>", *sorted(p for p in made.pieces if p not in ("<s>", "</s>", "<unk>")), ">>fr<<", "<pad>"]
+    made = plm.train_tokenizer(
+        texts=texts["wikitext"], kind="unigram", family="xlm-roberta", vocab_size=500
+    ).backend
+    names = [
+        "</s>",
+        "<unk>",
+        *sorted(p for p in made.pieces if p not in ("<s>", "</s>", "<unk>")),
+        ">>fr<<",
+        "<pad>",
+    ]
     (tmp_path / "vocab.json").write_text(json.dumps({token: i for i, token in enumerate(names)}))
     for side in ("source.spm", "target.spm"):
         (tmp_path / side).write_bytes(made.model)
     (tmp_path / "config.json").write_text(json.dumps({"model_type": "marian"}))
     ours = plm.load_tokenizer(tmp_path)
-    theirs = transformers.MarianTokenizer(*(str(tmp_path / n) for n in ("source.spm", "target.spm", "vocab.json")))
+    theirs = transformers.MarianTokenizer(
+        *(str(tmp_path / n) for n in ("source.spm", "target.spm", "vocab.json"))
+    )
     lines = [*texts["wikitext"][:100], *texts["french"][:100], ">>fr<< hello"]
     mine = ours(lines)
     for i, line in enumerate(lines):

@@ -1,4 +1,6 @@
-"""torch and transformers as oracle: twenty steps of the loop beside a plain loop of theirs, and runs that transformers opens."""
+"""torch and transformers as oracle: twenty steps of the loop beside a plain loop of theirs, and runs that
+transformers opens.
+"""
 
 import numpy as np
 import plmcore as plm
@@ -16,10 +18,38 @@ transformers.logging.disable_progress_bar()
 
 VOCAB, LENGTH, STEPS = 60, 24, 20
 MODELS = {
-    "BertForMaskedLM": dict(vocab_size=VOCAB, hidden_size=48, num_hidden_layers=2, num_attention_heads=4, intermediate_size=96, max_position_embeddings=LENGTH, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0),
-    "GPT2LMHeadModel": dict(vocab_size=VOCAB, n_positions=LENGTH, n_embd=48, n_layer=2, n_head=4, resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0),
-    "T5ForConditionalGeneration": dict(vocab_size=VOCAB, d_model=48, d_kv=12, d_ff=96, num_layers=2, num_heads=4, dropout_rate=0.0, decoder_start_token_id=0, pad_token_id=0),
-}  # fmt: skip
+    "BertForMaskedLM": dict(
+        vocab_size=VOCAB,
+        hidden_size=48,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        intermediate_size=96,
+        max_position_embeddings=LENGTH,
+        hidden_dropout_prob=0.0,
+        attention_probs_dropout_prob=0.0,
+    ),
+    "GPT2LMHeadModel": dict(
+        vocab_size=VOCAB,
+        n_positions=LENGTH,
+        n_embd=48,
+        n_layer=2,
+        n_head=4,
+        resid_pdrop=0.0,
+        embd_pdrop=0.0,
+        attn_pdrop=0.0,
+    ),
+    "T5ForConditionalGeneration": dict(
+        vocab_size=VOCAB,
+        d_model=48,
+        d_kv=12,
+        d_ff=96,
+        num_layers=2,
+        num_heads=4,
+        dropout_rate=0.0,
+        decoder_start_token_id=0,
+        pad_token_id=0,
+    ),
+}
 
 
 class Texts:
@@ -54,11 +84,15 @@ def test_twenty_steps_of_adamw(name, parts, tmp_path):
         for s in range(STEPS)
     ]
     groups = train.parameter_groups(ours, lr=3e-3, weight_decay=0.1)
-    trainer = train.Trainer(ours, cut, optim.AdamW(groups, lr=3e-3), steps=STEPS, schedule=rate, clip_norm=1.0)
+    trainer = train.Trainer(
+        ours, cut, optim.AdamW(groups, lr=3e-3), steps=STEPS, schedule=rate, clip_norm=1.0
+    )
 
     decayed = [p for p in theirs.parameters() if p.ndim >= 2]
     others = [p for p in theirs.parameters() if p.ndim < 2]
-    opt = torch.optim.AdamW([dict(params=decayed, weight_decay=0.1), dict(params=others, weight_decay=0.0)], lr=3e-3)
+    opt = torch.optim.AdamW(
+        [dict(params=decayed, weight_decay=0.1), dict(params=others, weight_decay=0.0)], lr=3e-3
+    )
     first = last = None
     for step in range(STEPS):
         for group in opt.param_groups:
@@ -92,13 +126,20 @@ def test_transformers_opens_the_result_of_a_run(family, tmp_path):
     text = tmp_path / "manual.txt"
     text.write_text(demo.manual()[:80_000])
     plm.pretrain(
-        family, text=[text], out=tmp_path / "run", steps=2, quiet=True, changes=["data.vocab=500", "data.length=32", "data.held_out=0"]
-    )  # fmt: skip
+        family,
+        text=[text],
+        out=tmp_path / "run",
+        steps=2,
+        quiet=True,
+        changes=["data.vocab=500", "data.length=32", "data.held_out=0"],
+    )
     folder = tmp_path / "run" / "final"
     theirs, found = getattr(transformers, CLASSES[family]).from_pretrained(folder, output_loading_info=True)
     assert not found["missing_keys"] and not found["unexpected_keys"] and not found["mismatched_keys"]
     ours = plm.load(folder)
-    ids = transformers.AutoTokenizer.from_pretrained(folder)("The import statement", return_tensors="np")["input_ids"]
+    ids = transformers.AutoTokenizer.from_pretrained(folder)("The import statement", return_tensors="np")[
+        "input_ids"
+    ]
     assert ids[0].tolist() == ours.tokenizer("The import statement").input_ids.tolist()
     inputs = {"input_ids": ids, **({"decoder_input_ids": ids} if family in ("bart", "t5") else {})}
     with torch.no_grad():

@@ -51,7 +51,9 @@ def with_weight(shape, ours, theirs, **options):
 def linear(activation, torch_activation):
     def build(w):
         (wo, wt), (bo, bt) = w(C, C), w(C)
-        return (lambda x: ops.linear(x, wo, bo, activation)), (lambda x: torch_activation(F.linear(x, wt, bt)))
+        return (lambda x: ops.linear(x, wo, bo, activation)), (
+            lambda x: torch_activation(F.linear(x, wt, bt))
+        )
 
     return build
 
@@ -66,7 +68,8 @@ def attention(causal):
 
         return (
             lambda x: ops.reshape(
-                ops.attention(ops.reshape(ops.linear(x, wo, bo), (B, T, 3, 2, C // 2)), causal=causal), (B, T, C)
+                ops.attention(ops.reshape(ops.linear(x, wo, bo), (B, T, 3, 2, C // 2)), causal=causal),
+                (B, T, C),
             )
         ), theirs
 
@@ -139,7 +142,8 @@ POOL = {
     "turn": unary(lambda x: ops.transpose(ops.tanh(ops.transpose(x, (2, 0, 1))), (1, 2, 0)), torch.tanh),
     "halves": unary(halves, torch_halves),
     "shift": unary(
-        lambda x: ops.slice(ops.pad(x, (0, 1, 0), (0, 0, 0)), 1, 0, T), lambda x: F.pad(x, (0, 0, 1, 0))[:, :T]
+        lambda x: ops.slice(ops.pad(x, (0, 1, 0), (0, 0, 0)), 1, 0, T),
+        lambda x: F.pad(x, (0, 0, 1, 0))[:, :T],
     ),
     "scale": with_weight((C,), ops.mul, torch.mul, scale=1.0),
     "shift_by": with_weight((T, 1), ops.add, torch.add),
@@ -202,7 +206,8 @@ VOCABULARY, WIDTH, HEADS, LAYERS = 31, 24, 4, 2
 
 class Layer(nn.Module):
     def __init__(self, decoder):
-        # Without biases: the gradient of a key's bias is zero but for rounding, which Adam would blow up to a full step.
+        # Without biases: the gradient of a key's bias is zero but for rounding, which Adam would blow up to a
+        # full step.
         self.norm1 = nn.LayerNorm(WIDTH)
         self.attn = nn.SelfAttention(WIDTH, HEADS, causal=decoder, bias=False)
         if decoder:
@@ -261,7 +266,9 @@ def torch_transformer(p, source, lengths, target):
                 F.linear(memory, p[name + ".cross.kv.weight"]).chunk(2, -1),
             )
             x = x + attend(q, k, v, name + ".cross", attn_mask=mask)
-        hidden = F.gelu(F.linear(norm(x, name + ".norm3"), p[name + ".mlp.up.weight"], p[name + ".mlp.up.bias"]))
+        hidden = F.gelu(
+            F.linear(norm(x, name + ".norm3"), p[name + ".mlp.up.weight"], p[name + ".mlp.up.bias"])
+        )
         return x + F.linear(hidden, p[name + ".mlp.down.weight"], p[name + ".mlp.down.bias"])
 
     def embed(ids):
@@ -294,7 +301,9 @@ def test_an_encoder_decoder_trained_for_20_steps():
             ours(Tensor(source), Tensor(lengths), Tensor(target[:, :-1])), Tensor(labels), label_smoothing=0.1
         )
         logits = torch_transformer(theirs, *map(torch.from_numpy, (source, lengths, target[:, :-1])))
-        torch_loss = F.cross_entropy(logits.flatten(0, 1), torch.from_numpy(labels).flatten(), label_smoothing=0.1)
+        torch_loss = F.cross_entropy(
+            logits.flatten(0, 1), torch.from_numpy(labels).flatten(), label_smoothing=0.1
+        )
         assert loss.item() == pytest.approx(torch_loss.item(), abs=1e-4), f"step {step}"
         opt.zero_grad()
         loss.backward()
@@ -329,7 +338,10 @@ def test_optimiser(name):
     make, torch_make, options = PAIRS[name]
     rng = np.random.default_rng(0)
     start = [rng.uniform(-1, 1, shape).astype(np.float32) for shape in ((37, 5), (129,), ())]
-    ours, theirs = [Tensor(a, requires_grad=True) for a in start], [torch.tensor(a, requires_grad=True) for a in start]
+    ours, theirs = (
+        [Tensor(a, requires_grad=True) for a in start],
+        [torch.tensor(a, requires_grad=True) for a in start],
+    )
     opt, torch_opt = make(ours, **options), torch_make(theirs, **options)
     for step in range(10):
         for p, q in zip(ours, theirs):
@@ -342,7 +354,7 @@ def test_optimiser(name):
 
 
 def test_bert_adam():
-    """torch has none: the formulas of google-research/bert's AdamWeightDecayOptimizer in torch's arithmetic."""
+    """torch has none: the formulas of google-research/bert's AdamWeightDecayOptimizer, in torch."""
     rng = np.random.default_rng(0)
     start = rng.uniform(-1, 1, (37, 5)).astype(np.float32)
     p, q = Tensor(start, requires_grad=True), torch.tensor(start)

@@ -11,9 +11,37 @@ pytestmark = [pytest.mark.oracle, pytest.mark.filterwarnings("ignore:enable_nest
 
 SMALL = dict(dropout=0.0, use_cache=False)
 MARIAN = {
-    "odd": dict(vocab_size=53, d_model=15, encoder_layers=3, decoder_layers=2, encoder_attention_heads=3, decoder_attention_heads=5, encoder_ffn_dim=22, decoder_ffn_dim=31, max_position_embeddings=13, pad_token_id=52, decoder_start_token_id=52, **SMALL),
-    "scaled": dict(vocab_size=40, d_model=32, encoder_layers=1, decoder_layers=3, encoder_attention_heads=1, decoder_attention_heads=4, encoder_ffn_dim=9, decoder_ffn_dim=64, max_position_embeddings=40, activation_function="swish", scale_embedding=True, pad_token_id=39, decoder_start_token_id=39, **SMALL),
-}  # fmt: skip
+    "odd": dict(
+        vocab_size=53,
+        d_model=15,
+        encoder_layers=3,
+        decoder_layers=2,
+        encoder_attention_heads=3,
+        decoder_attention_heads=5,
+        encoder_ffn_dim=22,
+        decoder_ffn_dim=31,
+        max_position_embeddings=13,
+        pad_token_id=52,
+        decoder_start_token_id=52,
+        **SMALL,
+    ),
+    "scaled": dict(
+        vocab_size=40,
+        d_model=32,
+        encoder_layers=1,
+        decoder_layers=3,
+        encoder_attention_heads=1,
+        decoder_attention_heads=4,
+        encoder_ffn_dim=9,
+        decoder_ffn_dim=64,
+        max_position_embeddings=40,
+        activation_function="swish",
+        scale_embedding=True,
+        pad_token_id=39,
+        decoder_start_token_id=39,
+        **SMALL,
+    ),
+}
 
 
 # ---- Marian ----
@@ -51,19 +79,49 @@ def test_marian_trace(side, tmp_path):
 # ---- Vaswani's ----
 
 VASWANI = {
-    "odd": TransformerConfig(vocab_size=37, d_model=15, encoder_layers=2, decoder_layers=3, encoder_attention_heads=3, decoder_attention_heads=3, encoder_ffn_dim=22, decoder_ffn_dim=22, max_position_embeddings=20, dropout=0.0),
-    "even": TransformerConfig(vocab_size=50, d_model=32, encoder_layers=3, decoder_layers=1, encoder_attention_heads=8, decoder_attention_heads=8, encoder_ffn_dim=40, decoder_ffn_dim=40, max_position_embeddings=20, dropout=0.0),
-}  # fmt: skip
+    "odd": TransformerConfig(
+        vocab_size=37,
+        d_model=15,
+        encoder_layers=2,
+        decoder_layers=3,
+        encoder_attention_heads=3,
+        decoder_attention_heads=3,
+        encoder_ffn_dim=22,
+        decoder_ffn_dim=22,
+        max_position_embeddings=20,
+        dropout=0.0,
+    ),
+    "even": TransformerConfig(
+        vocab_size=50,
+        d_model=32,
+        encoder_layers=3,
+        decoder_layers=1,
+        encoder_attention_heads=8,
+        decoder_attention_heads=8,
+        encoder_ffn_dim=40,
+        decoder_ffn_dim=40,
+        max_position_embeddings=20,
+        dropout=0.0,
+    ),
+}
 
 
 class Reference(torch.nn.Module):
-    """torch.nn.Transformer between embeddings and a tied output layer, as in the paper. torch's has a norm after each stack, the paper's none."""
+    """torch.nn.Transformer between embeddings and a tied output layer, as in the paper. torch's has a norm
+    after each stack, the paper's none.
+    """
 
     def __init__(self, cfg, state):
         super().__init__()
         self.core = torch.nn.Transformer(
-            cfg.d_model, cfg.encoder_attention_heads, cfg.encoder_layers, cfg.decoder_layers, cfg.encoder_ffn_dim, cfg.dropout, batch_first=True
-        )  # fmt: skip
+            cfg.d_model,
+            cfg.encoder_attention_heads,
+            cfg.encoder_layers,
+            cfg.decoder_layers,
+            cfg.encoder_ffn_dim,
+            cfg.dropout,
+            batch_first=True,
+        )
         self.core.to(torch.tensor(state["body.shared.weight"]).dtype)
         self.core.encoder.norm = self.core.decoder.norm = None
         self.tokens = torch.nn.Parameter(torch.tensor(state["body.shared.weight"]))
@@ -97,7 +155,9 @@ class Reference(torch.nn.Module):
         d = self.tokens.shape[1]
         angles = torch.arange(ids.shape[1], dtype=torch.float64)[:, None] * self.frequencies
         table = torch.stack([angles.sin(), angles.cos()], -1).reshape(ids.shape[1], -1)[:, :d]
-        return torch.nn.functional.embedding(ids, self.tokens, self.pad) * d**0.5 + table.float().to(self.tokens.dtype)
+        return torch.nn.functional.embedding(ids, self.tokens, self.pad) * d**0.5 + table.float().to(
+            self.tokens.dtype
+        )
 
     def forward(self, source, mask, target):
         T = target.shape[1]
@@ -120,7 +180,8 @@ def test_vaswani_against_torch(size, side, dtype, tolerance):
     plm.seed(4)
     lm = plm.from_config(cfg, "seq2seq-lm", dtype=dtype).eval()
     lm.model.load_state_dict(
-        {n: rng.standard_normal(p.shape) * 0.4 + n.endswith("gamma") for n, p in lm.named_parameters()}, strict=False
+        {n: rng.standard_normal(p.shape) * 0.4 + n.endswith("gamma") for n, p in lm.named_parameters()},
+        strict=False,
     )
     theirs = Reference(cfg, {n: p.numpy() for n, p in lm.named_parameters()})
     source, target = rng.integers(0, cfg.vocab_size, (4, 9)), rng.integers(2, cfg.vocab_size, (4, 6))
@@ -141,4 +202,6 @@ def test_vaswani_against_torch(size, side, dtype, tolerance):
         ("body.decoder.blocks.0.norm2.gamma", theirs.core.decoder.layers[0].norm2.weight),
     ):
         scale = published.grad.abs().max().item()
-        parity.near(ours, grads[ours] / scale, published.grad.numpy() / scale, 1e-4 if dtype == "float32" else 1e-8)
+        parity.near(
+            ours, grads[ours] / scale, published.grad.numpy() / scale, 1e-4 if dtype == "float32" else 1e-8
+        )

@@ -13,17 +13,68 @@ pytestmark = pytest.mark.oracle
 SMALL = dict(dropout=0.0, summary_last_dropout=0.0)
 CONFIGS = {
     "odd": dict(vocab_size=53, d_model=12, n_layer=3, n_head=3, d_inner=22, mem_len=5, **SMALL),
-    "clamped": dict(vocab_size=40, d_model=32, n_layer=2, n_head=1, d_inner=9, mem_len=None, reuse_len=4, clamp_len=3, ff_activation="gelu_new", layer_norm_eps=1e-5, summary_type="first", summary_activation="", **SMALL),
-    "both ways": dict(vocab_size=70, d_model=20, n_layer=1, n_head=5, d_inner=64, mem_len=7, bi_data=True, ff_activation="relu", num_labels=4, tie_word_embeddings=False, summary_type="mean", summary_use_proj=False, **SMALL),
-    "one way": dict(vocab_size=40, d_model=16, n_layer=2, n_head=2, d_inner=30, mem_len=0, attn_type="uni", use_mems_eval=False, summary_type="cls_index", **SMALL),
-    "same length": dict(vocab_size=40, d_model=16, n_layer=2, n_head=4, d_inner=30, attn_type="uni", same_length=True, clamp_len=2, **SMALL),
-}  # fmt: skip
+    "clamped": dict(
+        vocab_size=40,
+        d_model=32,
+        n_layer=2,
+        n_head=1,
+        d_inner=9,
+        mem_len=None,
+        reuse_len=4,
+        clamp_len=3,
+        ff_activation="gelu_new",
+        layer_norm_eps=1e-5,
+        summary_type="first",
+        summary_activation="",
+        **SMALL,
+    ),
+    "both ways": dict(
+        vocab_size=70,
+        d_model=20,
+        n_layer=1,
+        n_head=5,
+        d_inner=64,
+        mem_len=7,
+        bi_data=True,
+        ff_activation="relu",
+        num_labels=4,
+        tie_word_embeddings=False,
+        summary_type="mean",
+        summary_use_proj=False,
+        **SMALL,
+    ),
+    "one way": dict(
+        vocab_size=40,
+        d_model=16,
+        n_layer=2,
+        n_head=2,
+        d_inner=30,
+        mem_len=0,
+        attn_type="uni",
+        use_mems_eval=False,
+        summary_type="cls_index",
+        **SMALL,
+    ),
+    "same length": dict(
+        vocab_size=40,
+        d_model=16,
+        n_layer=2,
+        n_head=4,
+        d_inner=30,
+        attn_type="uni",
+        same_length=True,
+        clamp_len=2,
+        **SMALL,
+    ),
+}
 B, T, P, M = 4, 7, 3, 3
 
 
 @pytest.fixture(autouse=True)
 def exact_sinusoids():
-    """The reference makes its sinusoids in float32; here they follow the dtype of the model, so that float64 shows formulas alone."""
+    """The reference makes its sinusoids in float32; here they follow the dtype of the model, so that float64
+    shows formulas alone.
+    """
     kind = parity.transformers.XLNetModel
     rounded = kind.relative_positional_encoding
 
@@ -44,7 +95,9 @@ def rows(config):
 
 def inputs(rng, config, side=None, memory=0, shape=None):
     shape = shape or (rows(config), T)
-    batch = dict(input_ids=rng.integers(0, config["vocab_size"], shape), token_type_ids=rng.integers(0, 3, shape))
+    batch = dict(
+        input_ids=rng.integers(0, config["vocab_size"], shape), token_type_ids=rng.integers(0, 3, shape)
+    )
     if side:
         mask = parity.mask(rng, shape[0] + 3, shape[1], side)
         batch["attention_mask"] = mask[np.argsort(mask.sum(1))[: shape[0]]]  # not those that are whole
@@ -55,7 +108,9 @@ def inputs(rng, config, side=None, memory=0, shape=None):
 
 
 def order(rng, batch, targets=M):
-    """A random order of factorisation: the tokens before the targets see one another, position 0 is among them."""
+    """A random order of factorisation: the tokens before the targets see one another, position 0 is among
+    them.
+    """
     n, length = batch["input_ids"].shape
     perm, mapping = np.zeros((n, length, length), np.float32), np.zeros((n, targets, length), np.float32)
     for b in range(n):
@@ -78,9 +133,14 @@ HEADS = {
     "XLNetModel": lambda rng, config: {},
     "XLNetLMHeadModel": per_token(lambda config: config["vocab_size"]),
     "XLNetForTokenClassification": per_token(lambda config: config.get("num_labels", 2)),
-    "XLNetForSequenceClassification": lambda rng, config: dict(labels=rng.integers(0, config.get("num_labels", 2), rows(config))),
-    "XLNetForQuestionAnsweringSimple": lambda rng, config: dict(start_positions=rng.integers(0, T + 3 * (rows(config) > 1), rows(config)), end_positions=rng.integers(-1, T, rows(config))),
-}  # fmt: skip
+    "XLNetForSequenceClassification": lambda rng, config: dict(
+        labels=rng.integers(0, config.get("num_labels", 2), rows(config))
+    ),
+    "XLNetForQuestionAnsweringSimple": lambda rng, config: dict(
+        start_positions=rng.integers(0, T + 3 * (rows(config) > 1), rows(config)),
+        end_positions=rng.integers(-1, T, rows(config)),
+    ),
+}
 
 
 @pytest.mark.parametrize("name", HEADS)
@@ -91,7 +151,10 @@ def test_heads(size, name, tmp_path):
         config["num_labels"] = 2
     rng = np.random.default_rng(1 + len(name) + len(size))
     batch = inputs(rng, config, None, P)
-    batches = [dict(input_ids=parity.ids(rng, config, 2, 1)), {**batch, "perm_mask": order(rng, batch)["perm_mask"]}]
+    batches = [
+        dict(input_ids=parity.ids(rng, config, 2, 1)),
+        {**batch, "perm_mask": order(rng, batch)["perm_mask"]},
+    ]
     for side in (None, "right", "left", "holes"):
         batch = inputs(rng, config, side, P if side == "left" else 0)
         batches += [batch, {**batch, **HEADS[name](rng, config)}] if HEADS[name](rng, config) else [batch]
@@ -122,7 +185,9 @@ def test_answer_beams(size, side, tmp_path):
 def test_multiple_choice(size, side, tmp_path):
     rng = np.random.default_rng(7)
     batch = {k: v.reshape(B, 3, T) for k, v in inputs(rng, CONFIGS[size], side, 0, (B * 3, T)).items()}
-    parity.check("XLNetForMultipleChoice", CONFIGS[size], [batch, dict(batch, labels=rng.integers(0, 3, B))], tmp_path)
+    parity.check(
+        "XLNetForMultipleChoice", CONFIGS[size], [batch, dict(batch, labels=rng.integers(0, 3, B))], tmp_path
+    )
 
 
 @pytest.mark.parametrize("problem", ["regression", "multi_label_classification"])
@@ -164,10 +229,15 @@ def test_targets_with_padding(size, side, tmp_path):
     batch |= order(rng, batch)  # with a memory every target sees something
     batches = [batch, dict(batch, labels=parity.labels(rng, config["vocab_size"], (rows(config), M), 0.7))]
     lm = parity.check("XLNetLMHeadModel", config, batches, tmp_path, extras={}, hidden_by={"logits": ""})
-    model, seen = parity.load_reference("XLNetLMHeadModel", tmp_path / "published"), batch["attention_mask"] == 1
+    model, seen = (
+        parity.load_reference("XLNetLMHeadModel", tmp_path / "published"),
+        batch["attention_mask"] == 1,
+    )
     with torch.no_grad(), plm.no_grad():
         a, e = lm(**batch, **parity.EXTRAS), parity.theirs(model, batch, **parity.EXTRAS)
-    for i, (x, y) in enumerate(zip(parity.arrays(a.hidden_states), parity.arrays(e.hidden_states), strict=True)):
+    for i, (x, y) in enumerate(
+        zip(parity.arrays(a.hidden_states), parity.arrays(e.hidden_states), strict=True)
+    ):
         parity.near(f"hidden_states {i}", x, np.where(seen[..., None], y, 0) if i % 2 == 0 else y, 1e-5)
     for x, y in zip(parity.arrays(a.attentions), parity.arrays(e.attentions), strict=True):
         parity.near("attentions", x, np.where(seen[:, None, :, None], y, 0), 1e-5)
@@ -213,11 +283,15 @@ def test_memories_while_training(tmp_path):
     a.loss.backward()
     e.loss.backward()
     parity.same_gradients(lm, model, 1e-4)
-    assert parity.theirs(model, batch, use_mems=False).mems is None and lm(**batch, use_mems=False).mems is None
+    assert (
+        parity.theirs(model, batch, use_mems=False).mems is None and lm(**batch, use_mems=False).mems is None
+    )
 
 
 def test_long_texts(tmp_path):
-    """Hundreds of positions, where the reference rounds angles in float32 and we do not: at least as near to float64 as it is."""
+    """Hundreds of positions, where the reference rounds angles in float32 and we do not: at least as near to
+    float64 as it is.
+    """
     rng = np.random.default_rng(6)
     config = dict(vocab_size=50, d_model=64, n_layer=2, n_head=4, d_inner=64, mem_len=200, **SMALL)
     model = parity.reference("XLNetModel", config, tmp_path)
@@ -225,7 +299,9 @@ def test_long_texts(tmp_path):
     with torch.no_grad(), plm.no_grad():
         ours, theirs = plm.load(tmp_path)(**batch), parity.theirs(model, batch)
         exact = parity.theirs(model.double(), parity.typed(batch, "float64")).last_hidden_state.numpy()
-        again = plm.load(tmp_path, dtype="float64")(**parity.typed(batch, "float64")).last_hidden_state.numpy()
+        again = plm.load(tmp_path, dtype="float64")(
+            **parity.typed(batch, "float64")
+        ).last_hidden_state.numpy()
     parity.near("float64", again, exact, 1e-9)
     a, e = (np.abs(x.last_hidden_state.numpy() - exact).max() for x in (ours, theirs))
     assert a <= 1.5 * e
@@ -235,8 +311,13 @@ def test_long_texts(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "name, fields", [("XLNetModel", ["last_hidden_state"]), ("XLNetLMHeadModel", ["logits", "loss"]), ("XLNetForSequenceClassification", ["logits"])]
-)  # fmt: skip
+    "name, fields",
+    [
+        ("XLNetModel", ["last_hidden_state"]),
+        ("XLNetLMHeadModel", ["logits", "loss"]),
+        ("XLNetForSequenceClassification", ["logits"]),
+    ],
+)
 @pytest.mark.parametrize("side", [None, "right", "left", "holes"])
 def test_trace(name, fields, side, tmp_path):
     rng = np.random.default_rng(11)

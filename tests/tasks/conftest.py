@@ -40,11 +40,17 @@ def directory(text, tmp_path_factory):
             plm.seed(3)
             special = {f"{r}_token_id": getattr(tokenizer, f"{r}_token_id") for r in ("pad", "bos", "eos")}
             special = {
-                k: v for k, v in special.items() if v is not None and hasattr(plm.models.family(family).CONFIG(), k)
+                k: v
+                for k, v in special.items()
+                if v is not None and hasattr(plm.models.family(family).CONFIG(), k)
             }
             if family in ("bart", "t5"):
-                special["decoder_start_token_id"] = tokenizer.pad_token_id if family == "t5" else tokenizer.eos_token_id
-            lm = plm.from_config({"model_type": family, **config, **special}, head, vocab_size=tokenizer.vocab_size)
+                special["decoder_start_token_id"] = (
+                    tokenizer.pad_token_id if family == "t5" else tokenizer.eos_token_id
+                )
+            lm = plm.from_config(
+                {"model_type": family, **config, **special}, head, vocab_size=tokenizer.vocab_size
+            )
             lm.tokenizer = tokenizer
             made[family] = tmp_path_factory.mktemp(family)
             lm.save(made[family])

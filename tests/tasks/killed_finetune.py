@@ -1,4 +1,7 @@
-"""A fine-tuning run for test_faults to kill: python killed_finetune.py MODEL TRAIN DEV DIR. Goes on from the last checkpoint."""
+"""A fine-tuning run for test_faults to kill: python killed_finetune.py MODEL TRAIN DEV DIR.
+
+Goes on from the last checkpoint.
+"""
 
 import pathlib
 import sys
@@ -21,8 +24,19 @@ def main(model: str, train: str, dev: str, out: pathlib.Path) -> None:
         "train.average=0.9",
     ]
     plm.finetune(
-        model, "classification", train=train, dev=dev, epochs=8, save_every=3, seed=1, out=out, changes=changes, resume=True, quiet=True, callbacks=[pause],
-    )  # fmt: skip
+        model,
+        "classification",
+        train=train,
+        dev=dev,
+        epochs=8,
+        save_every=3,
+        seed=1,
+        out=out,
+        changes=changes,
+        resume=True,
+        quiet=True,
+        callbacks=[pause],
+    )
 
 
 if __name__ == "__main__":

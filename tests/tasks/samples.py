@@ -1,31 +1,51 @@
 """Texts with an answer that can be seen in them."""
 
-from plmcore import draws
+from plmcore.runtime import draws
 
 ANIMALS = ["cat", "dog", "horse", "bird", "mouse", "cow"]
 PLACES = ["house", "garden", "river", "street", "wood", "town"]
 GOOD, BAD = ["lovely", "great", "happy"], ["awful", "bad", "sad"]
 
 SMALL = dict(
-    hidden_size=32, num_hidden_layers=2, num_attention_heads=2, intermediate_size=64, max_position_embeddings=64,
-    hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0,
-)  # fmt: skip
+    hidden_size=32,
+    num_hidden_layers=2,
+    num_attention_heads=2,
+    intermediate_size=64,
+    max_position_embeddings=64,
+    hidden_dropout_prob=0.0,
+    attention_probs_dropout_prob=0.0,
+)
 GPT = dict(n_embd=32, n_layer=2, n_head=2, n_positions=64, resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0)
 STACKS = dict(
-    d_model=32, encoder_layers=1, decoder_layers=1, encoder_attention_heads=2, decoder_attention_heads=2, encoder_ffn_dim=64,
-    decoder_ffn_dim=64, max_position_embeddings=64, dropout=0.0,
-)  # fmt: skip
+    d_model=32,
+    encoder_layers=1,
+    decoder_layers=1,
+    encoder_attention_heads=2,
+    decoder_attention_heads=2,
+    encoder_ffn_dim=64,
+    decoder_ffn_dim=64,
+    max_position_embeddings=64,
+    dropout=0.0,
+)
 MODELS = {  # kind of tokenizer, config, head
     "bert": ("wordpiece", SMALL, "pretraining"),
     "roberta": ("byte-bpe", dict(SMALL, max_position_embeddings=66, type_vocab_size=1), "masked-lm"),
     "albert": ("unigram", dict(SMALL, embedding_size=16), "masked-lm"),
-    "distilbert": ("wordpiece", dict(dim=32, n_layers=2, n_heads=2, hidden_dim=64, max_position_embeddings=64), "masked-lm"),
+    "distilbert": (
+        "wordpiece",
+        dict(dim=32, n_layers=2, n_heads=2, hidden_dim=64, max_position_embeddings=64),
+        "masked-lm",
+    ),
     "xlnet": ("unigram", dict(d_model=32, n_layer=2, n_head=2, d_inner=64, dropout=0.0), "causal-lm"),
     "gpt2": ("byte-bpe", GPT, "causal-lm"),
     "openai-gpt": ("bpe", GPT, "causal-lm"),
     "bart": ("byte-bpe", STACKS, "seq2seq-lm"),
-    "t5": ("unigram", dict(d_model=32, d_kv=16, d_ff=64, num_layers=1, num_heads=2, dropout_rate=0.0), "seq2seq-lm"),
-}  # fmt: skip
+    "t5": (
+        "unigram",
+        dict(d_model=32, d_kv=16, d_ff=64, num_layers=1, num_heads=2, dropout_rate=0.0),
+        "seq2seq-lm",
+    ),
+}
 
 VOCABULARY = {"albert": 48, "xlnet": 52, "t5": 146}  # every word is a piece, and there are no more
 
@@ -50,7 +70,9 @@ def sentences(n):
 
 
 def lines(n):
-    """Text for tokenizers: sentences in two orders, and every word alone. sentencepiece takes for a piece what goes on in more than one way."""
+    """Text for tokenizers: sentences in two orders, and every word alone. sentencepiece takes for a piece
+    what goes on in more than one way.
+    """
     found = [line for i in range(n) for line in (sentence(i), "in the {1} the {0} is {2}".format(*scene(i)))]
     return [*found, *dict.fromkeys(word for line in found for word in line.split())]
 
@@ -101,6 +123,9 @@ def questions(n, first=0):
         context = sentence(i)
         answers = [{"text": place, "answer_start": context.rindex(place)}]
         paragraphs.append(
-            {"context": context, "qas": [{"id": f"q{i}", "question": f"where is the {animal}", "answers": answers}]}
+            {
+                "context": context,
+                "qas": [{"id": f"q{i}", "question": f"where is the {animal}", "answers": answers}],
+            }
         )
     return {"version": "1.1", "data": [{"title": "scenes", "paragraphs": paragraphs}]}

@@ -35,10 +35,15 @@ def as_published(model):
 def test_noise_is_in_proportion_to_each_published_tensor(directory, family):
     """At most half the strength times the tensor's own spread, and nearly that somewhere in a large one."""
     model = plm.load(directory(family), head="base").model
-    for name, p in model.named_parameters():  # query, key and value of very different spreads, and one of none
+    for (
+        name,
+        p,
+    ) in model.named_parameters():  # query, key and value of very different spreads, and one of none
         if parts := {"qkv": 3, "kv": 2}.get(name.split(".")[-2] if "." in name else ""):
             rows = np.repeat(10.0 ** np.arange(parts), p.shape[0] // parts)
-            plm._core.assign(p, np.array(p.numpy()) * rows.reshape(-1, *[1] * (p.ndim - 1)).astype(np.float32))
+            plm._core.assign(
+                p, np.array(p.numpy()) * rows.reshape(-1, *[1] * (p.ndim - 1)).astype(np.float32)
+            )
     before = as_published(model)
     adapting.add_noise(model, 0.2, seed=1)
     after = as_published(model)
@@ -92,7 +97,9 @@ def test_fresh_top_layers(directory):
     assert changed and all(".blocks." in n or ".pooler." in n for n in changed)
 
 
-@pytest.mark.parametrize(("what", "frozen"), [("embeddings", {0}), (1, {0, 1}), ("body", {0, 1, 2, "pooler"})])
+@pytest.mark.parametrize(
+    ("what", "frozen"), [("embeddings", {0}), (1, {0, 1}), ("body", {0, 1, 2, "pooler"})]
+)
 def test_frozen_parts(directory, what, frozen):
     model = classifier(directory)
     adapting.freeze(model, what)
@@ -119,7 +126,9 @@ def test_a_pooler_drawn_at_random_learns(without_pooler, table, tmp_path, change
     for steps, rate in ((1, "1e-30"), (4, "3e-3")):
         out = tmp_path / f"run{steps}"
         changed = ["data.length=32", "data.batch=16", f"optim.lr={rate}", *changes]
-        plm.finetune(without_pooler, "classification", train=train, out=out, quiet=True, steps=steps, changes=changed)
+        plm.finetune(
+            without_pooler, "classification", train=train, out=out, quiet=True, steps=steps, changes=changed
+        )
         found = weights(plm.load(out / "final").model)
         if not first:
             first = found
@@ -139,7 +148,9 @@ def test_a_pooler_drawn_at_random_learns(without_pooler, table, tmp_path, change
 def test_new_tokens_of_a_frozen_decoder_are_named(directory, table, tmp_path):
     out, train = tmp_path / "run", table("train.tsv", samples.reviews(16))
     changes = [*FAST, "adapt.freeze=body"]
-    plm.finetune(directory("gpt2"), "classification", train=train, out=out, quiet=True, steps=1, changes=changes)
+    plm.finetune(
+        directory("gpt2"), "classification", train=train, out=out, quiet=True, steps=1, changes=changes
+    )
     assert (
         "rows of _start_, _delimiter_, _classify_ are drawn at random, and do not learn"
         in (out / "log.txt").read_text()
@@ -191,9 +202,15 @@ def test_lora(directory, table, tmp_path, family):
     start = weights(plm.load(directory(family)).model)
     out = tmp_path / "run"
     plm.finetune(
-        directory(family), "classification", train=table("train.tsv", samples.reviews(96)), dev=table("dev.tsv", samples.reviews(32, 96)),
-        out=out, epochs=16, quiet=True, changes=[*FAST, "optim.lr=1e-2", "adapt.lora_rank=4", 'adapt.lora_targets=["attn.qkv", "mlp.up"]'],
-    )  # fmt: skip
+        directory(family),
+        "classification",
+        train=table("train.tsv", samples.reviews(96)),
+        dev=table("dev.tsv", samples.reviews(32, 96)),
+        out=out,
+        epochs=16,
+        quiet=True,
+        changes=[*FAST, "optim.lr=1e-2", "adapt.lora_rank=4", 'adapt.lora_targets=["attn.qkv", "mlp.up"]'],
+    )
     scores = json.loads((out / "scores.json").read_text())["dev"]
     assert scores["accuracy"] >= 0.9
     merged = plm.load(out / "final")
@@ -205,7 +222,9 @@ def test_lora(directory, table, tmp_path, family):
     assert {n.rpartition(".blocks.")[2][2:] for n in changed} == {"attn.qkv.weight", "mlp.up.weight"}
 
     config = json.loads((out / "adapter" / "adapter_config.json").read_text())
-    assert config["peft_type"] == "LORA" and config["r"] == 4 and config["fan_in_fan_out"] == (family == "gpt2")
+    assert (
+        config["peft_type"] == "LORA" and config["r"] == 4 and config["fan_in_fan_out"] == (family == "gpt2")
+    )
     targets = {"bert": ["dense", "key", "query", "value"], "gpt2": ["c_attn", "c_fc"]}
     assert config["target_modules"] == targets[family]
     tensors, _ = plm.safetensors.read(out / "adapter" / "adapter_model.safetensors")
@@ -227,20 +246,29 @@ def test_lora(directory, table, tmp_path, family):
 
 
 @pytest.mark.parametrize(("family", "changes"), [
-    ("bert", ["adapt.pooling=concat"]), ("bert", ["adapt.layers=mix"]), ("gpt2", ["adapt.layers=1", "adapt.pooling=last"]),
+    ("bert", ["adapt.pooling=concat"]), ("bert", ["adapt.layers=mix"]),
+    ("gpt2", ["adapt.layers=1", "adapt.pooling=last"]),
 ])  # fmt: skip
 def test_lora_below_features(directory, table, tmp_path, family, changes):
     """The adapter is that of the body alone; what reads it lies beside the merged weights."""
     out, rows = tmp_path / "run", samples.reviews(32)
     plm.finetune(
-        directory(family), "classification", train=table("train.tsv", rows), dev=table("dev.tsv", rows), out=out, steps=4, quiet=True,
+        directory(family),
+        "classification",
+        train=table("train.tsv", rows),
+        dev=table("dev.tsv", rows),
+        out=out,
+        steps=4,
+        quiet=True,
         changes=[*FAST, "adapt.lora_rank=2", *changes],
-    )  # fmt: skip
+    )
     config = json.loads((out / "adapter" / "adapter_config.json").read_text())
     assert config["task_type"] == "FEATURE_EXTRACTION" and config["modules_to_save"] is None
     lm = plm.load(out / "final")
     found = [f["label"] for f in lm.classify([text for text, _ in rows])]
-    assert found == [json.loads(line)["label"] for line in (out / "dev-predictions.jsonl").read_text().splitlines()]
+    assert found == [
+        json.loads(line)["label"] for line in (out / "dev-predictions.jsonl").read_text().splitlines()
+    ]
     if family == "bert":  # the table of tokens of the other has grown
         base = plm.load(directory(family), head="base").model
         lora.load(base, out / "adapter")
@@ -251,7 +279,10 @@ def test_lora_below_features(directory, table, tmp_path, family, changes):
 def test_rates(directory, table, tmp_path):
     """Of a narrow BERT, and of updates of low rank, unless they are given."""
     train = table("train.tsv", samples.reviews(20))
-    given = {"run": {"model": str(directory("bert")), "task": "classification"}, "data": {"train": str(train)}}
+    given = {
+        "run": {"model": str(directory("bert")), "task": "classification"},
+        "data": {"train": str(train)},
+    }
 
     def rate(*changes):
         return task_settings.new(given, None, changes)["optim"]["lr"]

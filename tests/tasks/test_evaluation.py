@@ -25,7 +25,9 @@ def same(found, scores, records):
 ])  # fmt: skip
 def test_classes(directory, table, tmp_path, family, changes):
     train, test = table("train.tsv", samples.reviews(48)), table("test.tsv", samples.reviews(20, 48))
-    final, scores = tuned(directory, "classification", tmp_path / "run", family, changes, train=train, test=test)
+    final, scores = tuned(
+        directory, "classification", tmp_path / "run", family, changes, train=train, test=test
+    )
     written = tmp_path / "found.jsonl"
     same(plm.evaluate(final, test, "classification", changes=FAST[:2], predictions=written), scores, 20)
     assert written.read_bytes() == (tmp_path / "run" / "test-predictions.jsonl").read_bytes()
@@ -126,7 +128,9 @@ def test_tags_answers_and_texts(directory, table, tmp_path):
 
 
 def test_questions_that_may_have_no_answer_stay_so(directory, tmp_path):
-    """SQuAD 2.0: the directory remembers that an empty answer is one, and says so of files whose questions all have answers."""
+    """SQuAD 2.0: the directory remembers that an empty answer is one, and says so of files whose questions
+    all have answers.
+    """
     both, answered = tmp_path / "both.json", tmp_path / "answered.json"
     questions = samples.questions(24)
     answered.write_text(json.dumps(questions))
@@ -134,7 +138,9 @@ def test_questions_that_may_have_no_answer_stay_so(directory, tmp_path):
         paragraph["qas"][0] |= {"answers": [], "is_impossible": True}
     both.write_text(json.dumps(questions))
     out = tmp_path / "run"
-    plm.finetune(directory("bert"), "squad2", train=both, dev=both, out=out, quiet=True, steps=20, changes=FAST)
+    plm.finetune(
+        directory("bert"), "squad2", train=both, dev=both, out=out, quiet=True, steps=20, changes=FAST
+    )
     kept = json.loads((out / "final" / "config.json").read_text())["task_specific_params"]["finetuning"]
     assert kept["unanswerable"] is True and kept["task"] == "squad2"
     written = tmp_path / "p.jsonl"
@@ -163,16 +169,18 @@ def test_without_labels_there_are_predictions_alone(directory, table, tmp_path):
     ):
         plm.evaluate(final, plain, "classification")
     assert plm.evaluate(final, plain, "classification", predictions=tmp_path / "p.jsonl") == {"records": 2}
-    assert [json.loads(x)["label"] in ("good", "bad") for x in (tmp_path / "p.jsonl").read_text().splitlines()] == [
-        True
-    ] * 2
+    assert [
+        json.loads(x)["label"] in ("good", "bad") for x in (tmp_path / "p.jsonl").read_text().splitlines()
+    ] == [True] * 2
 
 
 def test_what_cannot_be_scored(directory, table, tmp_path, capsys):
     train = table("train.tsv", samples.reviews(48))
     final, _ = tuned(directory, "classification", tmp_path / "run", train=train, test=train)
     other = table("other.tsv", [("a cat", "good"), ("a dog", "middling")])
-    with pytest.raises(plm.FormatError, match=r"other.tsv', line 2: the label 'middling' is not one of bad, good"):
+    with pytest.raises(
+        plm.FormatError, match=r"other.tsv', line 2: the label 'middling' is not one of bad, good"
+    ):
         plm.evaluate(final, other, "classification")
     with pytest.raises(
         ValueError, match="has the head sequence-classification, and tagging needs token-classification"

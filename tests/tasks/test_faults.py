@@ -26,7 +26,10 @@ def tune(directory, task, out, **options):
         ([], "has no records"),
         ([("text", "label")], "has no records"),
         ([("a good cat", "good"), ("a nice cat", "good")], "all labels are 'good' in 2 records"),
-        ([("a", "x"), ("b", "y"), ("c", "d", "e")], r"train.tsv', line 3: 2 fields expected \(text, label\), got 3"),
+        (
+            [("a", "x"), ("b", "y"), ("c", "d", "e")],
+            r"train.tsv', line 3: 2 fields expected \(text, label\), got 3",
+        ),
         ([("a", "x"), ("b",)], "line 2: 2 fields expected"),
         ([("a", "b", "c", "d")] * 2, "line 1: 4 columns .* --columns"),
     ],
@@ -38,25 +41,43 @@ def test_tables_that_cannot_be_learnt_from(directory, table, tmp_path, rows, err
 
 
 def test_labels_that_are_not_in_the_list(directory, table, tmp_path):
-    train, dev = table("train.tsv", samples.reviews(20)), table("dev.tsv", [("a cat", "good"), ("a dog", "middling")])
-    with pytest.raises(plm.FormatError, match=r"dev.tsv', line 2: the label 'middling' is not one of bad, good"):
+    train, dev = (
+        table("train.tsv", samples.reviews(20)),
+        table("dev.tsv", [("a cat", "good"), ("a dog", "middling")]),
+    )
+    with pytest.raises(
+        plm.FormatError, match=r"dev.tsv', line 2: the label 'middling' is not one of bad, good"
+    ):
         tune(directory("bert"), "classification", tmp_path / "a", train=train, dev=dev)
-    with pytest.raises(plm.FormatError, match=r"train.tsv', line \d+: the label 'bad' is not one of good, fair"):
+    with pytest.raises(
+        plm.FormatError, match=r"train.tsv', line \d+: the label 'bad' is not one of good, fair"
+    ):
         tune(directory("bert"), "classification", tmp_path / "b", train=train, labels=["good", "fair"])
     with pytest.raises(ValueError, match="must name two classes or more"):
         tune(directory("bert"), "classification", tmp_path / "c", train=train, labels=["good", "good"])
     with pytest.raises(plm.FormatError, match="line 1: the label must be a number, got 'good'"):
-        tune(directory("bert"), "regression", tmp_path / "d", train=table("r.tsv", [("a", "good"), ("b", "1")]))
+        tune(
+            directory("bert"), "regression", tmp_path / "d", train=table("r.tsv", [("a", "good"), ("b", "1")])
+        )
     header = [("context", "choice0", "choice1", "label")]
-    with pytest.raises(plm.FormatError, match="line 2: the label must be the number of a choice, 0 to 1, got '2'"):
-        tune(directory("bert"), "multiple-choice", tmp_path / "e", train=table("m.tsv", [*header, ("a", "b", "c", 2)]))
+    with pytest.raises(
+        plm.FormatError, match="line 2: the label must be the number of a choice, 0 to 1, got '2'"
+    ):
+        tune(
+            directory("bert"),
+            "multiple-choice",
+            tmp_path / "e",
+            train=table("m.tsv", [*header, ("a", "b", "c", 2)]),
+        )
 
 
 def test_texts_that_do_not_fit(directory, table, tmp_path):
     long = [("the cat " * 40, "bad"), ("the dog", "good")]
     train = table("train.tsv", long)
     with pytest.raises(ValueError, match="1 texts have more than data.length = 32 tokens"):
-        tune(directory("bert"), "classification", tmp_path / "a", train=train, changes=["data.overlong=error"])
+        tune(
+            directory("bert"), "classification", tmp_path / "a", train=train, changes=["data.overlong=error"]
+        )
     with pytest.raises(ValueError, match="data.length is 100, more than the 64 positions"):
         tune(directory("bert"), "classification", tmp_path / "b", train=train, changes=["data.length=100"])
     with pytest.raises(ValueError, match="leave no room for a text"):
@@ -72,7 +93,9 @@ def test_answers_that_do_not_stand_where_they_should(directory, tmp_path):
     squad = samples.questions(4)
     squad["data"][0]["paragraphs"][2]["qas"][0]["answers"][0]["answer_start"] = 0
     (tmp_path / "train.json").write_text(json.dumps(squad))
-    with pytest.raises(plm.FormatError, match=r"train.json', q2: the answer '\w+' does not stand at character 0"):
+    with pytest.raises(
+        plm.FormatError, match=r"train.json', q2: the answer '\w+' does not stand at character 0"
+    ):
         tune(directory("bert"), "qa", tmp_path / "run", train=tmp_path / "train.json")
 
 
@@ -84,7 +107,12 @@ def test_tasks_and_settings_that_there_are_not(directory, table, tmp_path, capsy
         tune(directory("bert"), "classification", tmp_path / "b", train=train, changes=["optim.lrr=1"])
     with pytest.raises(ValueError, match="t5 has no head for multiple-choice"):
         header = [("context", "choice0", "choice1", "label")]
-        tune(directory("t5"), "multiple-choice", tmp_path / "c", train=table("m.tsv", header + samples.choices(4)))
+        tune(
+            directory("t5"),
+            "multiple-choice",
+            tmp_path / "c",
+            train=table("m.tsv", header + samples.choices(4)),
+        )
     assert (
         cli.main(
             [
@@ -109,7 +137,9 @@ KILLS = 9
 
 
 def test_a_run_killed_often_ends_with_the_same_bits(directory, table, tmp_path):
-    """With the average of the weights, noise on them and layers that thaw: all of it comes out of the checkpoint."""
+    """With the average of the weights, noise on them and layers that thaw: all of it comes out of the
+    checkpoint.
+    """
     train, dev = table("train.tsv", samples.reviews(64)), table("dev.tsv", samples.reviews(16, 64))
     undisturbed, killed = tmp_path / "a", tmp_path / "b"
     script = pathlib.Path(__file__).with_name("killed_finetune.py")
@@ -125,7 +155,9 @@ def test_a_run_killed_often_ends_with_the_same_bits(directory, table, tmp_path):
     assert whole.wait(240) == 0, whole.stderr.read().decode()
     for name in ("final/model.safetensors", "scores.json", "dev-predictions.jsonl"):
         assert (undisturbed / name).read_bytes() == (killed / name).read_bytes(), name
-    steps = [[m["step"] for m in run_directory.read_metrics(f / "metrics.jsonl")] for f in (undisturbed, killed)]
+    steps = [
+        [m["step"] for m in run_directory.read_metrics(f / "metrics.jsonl")] for f in (undisturbed, killed)
+    ]
     assert steps[0] == steps[1]
 
 
@@ -154,8 +186,12 @@ def test_a_run_that_was_stopped_goes_on_bit_for_bit(directory, table, tmp_path):
         tune(None, None, tmp_path / "halves", resume=True)
 
 
-@pytest.mark.parametrize("splits, missed", [(("train", "dev"), True), (("train", "test"), True), (("train",), False)])
-def test_what_a_metric_needs_is_missed_before_the_run_begins(directory, table, tmp_path, monkeypatch, splits, missed):
+@pytest.mark.parametrize(
+    "splits, missed", [(("train", "dev"), True), (("train", "test"), True), (("train",), False)]
+)
+def test_what_a_metric_needs_is_missed_before_the_run_begins(
+    directory, table, tmp_path, monkeypatch, splits, missed
+):
     """Where anything is evaluated: nothing is left behind, and no model was loaded."""
 
     def without(name, *args):
@@ -170,7 +206,8 @@ def test_what_a_metric_needs_is_missed_before_the_run_begins(directory, table, t
         return
     monkeypatch.setattr("plmcore.tasks.task_model.load", lambda *_: pytest.fail("the model is loaded"))
     with pytest.raises(
-        ModuleNotFoundError, match=r"^pearson needs scipy, which is not installed: pip install 'plmcore\[eval\]'"
+        ModuleNotFoundError,
+        match=r"^pearson needs scipy, which is not installed: pip install 'plmcore\[eval\]'",
     ):
         tune(directory("bert"), "regression", out, **files)
     assert not out.exists()

@@ -70,7 +70,9 @@ def test_a_frozen_body_with_learned_layers(directory, table, tmp_path):
     lm = plm.load(out / "final")
     assert lm.head == "features" and "features" in repr(lm)
     found = [f["label"] for f in lm.classify([t for t, _ in samples.reviews(32, 96)])]
-    assert found == [json.loads(line)["label"] for line in (out / "dev-predictions.jsonl").read_text().splitlines()]
+    assert found == [
+        json.loads(line)["label"] for line in (out / "dev-predictions.jsonl").read_text().splitlines()
+    ]
     assert (lm.model.mix.weights.numpy() != 0).any()
 
     lm.save(tmp_path / "copy")

@@ -6,11 +6,19 @@ import plmcore as plm
 import pytest
 import samples
 
-FAST = ["data.length=32", "data.batch=16", "optim.lr=3e-3", "schedule.kind=constant", "train.warmup_share=0.05"]
+FAST = [
+    "data.length=32",
+    "data.batch=16",
+    "optim.lr=3e-3",
+    "schedule.kind=constant",
+    "train.warmup_share=0.05",
+]
 
 
 def tune(directory, task, out, *, changes=(), epochs=2, **options):
-    return plm.finetune(directory, task, out=out, epochs=epochs, quiet=True, changes=[*FAST, *changes], **options)
+    return plm.finetune(
+        directory, task, out=out, epochs=epochs, quiet=True, changes=[*FAST, *changes], **options
+    )
 
 
 def scores(out, split="dev"):
@@ -24,9 +32,14 @@ def predictions(out, split="dev"):
 def test_a_table_of_texts_makes_a_classifier(directory, table, tmp_path):
     out = tmp_path / "run"
     tune(
-        directory("bert"), "classification", out, train=table("train.tsv", samples.reviews(160)),
-        dev=table("dev.tsv", samples.reviews(40, 160)), test=table("test.tsv", [[t] for t, _ in samples.reviews(20, 200)]), epochs=4,
-    )  # fmt: skip
+        directory("bert"),
+        "classification",
+        out,
+        train=table("train.tsv", samples.reviews(160)),
+        dev=table("dev.tsv", samples.reviews(40, 160)),
+        test=table("test.tsv", [[t] for t, _ in samples.reviews(20, 200)]),
+        epochs=4,
+    )
     assert scores(out)["accuracy"] >= 0.95
     assert [p["label"] for p in predictions(out, "test")] == [label for _, label in samples.reviews(20, 200)]
     assert scores(out, "test") == {}  # it had no labels
@@ -49,13 +62,19 @@ def test_activations_in_bfloat16(directory, table, tmp_path):
     for kind in ("float32", "bfloat16"):
         changes = [f"train.activations={kind}", "data.batch=64"]
         tune(directory("bert"), "classification", tmp_path / kind, changes=changes, epochs=2, **files)
-    plain, rounded = ((tmp_path / k / "final" / "model.safetensors").read_bytes() for k in ("float32", "bfloat16"))
+    plain, rounded = (
+        (tmp_path / k / "final" / "model.safetensors").read_bytes() for k in ("float32", "bfloat16")
+    )
     assert plain != rounded and len(plain) == len(rounded)
     assert 'activations = "bfloat16"' in (tmp_path / "bfloat16" / "config.toml").read_text()
-    assert scores(tmp_path / "bfloat16")["loss"] == pytest.approx(scores(tmp_path / "float32")["loss"], rel=0.05)
+    assert scores(tmp_path / "bfloat16")["loss"] == pytest.approx(
+        scores(tmp_path / "float32")["loss"], rel=0.05
+    )
 
 
-@pytest.mark.parametrize("family", ["roberta", "albert", "distilbert", "xlnet", "gpt2", "openai-gpt", "bart", "t5"])
+@pytest.mark.parametrize(
+    "family", ["roberta", "albert", "distilbert", "xlnet", "gpt2", "openai-gpt", "bart", "t5"]
+)
 def test_every_family_learns_to_classify(directory, table, tmp_path, family):
     out = tmp_path / "run"
     train = table("train.tsv", samples.reviews(160))
@@ -82,14 +101,33 @@ def test_pairs(directory, table, tmp_path, family):
     assert [s["probability"] for s in swapped] != [s["probability"] for s in straight]
 
 
+def test_an_encoder_has_no_auxiliary_loss(directory, table, tmp_path):
+    with pytest.raises(plm.ArgumentError, match="for decoders that classify, and this is bert; leave them"):
+        tune(
+            directory("bert"),
+            "classification",
+            tmp_path / "run",
+            train=table("train.tsv", samples.reviews(16)),
+            changes=["task.lm_weight=0.5"],
+        )
+
+
 def test_pairs_in_both_orders_are_alike(directory, table, tmp_path):
     rows = samples.pairs(32)
     out = tmp_path / "run"
     lm = tune(
-        directory("openai-gpt"), "pair", out, train=table("train.tsv", rows), dev=table("dev.tsv", rows[:8]),
-        test=table("test.tsv", [(b, a, label) for a, b, label in rows[:8]]), epochs=1, changes=["task.both_orders=true", "data.accumulate=2"],
-    )  # fmt: skip
-    straight, swapped = ([p["probabilities"]["yes"] for p in predictions(out, split)] for split in ("dev", "test"))
+        directory("openai-gpt"),
+        "pair",
+        out,
+        train=table("train.tsv", rows),
+        dev=table("dev.tsv", rows[:8]),
+        test=table("test.tsv", [(b, a, label) for a, b, label in rows[:8]]),
+        epochs=1,
+        changes=["task.both_orders=true", "data.accumulate=2"],
+    )
+    straight, swapped = (
+        [p["probabilities"]["yes"] for p in predictions(out, split)] for split in ("dev", "test")
+    )
     np.testing.assert_allclose(straight, swapped, atol=1e-5)
     assert len(set(straight)) > 1
     for model in (lm, plm.load(out / "final")):  # and so does the model afterwards
@@ -103,7 +141,12 @@ def test_regression(directory, table, tmp_path):
     out = tmp_path / "run"
     rows = samples.weights()
     tune(
-        directory("bert"), "regression", out, train=table("train.tsv", rows), dev=table("dev.tsv", rows[:20]), epochs=8
+        directory("bert"),
+        "regression",
+        out,
+        train=table("train.tsv", rows),
+        dev=table("dev.tsv", rows[:20]),
+        epochs=8,
     )
     assert scores(out)["pearson"] > 0.95 and scores(out)["loss"] < 0.2
     values = [p["value"] for p in predictions(out)]
@@ -123,19 +166,32 @@ def test_multiple_choice(directory, table, tmp_path, family):
     assert plm.load(out / "final").head == {"bert": "multiple-choice", "openai-gpt": "double-heads"}[family]
 
 
-@pytest.mark.parametrize("family, task", [
-    *((family, task) for family in ("bert", "gpt2", "openai-gpt", "xlnet") for task in ("classification", "pair", "multiple-choice")),
-    *((family, task) for family in ("bert", "xlnet") for task in ("qa", "tagging")),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "family, task",
+    [
+        *(
+            (family, task)
+            for family in ("bert", "gpt2", "openai-gpt", "xlnet")
+            for task in ("classification", "pair", "multiple-choice")
+        ),
+        *((family, task) for family in ("bert", "xlnet") for task in ("qa", "tagging")),
+    ],
+)
 def test_the_side_of_padding_changes_nothing(directory, table, tmp_path, family, task):
     """A tokenizer that pads on the other side, as for generation, speaks for the same tokens."""
-    rows = {"classification": samples.reviews(24), "pair": samples.pairs(24), "multiple-choice": samples.choices(24)}
+    rows = {
+        "classification": samples.reviews(24),
+        "pair": samples.pairs(24),
+        "multiple-choice": samples.choices(24),
+    }
     file = tmp_path / "rows.txt"
     if task in ("qa", "tagging"):
         file.write_text(json.dumps(samples.questions(12)) if task == "qa" else samples.tagged(12))
     else:
         header = [("context", "choice0", "choice1", "label")] if task == "multiple-choice" else []
-        longer = [(f"{row[0]} and {row[0]}" if i % 2 else row[0], *row[1:]) for i, row in enumerate(rows[task])]
+        longer = [
+            (f"{row[0]} and {row[0]}" if i % 2 else row[0], *row[1:]) for i, row in enumerate(rows[task])
+        ]
         file = table("rows.tsv", header + longer)
     found = []
     for side in ("left", "right"):
@@ -197,7 +253,9 @@ def test_questions_and_answers(directory, tmp_path, family):
     )  # fmt: skip
     assert scores(out)["f1"] > 0.8
     first = predictions(out)[0]
-    assert first["id"] == "q0" and first["answer"] == first["n_best"][0]["answer"] and len(first["n_best"]) == 5
+    assert (
+        first["id"] == "q0" and first["answer"] == first["n_best"][0]["answer"] and len(first["n_best"]) == 5
+    )
 
 
 def test_questions_without_answers_are_answered(directory, tmp_path):
@@ -208,13 +266,26 @@ def test_questions_without_answers_are_answered(directory, tmp_path):
         (tmp_path / f"{name}.json").write_text(json.dumps(table))
     out = tmp_path / "run"
     tune(directory("bert"), "qa", out, train=tmp_path / "train.json", test=tmp_path / "test.json", epochs=1)
-    assert scores(out, "test") == {} and [p["id"] for p in predictions(out, "test")] == ["q0", "q1", "q2", "q3"]
+    assert scores(out, "test") == {} and [p["id"] for p in predictions(out, "test")] == [
+        "q0",
+        "q1",
+        "q2",
+        "q3",
+    ]
     with pytest.raises(plm.FormatError, match="no question has an answer: there is nothing to learn"):
         tune(directory("bert"), "qa", tmp_path / "other", train=tmp_path / "test.json")
     table["data"][0]["paragraphs"] += samples.questions(1)["data"][0]["paragraphs"]
     (tmp_path / "some.json").write_text(json.dumps(table))
-    with pytest.raises(plm.FormatError, match=r"some\.json', q0: there is no answer, and is_impossible is not true"):
-        tune(directory("bert"), "qa", tmp_path / "other", train=tmp_path / "train.json", dev=tmp_path / "some.json")
+    with pytest.raises(
+        plm.FormatError, match=r"some\.json', q0: there is no answer, and is_impossible is not true"
+    ):
+        tune(
+            directory("bert"),
+            "qa",
+            tmp_path / "other",
+            train=tmp_path / "train.json",
+            dev=tmp_path / "some.json",
+        )
 
 
 @pytest.mark.parametrize("family", ["t5", "bart"])
@@ -273,17 +344,32 @@ def test_published_casts(directory):
     assert made.targets == ["equivalent", "not_equivalent"]
     source = lm.tokenizer("mrpc sentence1: the cat sentence2: the dog").input_ids
     assert made.rows.ids[0].tolist() == source.tolist()
-    assert made.scores([{"text": "equivalent"}, {"text": "?"}]) == {"accuracy": 0.5, "f1": pytest.approx(2 / 3)}
+    assert made.scores([{"text": "equivalent"}, {"text": "?"}]) == {
+        "accuracy": 0.5,
+        "f1": pytest.approx(2 / 3),
+    }
     numbered = TextLabels(records, [1, 0], ["0", "1"], "mrpc", lm.tokenizer, lm.model, 64, settings)
     assert numbered.targets == ["equivalent", "not_equivalent"] == numbered.names[::-1]
     similar = TextLabels(records, [2.13, 5.0], (), "stsb", lm.tokenizer, lm.model, 64, settings)
-    assert similar.targets == ["2.2", "5.0"] and similar.number("3.4", 5.0) == 3.4 and similar.number("nan", 5.0) == 0.0
+    assert (
+        similar.targets == ["2.2", "5.0"]
+        and similar.number("3.4", 5.0) == 3.4
+        and similar.number("nan", 5.0) == 0.0
+    )
 
 
 @pytest.mark.parametrize("family", ["gpt2", "bert", "t5"])
 def test_going_on_with_pre_training(directory, prose, tmp_path, family):
     out = tmp_path / "run"
-    tune(directory(family), "lm", out, train=prose, dev=prose, epochs=2, changes=["data.batch=4", "optim.kind=adamw"])
+    tune(
+        directory(family),
+        "lm",
+        out,
+        train=prose,
+        dev=prose,
+        epochs=2,
+        changes=["data.batch=4", "optim.kind=adamw"],
+    )
     lines = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
     losses = [line["eval_loss"] for line in lines if "eval_loss" in line]
     assert len(losses) >= 2 and losses[-1] < losses[0]
@@ -292,7 +378,8 @@ def test_going_on_with_pre_training(directory, prose, tmp_path, family):
 
 
 @pytest.mark.parametrize("first, then", [
-    (dict(epochs=1), dict(epochs=2)), (dict(epochs=1), dict(steps=6)), (dict(steps=3), dict(epochs=2)), (dict(steps=3), dict(steps=6)),
+    (dict(epochs=1), dict(epochs=2)), (dict(epochs=1), dict(steps=6)), (dict(steps=3), dict(epochs=2)),
+    (dict(steps=3), dict(steps=6)),
 ])  # fmt: skip
 def test_a_run_is_made_longer(directory, table, tmp_path, first, then):
     """By epochs or steps; up to the old end it has the bits of the shorter one, and its config repeats it."""
@@ -312,7 +399,9 @@ def test_a_run_is_made_longer(directory, table, tmp_path, first, then):
     plm.finetune(config=out / "config.toml", out=again, quiet=True)
     assert checkpoint_of(again, 3) == short and checkpoint_of(again, 6) == checkpoint_of(out, 6)
     rates = {
-        m["step"]: m["lr"] for m in map(json.loads, (again / "metrics.jsonl").read_text().splitlines()) if "lr" in m
+        m["step"]: m["lr"]
+        for m in map(json.loads, (again / "metrics.jsonl").read_text().splitlines())
+        if "lr" in m
     }
     assert rates[3] == pytest.approx(3e-4 / 3) and rates[6] == pytest.approx(
         3e-4 / 6

@@ -11,9 +11,9 @@ def test_the_likeliest_tokens_for_a_mask(directory, family):
     lm = plm.load(directory(family))
     mask = lm.tokenizer.mask_token
     found = lm.fill_mask(f"the cat is in {mask} house", k=3)
-    assert [f["probability"] for f in found] == sorted((f["probability"] for f in found), reverse=True) and len(
-        found
-    ) == 3
+    assert [f["probability"] for f in found] == sorted(
+        (f["probability"] for f in found), reverse=True
+    ) and len(found) == 3
     batch = lm.tokenizer(f"the cat is in {mask} house")
     out = lm(**{k: batch[k][None] for k in ("input_ids", "attention_mask")})
     logits = (out.prediction_logits if family == "bert" else out.logits).numpy()[0]
@@ -56,20 +56,26 @@ def test_rows_of_a_batch_do_not_matter_to_each_other(directory):
 
 
 def test_answers_in_a_context(directory, tmp_path):
-    """Like the predictions of a run; what the directory remembers of questions without answers holds here too."""
+    """Like the predictions of a run; what the directory remembers of questions without answers holds here
+    too.
+    """
     questions = samples.questions(24)
     for paragraph in questions["data"][0]["paragraphs"][:18]:
         paragraph["qas"][0] |= {"answers": [], "is_impossible": True}
     file, out = tmp_path / "questions.json", tmp_path / "run"
     file.write_text(json.dumps(questions))
     changes = ["data.length=32", "optim.lr=3e-3"]
-    plm.finetune(directory("bert"), "squad2", train=file, dev=file, out=out, quiet=True, steps=20, changes=changes)
+    plm.finetune(
+        directory("bert"), "squad2", train=file, dev=file, out=out, quiet=True, steps=20, changes=changes
+    )
     wanted = [json.loads(line) for line in (out / "dev-predictions.jsonl").read_text().splitlines()]
     lm = plm.load(out / "final")
     paragraphs = questions["data"][0]["paragraphs"]
     asked = [p["qas"][0]["question"] for p in paragraphs], [p["context"] for p in paragraphs]
     found = lm.answer(*asked)
-    assert [f["answer"] for f in found] == [w["answer"] for w in wanted] and "" in [f["answer"] for f in found]
+    assert [f["answer"] for f in found] == [w["answer"] for w in wanted] and "" in [
+        f["answer"] for f in found
+    ]
     assert lm.answer(asked[0][0], asked[1][0])["answer"] == found[0]["answer"] and lm.answer([], []) == []
     assert found[0]["n_best"][0]["answer"] in paragraphs[0]["context"]
     with pytest.raises(plm.ArgumentError, match="1 questions and 2 contexts"):
@@ -94,7 +100,7 @@ def test_vectors_do_not_depend_on_the_side_of_padding(directory, tmp_path, famil
 
 
 def test_a_model_that_writes_its_answers(directory, table, tmp_path):
-    """How probable it makes the name of each class, as evaluate.choose finds it, behind the published prefix."""
+    """How probable each class's name is to it, as evaluate.choose finds it, behind the published prefix."""
     rows = [(text, int(label == "good")) for text, label in samples.reviews(16)]
     files = dict(train=table("train.tsv", rows), steps=2, quiet=True)
     options = ["task.as_text=true", "data.length=24"]
@@ -105,7 +111,9 @@ def test_a_model_that_writes_its_answers(directory, table, tmp_path):
     for f, scores in zip(found, plm.evaluate.choose(lm, choices).scores, strict=True):
         chances = np.exp(scores - scores.max()) / np.exp(scores - scores.max()).sum()
         np.testing.assert_allclose([f["probabilities"]["0"], f["probabilities"]["1"]], chances, rtol=1e-4)
-        assert f["label"] == str(int(scores.argmax())) and f["probability"] == max(f["probabilities"].values())
+        assert f["label"] == str(int(scores.argmax())) and f["probability"] == max(
+            f["probabilities"].values()
+        )
     assert lm.classify(texts[0])["label"] == found[0]["label"] and lm.classify([]) == []
     with pytest.raises(ValueError, match="load it with head='seq2seq-lm', not base"):
         plm.load(tmp_path / "classes" / "final", head="base").classify(texts)
@@ -115,7 +123,12 @@ def test_a_model_that_writes_numbers(directory, table, tmp_path):
     pytest.importorskip("scipy")
     rows = samples.weights()[:16]
     lm = plm.finetune(
-        directory("t5"), "regression", train=table("numbers.tsv", rows), out=tmp_path / "run", steps=2, quiet=True,
+        directory("t5"),
+        "regression",
+        train=table("numbers.tsv", rows),
+        out=tmp_path / "run",
+        steps=2,
+        quiet=True,
         changes=["task.as_text=true", "data.length=24"],
-    )  # fmt: skip
+    )
     assert isinstance(lm.classify(rows[0][0])["value"], float)

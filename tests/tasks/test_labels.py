@@ -27,7 +27,10 @@ def test_numbers_of_labels():
 
 
 def test_numbers_of_choices():
-    rows = [{"choices": ["a", "b"], "label": "1", "line": 1}, {"choices": ["a", "b", "c"], "label": "2", "line": 2}]
+    rows = [
+        {"choices": ["a", "b"], "label": "1", "line": 1},
+        {"choices": ["a", "b", "c"], "label": "2", "line": 2},
+    ]
     assert labels.choices(rows[:1], "f") == [1] and labels.choices(rows[1:], "f") == [2]
     with pytest.raises(plm.FormatError, match="'f', line 2: there are 3 choices, and 2 in the first record"):
         labels.choices(rows, "f")

@@ -37,7 +37,9 @@ def test_an_update_begins_at_zero_and_merges(directory, family):
     before = logits(model)
     lora.attach(model, 2, 8.0, ["attn.qkv", "mlp.up", "mlp.down"])
     np.testing.assert_array_equal(logits(model), before)
-    assert {n.rpartition(".")[2] for n, p in model.named_parameters() if p.requires_grad and n.startswith("body.")} == {
+    assert {
+        n.rpartition(".")[2] for n, p in model.named_parameters() if p.requires_grad and n.startswith("body.")
+    } == {
         "lora_a",
         "lora_b",
     }

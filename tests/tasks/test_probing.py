@@ -48,17 +48,25 @@ def test_memory_does_not_grow_with_the_records(directory, tmp_path):
 
 
 def test_a_control_task_has_nothing_to_know(directory, tmp_path):
-    """Words whose classes are random, though the same in both parts: embeddings tell a word and so learn them by heart, and classes are as
-    frequent as before."""
+    """Words whose classes are random, though the same in both parts: embeddings tell a word and so learn them
+    by heart, and classes are as frequent as before.
+    """
     for name, first in (("train", 0), ("test", 100)):
         (tmp_path / name).write_text(samples.tagged(60, first))
     train, test = (records.read(tmp_path / name, "tagging") for name in ("train", "test"))
     lm = plm.load(directory("bert"))
     found = probe(lm, train, test, control=True)
     assert found == probe(lm, train, test, control=True) and min(found) > 0.9
-    texts = [{"text": f"a text about {word}", "label": str(i % 2)} for i, word in enumerate("abcdefghijklmnop" * 4)]
-    unseen = [{"text": f"another one on {word}", "label": str(i % 2)} for i, word in enumerate("abcdefghijklmnop" * 4)]
-    assert max(probe(lm, texts, unseen, control=True)) < 0.9  # nothing about one text tells the class of another
+    texts = [
+        {"text": f"a text about {word}", "label": str(i % 2)} for i, word in enumerate("abcdefghijklmnop" * 4)
+    ]
+    unseen = [
+        {"text": f"another one on {word}", "label": str(i % 2)}
+        for i, word in enumerate("abcdefghijklmnop" * 4)
+    ]
+    assert (
+        max(probe(lm, texts, unseen, control=True)) < 0.9
+    )  # nothing about one text tells the class of another
 
 
 @pytest.mark.parametrize("family", ["bert", "xlnet", "gpt2"])
@@ -73,7 +81,9 @@ def test_words_are_known_by_every_layer(directory, tmp_path, family):
 
 def test_texts(directory, table):
     lm = plm.load(directory("bert"))
-    train, test = (records.read(table(n, samples.reviews(80, k)), "classification") for n, k in (("a", 0), ("b", 80)))
+    train, test = (
+        records.read(table(n, samples.reviews(80, k)), "classification") for n, k in (("a", 0), ("b", 80))
+    )
     assert max(probe(lm, train, test)) > 0.9
     with pytest.raises(ValueError, match="one class"):
         probe(lm, [r for r in train if r["label"] == "good"], test)

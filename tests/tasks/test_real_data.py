@@ -1,4 +1,4 @@
-"""Published files as they are, through the command: the first records of each, and the counts of all of them."""
+"""Published files as they are, through the command: the first records of each, and all counts."""
 
 import gzip
 import itertools
@@ -10,7 +10,9 @@ import zipfile
 import pytest
 from plmcore import cli, data
 
-DATA = pathlib.Path(os.environ.get("PLM_DATA", pathlib.Path(__file__).resolve().parents[2].parent / "shared" / "data"))
+DATA = pathlib.Path(
+    os.environ.get("PLM_DATA", pathlib.Path(__file__).resolve().parents[2].parent / "shared" / "data")
+)
 pytestmark = pytest.mark.skipif(not DATA.is_dir(), reason=f"no data folder '{DATA}' (PLM_DATA)")
 
 # task, files to learn from and to evaluate, further arguments, the package that its metric needs
@@ -22,16 +24,33 @@ FILES = [
     ("snli", "snli/dev.tsv", "snli/test.tsv", [], None),
     ("stsb", "stsb/stsb-en-train.csv", "stsb/stsb-en-dev.csv", [], "scipy"),
     ("conll2003", "conll2003/eng.train.gz", "conll2003/eng.testa.gz", [], "seqeval"),
-    ("ud-english-ewt", "ud-english-ewt/en_ewt-ud-dev.conllu", "ud-english-ewt/en_ewt-ud-test.conllu", [], None),
+    (
+        "ud-english-ewt",
+        "ud-english-ewt/en_ewt-ud-dev.conllu",
+        "ud-english-ewt/en_ewt-ud-test.conllu",
+        [],
+        None,
+    ),
     ("imdb", "imdb/train.tsv.gz", "imdb/test.tsv.gz", ["--columns", "label,-,-,text"], None),
-    ("classification", "ag-news/test.csv.gz", "ag-news/test.csv.gz", ["--columns", "text=content,label=label"], None),
+    (
+        "classification",
+        "ag-news/test.csv.gz",
+        "ag-news/test.csv.gz",
+        ["--columns", "text=content,label=label"],
+        None,
+    ),
     ("multi30k-en-de", "multi30k/train.en.gz", "multi30k/val.de.gz", [], "sacrebleu"),
 ]
 COUNTS = {  # of all records, as published
-    "cola": ("glue-small/cola.train.tsv.gz", 8551), "mrpc": ("glue-small/mrpc.train.tsv.gz", 4076), "rte": ("glue-small/rte.dev.tsv.gz", 277),
-    "snli": ("snli/dev.tsv", 10_000), "conll2003": ("conll2003/eng.testb.gz", 3453), "lambada": ("lambada/lambada_test.jsonl.gz", 5153),
-    "xquad-en": ("squad-xquad-en/xquad.en.json", 1190), "multi30k-en-de": ("multi30k/train.en.gz", 29_000),
-}  # fmt: skip
+    "cola": ("glue-small/cola.train.tsv.gz", 8551),
+    "mrpc": ("glue-small/mrpc.train.tsv.gz", 4076),
+    "rte": ("glue-small/rte.dev.tsv.gz", 277),
+    "snli": ("snli/dev.tsv", 10_000),
+    "conll2003": ("conll2003/eng.testb.gz", 3453),
+    "lambada": ("lambada/lambada_test.jsonl.gz", 5153),
+    "xquad-en": ("squad-xquad-en/xquad.en.json", 1190),
+    "multi30k-en-de": ("multi30k/train.en.gz", 29_000),
+}
 
 
 def copied(folder, name, lines=300):
@@ -65,7 +84,9 @@ def test_files_by_name(directory, tmp_path, capsys, task, train, test, arguments
     capsys.readouterr()
     assert cli.main(["evaluate", str(tmp_path / "run" / "final"), str(test), "--json", *arguments]) == 0
     found = json.loads(capsys.readouterr().out)
-    assert found.pop("records") >= 10 and found == {k: v if isinstance(v, str) else pytest.approx(v) for k, v in scores.items()}  # fmt: skip
+    assert found.pop("records") >= 10 and found == {
+        k: v if isinstance(v, str) else pytest.approx(v) for k, v in scores.items()
+    }
 
 
 @pytest.mark.parametrize("task", COUNTS)
@@ -76,7 +97,10 @@ def test_all_records(task):
     assert sum(1 for _ in data.task(task).read_file(DATA / file)) == count
 
 
-@pytest.mark.parametrize("task, archive", [("conll2000", "conll2000"), ("trec", "qc"), ("trec-fine", "qc"), ("imdb", "movie_reviews")])  # fmt: skip
+@pytest.mark.parametrize(
+    "task, archive",
+    [("conll2000", "conll2000"), ("trec", "qc"), ("trec-fine", "qc"), ("imdb", "movie_reviews")],
+)
 def test_folders(directory, tmp_path, task, archive):
     if task == "conll2000":
         pytest.importorskip("seqeval", reason="the metric needs the extra eval")
@@ -88,7 +112,9 @@ def test_folders(directory, tmp_path, task, archive):
     if task == "imdb":  # a folder that is one split
         for file in [*sorted((folder / "neg").iterdir())[20:], *sorted((folder / "pos").iterdir())[20:]]:
             file.unlink()
-        scores = learn(directory, tmp_path / "run", "bert", "--task", task, "--train", folder, "--test", folder)
+        scores = learn(
+            directory, tmp_path / "run", "bert", "--task", task, "--train", folder, "--test", folder
+        )
     else:
         for file in folder.glob("*.txt"):
             lines = file.read_bytes().splitlines(keepends=True)
@@ -104,12 +130,15 @@ def test_questions(directory, tmp_path):
     file = tmp_path / "xquad.en.json"
     text = json.loads(source.read_text())
     file.write_text(json.dumps(text | {"data": text["data"][:2]}))
-    scores = learn(directory, tmp_path / "run", "bert", "--task", "xquad-en", "--train", file, "--data", tmp_path)
+    scores = learn(
+        directory, tmp_path / "run", "bert", "--task", "xquad-en", "--train", file, "--data", tmp_path
+    )
     assert {"exact_match", "f1"} <= scores["test"].keys()
 
 
 @pytest.mark.parametrize("task, file", [
-    ("cola", "glue-small/cola.dev.tsv.gz"), ("rte", "glue-small/rte.dev.tsv.gz"), ("sst2", "sst2/dev.tsv"), ("snli", "snli/test.tsv"),
+    ("cola", "glue-small/cola.dev.tsv.gz"), ("rte", "glue-small/rte.dev.tsv.gz"), ("sst2", "sst2/dev.tsv"),
+    ("snli", "snli/test.tsv"),
     ("lambada", "lambada/lambada_test.jsonl.gz"),
 ])  # fmt: skip
 def test_without_training(directory, tmp_path, capsys, task, file):

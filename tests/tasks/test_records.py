@@ -15,16 +15,26 @@ def read(path, kind, columns=None):
         ("classification", [("a b", "x")], None, {"text": "a b", "label": "x"}),
         ("classification", [("label", "sentence"), ("x", "a b")], None, {"text": "a b", "label": "x"}),
         ("classification", [("x", "7", "a b")], ["label", "-", "text"], {"text": "a b", "label": "x"}),
-        ("classification", [("id", "stars", "words"), ("7", "x", "a b")], ["text=words", "label=stars"], {"text": "a b", "label": "x"}),
+        (
+            "classification",
+            [("id", "stars", "words"), ("7", "x", "a b")],
+            ["text=words", "label=stars"],
+            {"text": "a b", "label": "x"},
+        ),
         ("classification", [("a b",)], None, {"text": "a b", "label": None}),
-        ("pair", [("premise", "hypothesis", "gold_label"), ("a", "b", "x")], None, {"text": "a", "pair": "b", "label": "x"}),
+        (
+            "pair",
+            [("premise", "hypothesis", "gold_label"), ("a", "b", "x")],
+            None,
+            {"text": "a", "pair": "b", "label": "x"},
+        ),
         ("pair", [("a", "b", "x")], None, {"text": "a", "pair": "b", "label": "x"}),
         ("regression", [("a", "b", "2.5")], None, {"text": "a", "pair": "b", "label": "2.5"}),
         ("regression", [("a", "2.5")], None, {"text": "a", "label": "2.5"}),
         ("seq2seq", [("a", "b")], None, {"source": "a", "target": "b"}),
         ("seq2seq", [("summary", "document"), ("s", "d")], None, {"source": "d", "target": "s"}),
     ],
-)  # fmt: skip
+)
 def test_tables(table, kind, rows, columns, first):
     assert read(table("t.tsv", rows), kind, columns)[0] == first
 
@@ -50,7 +60,10 @@ def test_commas_and_quotes(tmp_path):
 def test_columns_of_tags(tmp_path):
     (tmp_path / "t.txt").write_text("a DT O\nb NN B-X\n\nc VB O\n")
     assert read(tmp_path / "t.txt", "tagging")[0] == {"tokens": ["a", "b"], "tags": ["O", "B-X"]}
-    assert read(tmp_path / "t.txt", "tagging", ["tokens", "tags", "-"])[1] == {"tokens": ["c"], "tags": ["VB"]}
+    assert read(tmp_path / "t.txt", "tagging", ["tokens", "tags", "-"])[1] == {
+        "tokens": ["c"],
+        "tags": ["VB"],
+    }
     with pytest.raises(ValueError, match="must name the tokens"):
         read(tmp_path / "t.txt", "tagging", ["-", "tags", "-"])
     (tmp_path / "t.txt").write_text("a DT O\nb NN\n")
@@ -77,7 +90,10 @@ def test_a_column_that_is_not_there(table):
 def test_json_lines_of_tags_and_of_questions(tmp_path):
     path = tmp_path / "t.jsonl"
     path.write_text('{"tokens": ["a", "b"], "tags": ["O", "X"]}\n{"tokens": ["c"], "tags": [1]}\n')
-    assert read(path, "tagging") == [{"tokens": ["a", "b"], "tags": ["O", "X"]}, {"tokens": ["c"], "tags": ["1"]}]
+    assert read(path, "tagging") == [
+        {"tokens": ["a", "b"], "tags": ["O", "X"]},
+        {"tokens": ["c"], "tags": ["1"]},
+    ]
     context = {"context": "the cat sat", "question": "who?"}
     rows = [
         {**context, "id": "q", "answers": [{"text": "cat", "answer_start": 4}]},
@@ -92,19 +108,57 @@ def test_json_lines_of_tags_and_of_questions(tmp_path):
     assert [r["id"] for r in found] == ["q", "line 2", "line 3", "line 4"]
 
 
-@pytest.mark.parametrize(("kind", "row", "columns", "message"), [
-    ("classification", {"body": "a", "stars": 1}, None, r"t.jsonl', line 1: there is no column for the text, only body, stars; --columns text=NAME"),
-    ("classification", {"text": "a", "stars": 1}, None, r"there is no column for the label, only text, stars; --columns label=NAME"),
-    ("classification", {"text": "a", "stars": 1}, ["label=class"], "there is no column 'class', only text, stars"),
-    ("classification", {"text": 3, "label": 1}, None, "text must be a text, got 3"),
-    ("classification", {"text": "a", "label": 1}, ["label", "text"], "columns say which is which, as text=review,label=stars; got label,text"),
-    ("seq2seq", {"source": "a"}, None, "there is no column for the target, only source"),
-    ("tagging", {"words": ["a"], "tags": ["O"]}, None, "there is no column for the tokens, only words, tags"),
-    ("tagging", {"tokens": ["a"], "tags": ["O", "O"]}, None, "1 tokens need as many tags, got 2"),
-    ("tagging", {"tokens": "a b", "tags": ["O", "O"]}, None, "tokens must be a list of texts, got 'a b'"),
-    ("qa", {"context": "a", "question": "b"}, None, "there is no column for the answers, only context, question"),
-    ("qa", {"context": "a", "question": "b", "answers": ["a"]}, None, "an answer has a text and an answer_start, got 'a'"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("kind", "row", "columns", "message"),
+    [
+        (
+            "classification",
+            {"body": "a", "stars": 1},
+            None,
+            r"t.jsonl', line 1: there is no column for the text, only body, stars; --columns text=NAME",
+        ),
+        (
+            "classification",
+            {"text": "a", "stars": 1},
+            None,
+            r"there is no column for the label, only text, stars; --columns label=NAME",
+        ),
+        (
+            "classification",
+            {"text": "a", "stars": 1},
+            ["label=class"],
+            "there is no column 'class', only text, stars",
+        ),
+        ("classification", {"text": 3, "label": 1}, None, "text must be a text, got 3"),
+        (
+            "classification",
+            {"text": "a", "label": 1},
+            ["label", "text"],
+            "columns say which is which, as text=review,label=stars; got label,text",
+        ),
+        ("seq2seq", {"source": "a"}, None, "there is no column for the target, only source"),
+        (
+            "tagging",
+            {"words": ["a"], "tags": ["O"]},
+            None,
+            "there is no column for the tokens, only words, tags",
+        ),
+        ("tagging", {"tokens": ["a"], "tags": ["O", "O"]}, None, "1 tokens need as many tags, got 2"),
+        ("tagging", {"tokens": "a b", "tags": ["O", "O"]}, None, "tokens must be a list of texts, got 'a b'"),
+        (
+            "qa",
+            {"context": "a", "question": "b"},
+            None,
+            "there is no column for the answers, only context, question",
+        ),
+        (
+            "qa",
+            {"context": "a", "question": "b", "answers": ["a"]},
+            None,
+            "an answer has a text and an answer_start, got 'a'",
+        ),
+    ],
+)
 def test_columns_that_are_not_there_are_named_with_those_that_are(tmp_path, kind, row, columns, message):
     (tmp_path / "t.jsonl").write_text(json.dumps(row) + "\n")
     with pytest.raises((plm.FormatError, plm.ArgumentError), match=message):

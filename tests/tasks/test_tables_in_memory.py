@@ -93,10 +93,18 @@ def test_a_run_goes_on_with_the_table_that_it_has_kept(directory, tmp_path):
     plm.finetune(out=tmp_path / "with", train=columns(train), resume=True, quiet=True)
     shutil.move(tmp_path / "moved", tmp_path / "there")
     assert cli.main(["finetune", "--out", str(tmp_path / "there"), "--resume"]) == 0
-    assert bits(tmp_path / "without") == bits(tmp_path / "with") == bits(tmp_path / "there") == bits(tmp_path / "whole")
+    assert (
+        bits(tmp_path / "without")
+        == bits(tmp_path / "with")
+        == bits(tmp_path / "there")
+        == bits(tmp_path / "whole")
+    )
     with pytest.raises(plm.ArgumentError, match=r"the data has changed since this run began \(table train\)"):
         plm.finetune(
-            out=tmp_path / "other", train=train[:-1] + [{"text": "x", "label": "good"}], resume=True, quiet=True
+            out=tmp_path / "other",
+            train=train[:-1] + [{"text": "x", "label": "good"}],
+            resume=True,
+            quiet=True,
         )
 
 
@@ -106,17 +114,24 @@ def test_the_config_repeats_the_run(directory, tmp_path):
     assert stored["train"] == str(tmp_path / "a/train.table.jsonl") and stored["dev"] == str(
         tmp_path / "a/dev.table.jsonl"
     )
-    assert [json.loads(line) for line in (tmp_path / "a/train.table.jsonl").read_text().splitlines()] == rows(48)
-    assert cli.main(["finetune", "--config", str(tmp_path / "a/config.toml"), "--out", str(tmp_path / "b")]) == 0
+    assert [json.loads(line) for line in (tmp_path / "a/train.table.jsonl").read_text().splitlines()] == rows(
+        48
+    )
+    assert (
+        cli.main(["finetune", "--config", str(tmp_path / "a/config.toml"), "--out", str(tmp_path / "b")]) == 0
+    )
     assert bits(tmp_path / "b") == bits(tmp_path / "a")
 
 
 def test_a_published_task(directory, tmp_path):
     """By the names of its classes or by their numbers; the kept table is read as the one in memory was."""
     names = [
-        {"text": text, "label": {"good": "positive", "bad": "negative"}[label]} for text, label in samples.reviews(32)
+        {"text": text, "label": {"good": "positive", "bad": "negative"}[label]}
+        for text, label in samples.reviews(32)
     ]
-    numbers = [{"sentence": row["text"], "label": ["negative", "positive"].index(row["label"])} for row in names]
+    numbers = [
+        {"sentence": row["text"], "label": ["negative", "positive"].index(row["label"])} for row in names
+    ]
     for name, train in (("names", names), ("numbers", numbers)):
         tune(directory("bert"), "sst2", tmp_path / name, train=train, epochs=1)
         plm.finetune(config=tmp_path / name / "config.toml", out=tmp_path / f"{name} again", quiet=True)
@@ -131,7 +146,9 @@ def test_other_kinds_of_tasks(directory, tmp_path):
     ] * 8
     lm = tune(directory("bert"), "tagging", tmp_path / "tagging", train=tagged, dev=tagged, epochs=1)
     assert plm.evaluate(lm, tagged)["records"] == 16
-    asked = [{"context": "the cat sat", "question": "who sat?", "answers": {"text": ["cat"], "answer_start": [4]}}] * 16
+    asked = [
+        {"context": "the cat sat", "question": "who sat?", "answers": {"text": ["cat"], "answer_start": [4]}}
+    ] * 16
     lm = tune(directory("bert"), "qa", tmp_path / "qa", train=asked, dev=asked, epochs=1)
     assert plm.evaluate(lm, asked, "qa")["records"] == 16
     choices = [{"context": "the cat", "choices": ["sat", "is red"], "label": i % 2} for i in range(16)]
@@ -140,7 +157,9 @@ def test_other_kinds_of_tasks(directory, tmp_path):
     pairs = [{"premise": text, "hypothesis": "a cat", "label": label} for text, label in samples.reviews(16)]
     tune(directory("bert"), "pair", tmp_path / "pair", train=pairs, epochs=1)
     texts = [{"body": text} for text, _ in samples.reviews(64)]
-    lm = tune(directory("gpt2"), "lm", tmp_path / "lm", train=texts, dev=texts, columns=["text=body"], steps=2)
+    lm = tune(
+        directory("gpt2"), "lm", tmp_path / "lm", train=texts, dev=texts, columns=["text=body"], steps=2
+    )
     assert "perplexity" in json.loads((tmp_path / "lm/scores.json").read_text())["dev"]
     for folder in tmp_path.iterdir():
         plm.finetune(out=folder, resume=True, quiet=True)
@@ -160,22 +179,46 @@ def test_evaluation_without_training(directory):
         plm.evaluate(lm, solved, "perplexity")
 
 
-@pytest.mark.parametrize("options, message", [
-    (dict(train=[{"body": "a", "stars": 1}]), "'table train', row 1: there is no column for the text, only body, stars"),
-    (dict(train=[{"text": "a", "stars": 1}]), "'table train', row 1: there is no column for the label, only text, stars"),
-    (dict(train=rows(8), dev=[{"text": "a"}]), "'table dev', row 1: there is no column for the label, only text"),
-    (dict(train=rows(8), columns=["text=body"]), "'table train', row 1: there is no column 'body', only text, label"),
-    (dict(train=rows(8), columns=["label", "text"]), "'table train' has columns with names"),
-    (dict(train=[*rows(8), {"text": None, "label": "good"}]), "'table train', row 9: text must be a text, got None"),
-    (dict(train=[*rows(8), {"text": "a", "label": None}]), "'table train', row 9: there is no label"),
-    (dict(train=rows(8), dev=[{"text": "a", "label": "fair"}]), "'table dev', row 1: the label 'fair' is not one of bad, good"),
-    (dict(train=[]), "train: the table has no rows"),
-    (dict(train=[1, 2]), "train, row 1: each row must be a dict, got a int"),
-    (dict(train=["a.tsv", "b.tsv"]), "train, row 1: each row must be a dict, got a str"),
-    (dict(train=b"a.tsv"), "train must be a file or a table"),
-    (dict(train=7), "train must be a file or a table"),
-    (dict(train={"text": ["a"], "label": [1, 2]}), "train: all columns must have as many rows, got text 1, label 2"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        (
+            dict(train=[{"body": "a", "stars": 1}]),
+            "'table train', row 1: there is no column for the text, only body, stars",
+        ),
+        (
+            dict(train=[{"text": "a", "stars": 1}]),
+            "'table train', row 1: there is no column for the label, only text, stars",
+        ),
+        (
+            dict(train=rows(8), dev=[{"text": "a"}]),
+            "'table dev', row 1: there is no column for the label, only text",
+        ),
+        (
+            dict(train=rows(8), columns=["text=body"]),
+            "'table train', row 1: there is no column 'body', only text, label",
+        ),
+        (dict(train=rows(8), columns=["label", "text"]), "'table train' has columns with names"),
+        (
+            dict(train=[*rows(8), {"text": None, "label": "good"}]),
+            "'table train', row 9: text must be a text, got None",
+        ),
+        (dict(train=[*rows(8), {"text": "a", "label": None}]), "'table train', row 9: there is no label"),
+        (
+            dict(train=rows(8), dev=[{"text": "a", "label": "fair"}]),
+            "'table dev', row 1: the label 'fair' is not one of bad, good",
+        ),
+        (dict(train=[]), "train: the table has no rows"),
+        (dict(train=[1, 2]), "train, row 1: each row must be a dict, got a int"),
+        (dict(train=["a.tsv", "b.tsv"]), "train, row 1: each row must be a dict, got a str"),
+        (dict(train=b"a.tsv"), "train must be a file or a table"),
+        (dict(train=7), "train must be a file or a table"),
+        (
+            dict(train={"text": ["a"], "label": [1, 2]}),
+            "train: all columns must have as many rows, got text 1, label 2",
+        ),
+    ],
+)
 def test_what_is_wrong_is_said_before_the_run_begins(directory, tmp_path, options, message):
     with pytest.raises((plm.ArgumentError, plm.FormatError)) as e:
         tune(directory("bert"), "classification", tmp_path / "run", **options)

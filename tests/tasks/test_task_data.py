@@ -29,7 +29,12 @@ def test_a_published_task_with_files(directory, table, tmp_path):
     rows = [({"no": "0", "yes": "1"}[label], a, b) for a, b, label in samples.pairs(40)]
     columns = ["label", "text", "pair"]
     lm = tune(
-        directory("bert"), "mrpc", tmp_path / "a", train=table("t.tsv", rows), dev=table("d.tsv", rows), columns=columns
+        directory("bert"),
+        "mrpc",
+        tmp_path / "a",
+        train=table("t.tsv", rows),
+        dev=table("d.tsv", rows),
+        columns=columns,
     )
     assert lm.config.extra["id2label"] == {"0": "0", "1": "1"}
     assert {"accuracy", "f1"} <= set(json.loads((tmp_path / "a" / "scores.json").read_text())["dev"])
@@ -52,14 +57,32 @@ def test_tasks_that_cannot_be_learnt(directory, table, tmp_path):
 def test_held_out_records(directory, table, tmp_path):
     out = tmp_path / "run"
     plm.finetune(
-        directory("bert"), "classification", train=table("t.tsv", samples.reviews(50)), out=out, quiet=True, steps=2,
+        directory("bert"),
+        "classification",
+        train=table("t.tsv", samples.reviews(50)),
+        out=out,
+        quiet=True,
+        steps=2,
         changes=[*FAST, "data.held_out=0.2"],
-    )  # fmt: skip
+    )
     assert len((out / "dev-predictions.jsonl").read_text().splitlines()) == 10
 
 
-NEEDED = {"sklearn": ["cola", "mrpc", "qqp"], "scipy": ["stsb"], "seqeval": ["conll2000", "conll2003", "ontonotes"]}
-HIDDEN = ("cola", "sst2", "stsb", "mnli", "qnli", "rte", "wnli", "swag")  # tasks whose test files have no labels
+NEEDED = {
+    "sklearn": ["cola", "mrpc", "qqp"],
+    "scipy": ["stsb"],
+    "seqeval": ["conll2000", "conll2003", "ontonotes"],
+}
+HIDDEN = (
+    "cola",
+    "sst2",
+    "stsb",
+    "mnli",
+    "qnli",
+    "rte",
+    "wnli",
+    "swag",
+)  # tasks whose test files have no labels
 
 
 def run(*command):
@@ -68,10 +91,14 @@ def run(*command):
 
 @pytest.mark.parametrize("name", published_files.PUBLISHED)
 def test_published_files_from_their_folder_and_by_name(directory, tmp_path, capsys, name):
-    """Learning and evaluating with the folder, with files that are named, and with the saved model: the same scores of the same splits."""
+    """Learning and evaluating with the folder, with files that are named, and with the saved model: the same
+    scores of the same splits.
+    """
     task, learnt, evaluated = published_files.write(tmp_path / "data", name)
     translates = plm.data.task(task).kind == "translation"
-    needed = next((package for package, tasks in NEEDED.items() if task in tasks), "sacrebleu" if translates else None)
+    needed = next(
+        (package for package, tasks in NEEDED.items() if task in tasks), "sacrebleu" if translates else None
+    )
     if needed:
         pytest.importorskip(needed, reason="the metric needs the extra eval")
     bert = directory("bart" if translates else "bert")
@@ -104,7 +131,10 @@ def test_a_folder_is_evaluated_split_by_split(directory, tmp_path, capsys):
     run("evaluate", out / "final", tmp_path / "data", "--predictions", tmp_path / "p.jsonl", "--json")
     found = json.loads(capsys.readouterr().out)  # the test files keep their labels back
     for half in ("matched", "mismatched"):
-        assert found[f"dev_{half}_accuracy"] == scores[f"dev_{half}"]["accuracy"] and found[f"dev_{half}_records"] == 8
+        assert (
+            found[f"dev_{half}_accuracy"] == scores[f"dev_{half}"]["accuracy"]
+            and found[f"dev_{half}_records"] == 8
+        )
         written = (tmp_path / f"p-dev_{half}.jsonl").read_text()
         assert written == (out / f"dev_{half}-predictions.jsonl").read_text()
     run("evaluate", out / "final", tmp_path / "data", "--split", "dev_matched", "--json")
@@ -118,15 +148,21 @@ def test_an_evaluation_of_nothing_is_an_error_before_training(directory, tmp_pat
     published_files.write(folder, "mnli")
     for file in [*folder.glob("dev*"), *folder.glob("test*")]:
         file.unlink()
-    with pytest.raises(FileNotFoundError, match=r"has nothing to evaluate mnli on \(dev_matched.tsv, .*data.held_out"):
+    with pytest.raises(
+        FileNotFoundError, match=r"has nothing to evaluate mnli on \(dev_matched.tsv, .*data.held_out"
+    ):
         tune(directory("bert"), "mnli", tmp_path / "run", folder=folder)
     assert not (tmp_path / "run").exists()
-    (folder / "dev_matched.tsv").write_text(published_files.mnli()["dev_matched.tsv"].partition("\n")[0] + "\n")
+    (folder / "dev_matched.tsv").write_text(
+        published_files.mnli()["dev_matched.tsv"].partition("\n")[0] + "\n"
+    )
     with pytest.raises(plm.FormatError, match="has no records"):
         tune(directory("bert"), "mnli", tmp_path / "run", folder=folder)
     (folder / "dev_matched.tsv").unlink()
     with pytest.raises(plm.ArgumentError, match="data.held_out is 0.05: of the 9 records of .* that is none"):
-        plm.finetune(directory("bert"), "mnli", folder=folder, out=tmp_path / "run", changes=["data.held_out=0.05"])
+        plm.finetune(
+            directory("bert"), "mnli", folder=folder, out=tmp_path / "run", changes=["data.held_out=0.05"]
+        )
     plm.finetune(
         directory("bert"),
         "mnli",
@@ -144,7 +180,8 @@ def test_classes_are_known_by_name_and_by_number(directory, tmp_path, table):
     _, learnt, _ = published_files.write(tmp_path / "data", "sst2")
     dev = table("numbers.tsv", [(text, int(label == "good")) for text, label in samples.reviews(10)])
     test = table(
-        "names.tsv", [(text, "positive" if label == "good" else "negative") for text, label in samples.reviews(10)]
+        "names.tsv",
+        [(text, "positive" if label == "good" else "negative") for text, label in samples.reviews(10)],
     )
     tune(directory("bert"), "sst2", tmp_path / "run", train=learnt, dev=dev, test=test)
     scores = json.loads((tmp_path / "run" / "scores.json").read_text())

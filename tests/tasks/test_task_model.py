@@ -25,7 +25,11 @@ def tuned(directory, tmp_path):
 
 def head(folder):
     tensors, _ = plm.safetensors.read(folder / "model.safetensors")
-    return {n: np.array(t.numpy()) for n, t in tensors.items() if n.startswith(("classifier", "score", "logits_proj"))}
+    return {
+        n: np.array(t.numpy())
+        for n, t in tensors.items()
+        if n.startswith(("classifier", "score", "logits_proj"))
+    }
 
 
 def names(folder):
@@ -57,7 +61,8 @@ def test_the_same_classes_go_on_with_their_head(directory, table, tuned):
     first, _ = tuned(directory("bert"), "classification", "first", train=rows)
     second, log = tuned(first, "classification", "second", train=rows, changes=[*FAST, "optim.lr=1e-30"])
     assert (
-        all(np.allclose(head(second)[n], a, atol=1e-20) for n, a in head(first).items()) and "goes on learning" in log
+        all(np.allclose(head(second)[n], a, atol=1e-20) for n, a in head(first).items())
+        and "goes on learning" in log
     )
 
 
@@ -82,7 +87,9 @@ def test_a_new_head_by_command_and_by_load(directory, table, tmp_path):
     a = table("a.tsv", samples.reviews(32))
     b = table("b.tsv", [(text, str(i % 4)) for i, (text, _) in enumerate(samples.reviews(32))])
     command = ["--task", "classification", "--steps", "1", "--set", "data.length=32", "--out"]
-    assert cli.main(["finetune", str(directory("bert")), "--train", str(a), *command, str(tmp_path / "a")]) == 0
+    assert (
+        cli.main(["finetune", str(directory("bert")), "--train", str(a), *command, str(tmp_path / "a")]) == 0
+    )
     again = [str(tmp_path / "a" / "final"), "--train", str(b), *command, str(tmp_path / "b")]
     assert cli.main(["finetune", *again]) == 0
     assert names(tmp_path / "b" / "final") == ["0", "1", "2", "3"]

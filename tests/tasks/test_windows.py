@@ -7,10 +7,21 @@ from plmcore.tasks.spans import Spans, check_stride
 from plmcore.tasks.tagging import Tagging
 
 TASK = {
-    "stride": 4, "question_length": 6, "answer_length": 16, "n_best": 3, "null_threshold": 0.0, "unanswerable": False, "scheme": "none",
-    "metrics": ["squad"], "lm_weight": 0.0, "label_smoothing": 0.0, "both_orders": False,
-}  # fmt: skip
-WORDS = "the lovely cat is in the garden and the sad horse is in the river with the great bird of the town".split()
+    "stride": 4,
+    "question_length": 6,
+    "answer_length": 16,
+    "n_best": 3,
+    "null_threshold": 0.0,
+    "unanswerable": False,
+    "scheme": "none",
+    "metrics": ["squad"],
+    "lm_weight": 0.0,
+    "label_smoothing": 0.0,
+    "both_orders": False,
+}
+WORDS = (
+    "the lovely cat is in the garden and the sad horse is in the river with the great bird of the town"
+).split()
 
 
 def load(directory, family, head):
@@ -90,5 +101,7 @@ def test_no_answer(directory):
 
 def test_rows_that_share_too_much():
     check_stride(9, 20, 3, 6)
-    with pytest.raises(ValueError, match="task.stride is 11: rows of 20 tokens with 6 for the question leave 11"):
+    with pytest.raises(
+        ValueError, match="task.stride is 11: rows of 20 tokens with 6 for the question leave 11"
+    ):
         check_stride(11, 20, 3, 6)

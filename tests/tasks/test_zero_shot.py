@@ -12,8 +12,23 @@ NEEDED = {"cola": "sklearn", "mrpc": "sklearn", "qqp": "sklearn", "multi30k-en-d
 
 
 @pytest.mark.parametrize(
-    "name", ["race", "swag", "story-cloze", "cbt-ne", "squad", "squad2", "cola", "qnli", "snli", "sst5", "trec", "imdb", "multi30k-en-de"]
-)  # fmt: skip
+    "name",
+    [
+        "race",
+        "swag",
+        "story-cloze",
+        "cbt-ne",
+        "squad",
+        "squad2",
+        "cola",
+        "qnli",
+        "snli",
+        "sst5",
+        "trec",
+        "imdb",
+        "multi30k-en-de",
+    ],
+)
 def test_from_published_files(directory, tmp_path, capsys, name):
     """The folder, and a file by its name."""
     if name in NEEDED:
@@ -33,7 +48,9 @@ def test_from_published_files(directory, tmp_path, capsys, name):
 
 
 def test_choices_follow_their_context(directory, tmp_path):
-    """SWAG: a choice goes on with the sentence; Children's Book Test: it fills the blank, and the rest of the sentence counts too."""
+    """SWAG: a choice goes on with the sentence; Children's Book Test: it fills the blank, and the rest of the
+    sentence counts too.
+    """
     lm = plm.load(directory("gpt2"))
     _, _, files = published_files.write(tmp_path, "swag")
     record = {
@@ -47,7 +64,11 @@ def test_choices_follow_their_context(directory, tmp_path):
     asked = []
     for i, r in enumerate(plm.data.task("cbt-ne").read_file(files["dev"])):
         asked.append(
-            {"context": f"{r['context']} the", "choices": [f" {c} is big ." for c in r["choices"]], "label": i}
+            {
+                "context": f"{r['context']} the",
+                "choices": [f" {c} is big ." for c in r["choices"]],
+                "label": i,
+            }
         )
     assert plm.evaluate(lm, files["dev"], "cbt-ne", normalise="tokens")["accuracy"] == pytest.approx(
         plm.evaluate.choose(lm, asked, "tokens").accuracy

@@ -3,8 +3,8 @@
 import numpy as np
 import plmcore as plm
 import pytest
-from plmcore import draws
 from plmcore._core import text as native
+from plmcore.runtime import draws
 
 RNG = np.random.default_rng(5)
 INT64 = np.dtype(np.int64)
@@ -73,7 +73,13 @@ def test_lay_out():
 @pytest.mark.parametrize(
     "texts, lengths, fixed, error, message",
     [
-        ([np.zeros((1, 2), INT64)], [ints(3)], [[], []], IndexError, "lengths must be 0 to 2, got 3 in row 0"),
+        (
+            [np.zeros((1, 2), INT64)],
+            [ints(3)],
+            [[], []],
+            IndexError,
+            "lengths must be 0 to 2, got 3 in row 0",
+        ),
         ([np.zeros((1, 2), INT64)], [ints(-1)], [[], []], IndexError, "lengths must be 0 to 2, got -1"),
         ([5], [ints(4)], [[1], []], IndexError, "row 0 has 5 tokens, and rows have room for 4"),
         ([5, 5], 2 * [ints(2**62)], [[], [], []], IndexError, "lengths must be 0 to 4"),

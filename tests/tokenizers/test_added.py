@@ -3,7 +3,9 @@ from plmcore.tokenizers.added import AddedTokens
 
 
 def encode(parts):
-    return np.array([ord(c) for part in parts for c in part], np.int32), np.array([len(part) for part in parts])
+    return np.array([ord(c) for part in parts for c in part], np.int32), np.array(
+        [len(part) for part in parts]
+    )
 
 
 def rows(parts):
@@ -27,7 +29,14 @@ def test_tokens_are_cut_out_the_longest_first():
         (11, "x+", 3),
     ]
     ids, lengths = added.flat_of(["p<a>", "", "q", "<a>", "<a>x+rs<a>", "<a"], encode)
-    assert ids.tolist() == [112, 1, 113, 1, 1, 3, 114, 115, 1, 60, 97] and lengths.tolist() == [2, 0, 1, 1, 5, 2]
+    assert ids.tolist() == [112, 1, 113, 1, 1, 3, 114, 115, 1, 60, 97] and lengths.tolist() == [
+        2,
+        0,
+        1,
+        1,
+        5,
+        2,
+    ]
     assert AddedTokens().flat_of(["<a>"], encode)[0].tolist() == [60, 97, 62]
 
 
@@ -52,6 +61,8 @@ def test_texts_without_added_tokens_stay_whole():
 
     texts = ["plain text", "with <a> one", "", "<a>", "more"]
     found = added.rows_of(texts, listening)
-    assert calls == [["with ", " one", "plain text", "", "more"]]  # one call, and nothing but the one text cut
+    assert calls == [
+        ["with ", " one", "plain text", "", "more"]
+    ]  # one call, and nothing but the one text cut
     for text, (ids, offsets, _) in zip(texts, found):
         assert [text[a:b] for a, b in offsets.tolist()] == [chr(i) if i > 1 else "<a>" for i in ids.tolist()]

@@ -52,16 +52,28 @@ def test_pairs():
     "cut, size, message",
     [
         (dict(length=2), (9, 9, 3), "max_length=2 has no room for the 3 special tokens"),
-        (dict(length=8, truncation="only_first"), (3, 9, 2), "the second text of pair 0 alone, 9 tokens, and 2 special tokens fill max_length=8"),
+        (
+            dict(length=8, truncation="only_first"),
+            (3, 9, 2),
+            "the second text of pair 0 alone, 9 tokens, and 2 special tokens fill max_length=8",
+        ),
         (dict(length=8, truncation="only_second"), (9, 3, 2), "the first text of pair 0 alone, 9 tokens"),
         (dict(length=8, truncation="only_second"), (9, None, 2), "needs a second text"),
         (dict(length=8, stride=6), (9, None, 2), "stride=6 must be below the 6 tokens"),
         (dict(length=0), (1, None, 0), "max_length must be at least 1, got 0"),
-        (dict(length=None, stride=1), (1, None, 0), "stride must be at least 0 and needs a max_length, got 1 and None"),
+        (
+            dict(length=None, stride=1),
+            (1, None, 0),
+            "stride must be at least 0 and needs a max_length, got 1 and None",
+        ),
         (dict(length=9, stride=-1), (1, None, 0), "got -1 and 9"),
-        (dict(length=9, truncation="all"), (1, None, 0), "truncation must be one of longest_first, .*, got 'all'"),
+        (
+            dict(length=9, truncation="all"),
+            (1, None, 0),
+            "truncation must be one of longest_first, .*, got 'all'",
+        ),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_cut(cut, size, message):
     with pytest.raises(ValueError, match=message):
         Cut(**cut).windows(0, *size)

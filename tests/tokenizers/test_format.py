@@ -31,7 +31,9 @@ def test_formats(name, single, pair, types):
     ids, found = made.build([50], [60, 61])
     assert ids.tolist() == pair and found.tolist() == types and made.added(True) == len(pair) - 3
     assert made.build(np.zeros(0, np.int32))[0].dtype == np.int64
-    again = format.of_processor(format.processor_of(made, lambda i: f"<{i}>"))  # what tokenizer.json would say
+    again = format.of_processor(
+        format.processor_of(made, lambda i: f"<{i}>")
+    )  # what tokenizer.json would say
     assert again == made
 
 
@@ -40,7 +42,9 @@ def test_processors_of_the_library():
 
     roberta = format.of_processor(processors.RobertaProcessing(("</s>", 3), ("<s>", 2)))
     assert roberta == format.of_family(FAMILIES["roberta"], IDS.__getitem__)
-    bert = processors.Sequence([processors.ByteLevel(), processors.BertProcessing(("[SEP]", 3), ("[CLS]", 2))])
+    bert = processors.Sequence(
+        [processors.ByteLevel(), processors.BertProcessing(("[SEP]", 3), ("[CLS]", 2))]
+    )
     assert format.of_processor(bert) == format.of_family(FAMILIES["bert"], IDS.__getitem__)
     assert format.of_processor(processors.ByteLevel()) is format.BARE is format.of_processor(None)
 
@@ -52,7 +56,8 @@ def test_families_are_found():
     )
     assert families.of_class("PreTrainedTokenizerFast") is None and families.of_class("") is None
     assert (
-        families.of_vocabulary(["<unk>", "<s>", "</s>", "<cls>", "<sep>", "<pad>", "<mask>"], "unigram").name == "xlnet"
+        families.of_vocabulary(["<unk>", "<s>", "</s>", "<cls>", "<sep>", "<pad>", "<mask>"], "unigram").name
+        == "xlnet"
     )
     assert families.of_vocabulary(["a"], "byte-bpe").name == ""
     assert FAMILIES["bert"].needed == {"cls", "sep", "unk"} and FAMILIES["gpt2"].needed == {"unk"}

@@ -1,4 +1,7 @@
-"""What a tokenizer.json may ask for. The library would take the memory, and end the process where there is none."""
+"""What a tokenizer.json may ask for.
+
+The library would take the memory, and end the process where there is none.
+"""
 
 import base64
 import json
@@ -10,9 +13,16 @@ import pytest
 from plmcore.tokenizers import limits
 
 PLAIN = {
-    "version": "1.0", "truncation": None, "padding": None, "added_tokens": [], "normalizer": None, "pre_tokenizer": None, "post_processor": None, "decoder": None,
+    "version": "1.0",
+    "truncation": None,
+    "padding": None,
+    "added_tokens": [],
+    "normalizer": None,
+    "pre_tokenizer": None,
+    "post_processor": None,
+    "decoder": None,
     "model": {"type": "WordLevel", "vocab": {"a": 0, "[UNK]": 1}, "unk_token": "[UNK]"},
-}  # fmt: skip
+}
 
 
 def charsmap(size, rest):
@@ -33,34 +43,67 @@ SLOW = {
         "states a table of 4294967292 bytes and has 100",
     ),
     "no table": ({"normalizer": {"type": "Precompiled", "precompiled_charsmap": "AA=="}}, "states a table"),
-    "no bytes": ({"normalizer": {"type": "Precompiled", "precompiled_charsmap": 5}}, "must be bytes in base64"),
-    "33 times doubled": ({"normalizer": {"type": "Sequence", "normalizers": [DOUBLE] * 33}}, "8.59e\\+09 times as long"),
+    "no bytes": (
+        {"normalizer": {"type": "Precompiled", "precompiled_charsmap": 5}},
+        "must be bytes in base64",
+    ),
+    "33 times doubled": (
+        {"normalizer": {"type": "Sequence", "normalizers": [DOUBLE] * 33}},
+        "8.59e\\+09 times as long",
+    ),
     "doubled in turn": (
-        {"normalizer": {"type": "Sequence", "normalizers": [{"type": "Sequence", "normalizers": [DOUBLE] * 3}] * 11}},
+        {
+            "normalizer": {
+                "type": "Sequence",
+                "normalizers": [{"type": "Sequence", "normalizers": [DOUBLE] * 3}] * 11,
+            }
+        },
         "times as long",
     ),
-    "doubled when decoded": ({"decoder": {"type": "Sequence", "decoders": [DOUBLE] * 33}}, "decoder: .* times as long"),
+    "doubled when decoded": (
+        {"decoder": {"type": "Sequence", "decoders": [DOUBLE] * 33}},
+        "decoder: .* times as long",
+    ),
     "an empty pattern": (
         {"normalizer": {"type": "Replace", "pattern": {"Regex": ""}, "content": "a" * 1000}},
         "1e\\+03 times as long",
     ),
     "much before": (
-        {"normalizer": {"type": "Sequence", "normalizers": [{"type": "Prepend", "prepend": "a" * 1000}] * 200}},
+        {
+            "normalizer": {
+                "type": "Sequence",
+                "normalizers": [{"type": "Prepend", "prepend": "a" * 1000}] * 200,
+            }
+        },
         "puts 200000 characters before",
     ),
-    "many steps": ({"normalizer": {"type": "Sequence", "normalizers": [{"type": "Lowercase"}] * 1000}}, "1000 steps"),
+    "many steps": (
+        {"normalizer": {"type": "Sequence", "normalizers": [{"type": "Lowercase"}] * 1000}},
+        "1000 steps",
+    ),
     "deep": ({"normalizer": nested(100)}, "nested more than 32 deep"),
     "long words": (
-        {"model": {"type": "WordPiece", "vocab": {"a": 0, "[UNK]": 1}, "unk_token": "[UNK]", "continuing_subword_prefix": "##", "max_input_chars_per_word": 2**40}},
+        {
+            "model": {
+                "type": "WordPiece",
+                "vocab": {"a": 0, "[UNK]": 1},
+                "unk_token": "[UNK]",
+                "continuing_subword_prefix": "##",
+                "max_input_chars_per_word": 2**40,
+            }
+        },
         "max_input_chars_per_word must be at most",
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(("change", "message"), SLOW.values(), ids=SLOW)
 def test_what_would_end_the_process_is_refused(tmp_path, change, message):
     (tmp_path / "tokenizer.json").write_text(json.dumps(PLAIN | change))
-    code = f"import plmcore as plm\ntry: plm.load_tokenizer({str(tmp_path)!r})('a' * 30)\nexcept plm.FormatError as e: print(e)"
+    code = (
+        f"import plmcore as plm\ntry: plm.load_tokenizer({str(tmp_path)!r})('a' * 30)\nexcept "
+        f"plm.FormatError as e: print(e)"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr[-500:]
     with pytest.raises(plm.FormatError, match=message):
@@ -87,9 +130,11 @@ def test_real_steps_pass():
 def test_a_post_processor_of_a_thousand_tokens(tmp_path):
     special = {"id": "a", "ids": [0] * 1000, "tokens": ["a"] * 1000}
     processor = {
-        "type": "TemplateProcessing", "single": [{"SpecialToken": {"id": "a", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}],
-        "pair": [{"Sequence": {"id": "A", "type_id": 0}}, {"Sequence": {"id": "B", "type_id": 0}}], "special_tokens": {"a": special},
-    }  # fmt: skip
+        "type": "TemplateProcessing",
+        "single": [{"SpecialToken": {"id": "a", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}],
+        "pair": [{"Sequence": {"id": "A", "type_id": 0}}, {"Sequence": {"id": "B", "type_id": 0}}],
+        "special_tokens": {"a": special},
+    }
     (tmp_path / "tokenizer.json").write_text(json.dumps(PLAIN | {"post_processor": processor}))
     with pytest.raises(plm.FormatError, match="the post-processor has 1001 parts, at most 256"):
         plm.load_tokenizer(tmp_path)

@@ -63,7 +63,9 @@ def test_config_json_tells_the_family(tmp_path):
 
 
 def test_gpt1(tmp_path):
-    (tmp_path / "vocab.json").write_text(json.dumps({"<unk>": 0, "a": 1, "b</w>": 2, "ab</w>": 3, "a</w>": 4}))
+    (tmp_path / "vocab.json").write_text(
+        json.dumps({"<unk>": 0, "a": 1, "b</w>": 2, "ab</w>": 3, "a</w>": 4})
+    )
     (tmp_path / "merges.txt").write_text("a b</w>\n")
     tokenizer = plm.load_tokenizer(tmp_path)
     assert tokenizer.family.name == "openai-gpt" and tokenizer("AB a x").input_ids.tolist() == [3, 4, 0]
@@ -75,10 +77,17 @@ def test_added_tokens_files(folder):
     assert plm.load_tokenizer(folder)("<a><b>").input_ids.tolist() == [2, 10, 11, 3]
     settings(
         folder,
-        added_tokens_decoder={"12": {"content": "<c>", "special": True}, "0": {"content": "[PAD]", "special": True}},
+        added_tokens_decoder={
+            "12": {"content": "<c>", "special": True},
+            "0": {"content": "[PAD]", "special": True},
+        },
     )
     tokenizer = plm.load_tokenizer(folder)
-    assert tokenizer("<c>").input_ids.tolist() == [2, 12, 3] and 12 in tokenizer.special_ids and not tokenizer.changed
+    assert (
+        tokenizer("<c>").input_ids.tolist() == [2, 12, 3]
+        and 12 in tokenizer.special_ids
+        and not tokenizer.changed
+    )
     (folder / "added_tokens.json").write_text(json.dumps({"<b>": 11}))
     with pytest.raises(plm.FormatError, match="'<b>' should have the id 11, but 10 comes next"):
         plm.load_tokenizer(folder)
@@ -100,7 +109,9 @@ def test_added_tokens_files(folder):
 
 def test_special_tokens_of_other_names(tmp_path):
     (tmp_path / "vocab.txt").write_text("\n".join(["<p>", "[UNK]", "<c>", "[SEP]", "[MASK]", "the"]))
-    (tmp_path / "special_tokens_map.json").write_text(json.dumps({"cls_token": "<c>", "pad_token": {"content": "<p>"}}))
+    (tmp_path / "special_tokens_map.json").write_text(
+        json.dumps({"cls_token": "<c>", "pad_token": {"content": "<p>"}})
+    )
     tokenizer = plm.load_tokenizer(tmp_path)
     assert (
         tokenizer("the").input_ids.tolist() == [2, 5, 3]
@@ -125,11 +136,22 @@ def test_vocabularies_that_lack_special_tokens(tmp_path):
 
 
 BASE = {
-    "version": "1.0", "truncation": None, "padding": None, "added_tokens": [], "normalizer": None,
-    "pre_tokenizer": {"type": "Whitespace"}, "post_processor": None, "decoder": None,
-    "model": {"type": "WordPiece", "unk_token": "[UNK]", "continuing_subword_prefix": "##", "max_input_chars_per_word": 100,
-              "vocab": {"[UNK]": 0, "a": 1, "##b": 2}},
-}  # fmt: skip
+    "version": "1.0",
+    "truncation": None,
+    "padding": None,
+    "added_tokens": [],
+    "normalizer": None,
+    "pre_tokenizer": {"type": "Whitespace"},
+    "post_processor": None,
+    "decoder": None,
+    "model": {
+        "type": "WordPiece",
+        "unk_token": "[UNK]",
+        "continuing_subword_prefix": "##",
+        "max_input_chars_per_word": 100,
+        "vocab": {"[UNK]": 0, "a": 1, "##b": 2},
+    },
+}
 A, B = {"Sequence": {"id": "A", "type_id": 0}}, {"Sequence": {"id": "B", "type_id": 1}}
 X = {"SpecialToken": {"id": "[X]", "type_id": 0}}
 
@@ -137,7 +159,12 @@ X = {"SpecialToken": {"id": "[X]", "type_id": 0}}
 def template(single, pair, **special):
     special = {name: {"id": name, "ids": [id], "tokens": [name]} for name, id in special.items()}
     return dict(
-        post_processor={"type": "TemplateProcessing", "single": single, "pair": pair, "special_tokens": special}
+        post_processor={
+            "type": "TemplateProcessing",
+            "single": single,
+            "pair": pair,
+            "special_tokens": special,
+        }
     )
 
 
@@ -162,10 +189,17 @@ def bpe(vocabulary, merges, **changes):
     [
         (dict(model=None), "cannot be read"),
         (dict(model={**BASE["model"], "vocab": {"[UNK]": 0, "a": -1}}), "cannot be read: invalid value"),
-        (dict(model={**BASE["model"], "vocab": {"[UNK]": 0, "a": 4_000_000_000}}), "2 tokens, and one of them the id 4000000000"),
+        (
+            dict(model={**BASE["model"], "vocab": {"[UNK]": 0, "a": 4_000_000_000}}),
+            "2 tokens, and one of them the id 4000000000",
+        ),
         (bpe({"a": 0}, ["a b"]), "out of vocabulary"),
         (bpe({"a": 0, "b": 1, "ab": 2}, ["a b c"]), "cannot be read"),
-        (bpe({"a": 0, "b": 1, "ab": 2}, ["a b"], continuing_subword_prefix="x" * 10), "cannot be read: range end index"),  # a panic
+        # a panic
+        (
+            bpe({"a": 0, "b": 1, "ab": 2}, ["a b"], continuing_subword_prefix="x" * 10),
+            "cannot be read: range end index",
+        ),
         (unigram(unk_id=99), "cannot be read"),
         (unigram(vocab=[]), "cannot be read"),
         (dict(normalizer={"type": "Precompiled", "precompiled_charsmap": "AAAA"}), "cannot be read"),
@@ -175,9 +209,12 @@ def bpe(vocabulary, merges, **changes):
         (template([], [A, B]), "each of 1 texts once"),
         (template([A, A], [A, B]), "each of 1 texts once"),
         (template([A], [A]), "each of 2 texts once"),
-        (dict(post_processor={"type": "BertProcessing", "sep": ["x", 77], "cls": ["[UNK]", 0]}), "adds the id 77"),
+        (
+            dict(post_processor={"type": "BertProcessing", "sep": ["x", 77], "cls": ["[UNK]", 0]}),
+            "adds the id 77",
+        ),
     ],
-)  # fmt: skip
+)
 def test_hostile_tokenizer_json(tmp_path, changes, message):
     (tmp_path / "tokenizer.json").write_text(json.dumps({**BASE, **changes}))
     with pytest.raises(plm.FormatError, match=message):
@@ -196,11 +233,25 @@ def test_what_is_no_tokenizer_json(tmp_path, text):
     [
         (dict(model={**BASE["model"], "vocab": {"a": 0}}), "Missing .UNK. token"),
         (unigram(unk_id=None), "unk_id. is missing"),
-        (dict(normalizer={"type": "Precompiled", "precompiled_charsmap": "CAAAAP////////9hYmM="}), "index out of bounds"),  # a panic
+        # a panic
+        (
+            dict(normalizer={"type": "Precompiled", "precompiled_charsmap": "CAAAAP////////9hYmM="}),
+            "index out of bounds",
+        ),
         (dict(pre_tokenizer={"type": "FixedLength", "length": 0}), "chunk size must be non-zero"),  # a panic
-        (dict(pre_tokenizer={"type": "Split", "pattern": {"Regex": "(a+)+$"}, "behavior": "Isolated", "invert": False}), "retry-limit"),
+        (
+            dict(
+                pre_tokenizer={
+                    "type": "Split",
+                    "pattern": {"Regex": "(a+)+$"},
+                    "behavior": "Isolated",
+                    "invert": False,
+                }
+            ),
+            "retry-limit",
+        ),
     ],
-)  # fmt: skip
+)
 def test_files_that_fail_on_text(tmp_path, changes, message):
     (tmp_path / "tokenizer.json").write_text(json.dumps({**BASE, **changes}))
     tokenizer = plm.load_tokenizer(tmp_path)
@@ -234,7 +285,11 @@ def places(value, path=()):
     """Every place in a JSON value, the first few of long lists."""
     yield path
     items = (
-        list(value.items())[:20] if isinstance(value, dict) else enumerate(value[:5]) if isinstance(value, list) else ()
+        list(value.items())[:20]
+        if isinstance(value, dict)
+        else enumerate(value[:5])
+        if isinstance(value, list)
+        else ()
     )
     for key, inner in items:
         yield from places(inner, (*path, key))
@@ -263,7 +318,11 @@ def test_mutilated_files_work_or_are_refused(trained, tmp_path, kind, family):
             try:
                 tokenizer = plm.load_tokenizer(tmp_path)
                 batch = tokenizer(["Hello 東京 <unk>[MASK]", ""], ["x y", "é"], max_length=20)
-                batch.offsets, tokenizer.decode(batch.input_ids, skip_special_tokens=False), tokenizer.special_ids
+                (
+                    batch.offsets,
+                    tokenizer.decode(batch.input_ids, skip_special_tokens=False),
+                    tokenizer.special_ids,
+                )
                 outcomes.add("works")
             except (plm.FormatError, plm.ArgumentError, TokenizerError):
                 outcomes.add("refused")
@@ -273,10 +332,17 @@ def test_mutilated_files_work_or_are_refused(trained, tmp_path, kind, family):
 
 def test_padding_and_truncation_of_a_file_do_not_matter(tmp_path):
     padding = dict(
-        strategy={"Fixed": 10**12}, direction="Right", pad_to_multiple_of=None, pad_id=0, pad_type_id=0, pad_token="x"
+        strategy={"Fixed": 10**12},
+        direction="Right",
+        pad_to_multiple_of=None,
+        pad_id=0,
+        pad_type_id=0,
+        pad_token="x",
     )
     truncation = dict(direction="Right", max_length=0, strategy="LongestFirst", stride=5)
-    (tmp_path / "tokenizer.json").write_text(json.dumps({**BASE, "padding": padding, "truncation": truncation}))
+    (tmp_path / "tokenizer.json").write_text(
+        json.dumps({**BASE, "padding": padding, "truncation": truncation})
+    )
     assert plm.load_tokenizer(tmp_path)("a ab x").input_ids.tolist() == [1, 1, 2, 0]
 
 

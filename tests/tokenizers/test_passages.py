@@ -25,7 +25,9 @@ def test_characters_across_blocks(tmp_path, monkeypatch):
     assert "".join(passages.passages([tmp_path / "f"], told=told.append)) == "é東😀" * 50
     assert told[-1] == 450
     (tmp_path / "f").write_bytes(("é東😀" * 50).encode() + b"\xe6\x9d")
-    with pytest.raises(plm.FormatError, match=r"line 1, byte 450: 0xe6 is not UTF-8 \(unexpected end of data\)"):
+    with pytest.raises(
+        plm.FormatError, match=r"line 1, byte 450: 0xe6 is not UTF-8 \(unexpected end of data\)"
+    ):
         list(passages.passages([tmp_path / "f"]))
 
 
@@ -34,5 +36,7 @@ def test_packed_files(tmp_path):
     (tmp_path / "plain").write_text(text)
     (tmp_path / "packed.gz").write_bytes(gzip.compress(text.encode()))
     told = []
-    assert "".join(passages.passages([tmp_path / "plain", tmp_path / "packed.gz"], told=told.append)) == 2 * text
+    assert (
+        "".join(passages.passages([tmp_path / "plain", tmp_path / "packed.gz"], told=told.append)) == 2 * text
+    )
     assert told[-1] == sum(f.stat().st_size for f in tmp_path.iterdir()) and told == sorted(told)

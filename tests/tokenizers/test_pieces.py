@@ -27,9 +27,13 @@ def model(corpus) -> bytes:
     written = io.BytesIO()
     lines = [line for line in corpus.read_text(encoding="utf-8").splitlines() if line.strip()]
     sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(lines[:1500] + ["in 2010, 1,000, 11,"] * 300), model_writer=written, vocab_size=400, minloglevel=2,
-        user_defined_symbols=["(", ")", "2010,"], num_threads=1,
-    )  # fmt: skip
+        sentence_iterator=iter(lines[:1500] + ["in 2010, 1,000, 11,"] * 300),
+        model_writer=written,
+        vocab_size=400,
+        minloglevel=2,
+        user_defined_symbols=["(", ")", "2010,"],
+        num_threads=1,
+    )
     return written.getvalue()
 
 
@@ -49,7 +53,12 @@ def test_fairseq_ids(tmp_path, model, reference):
     """<s> <pad> </s> <unk> come first, a piece is one above its number, <mask> is last."""
     folder = folder_of(tmp_path, "xlm-roberta", sentencepiece__bpe__model=model)
     tokenizer, n = plm.load_tokenizer(folder), len(reference)
-    assert (tokenizer.bos_token_id, tokenizer.pad_token_id, tokenizer.eos_token_id, tokenizer.unk_token_id) == (
+    assert (
+        tokenizer.bos_token_id,
+        tokenizer.pad_token_id,
+        tokenizer.eos_token_id,
+        tokenizer.unk_token_id,
+    ) == (
         0,
         1,
         2,
@@ -70,8 +79,13 @@ def test_models_of_merges(tmp_path, corpus, family):
     written = io.BytesIO()
     lines = [line for line in corpus.read_text(encoding="utf-8").splitlines() if line.strip()]
     sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(lines[:1500]), model_writer=written, vocab_size=400, model_type="bpe", minloglevel=2, num_threads=1,
-    )  # fmt: skip
+        sentence_iterator=iter(lines[:1500]),
+        model_writer=written,
+        vocab_size=400,
+        model_type="bpe",
+        minloglevel=2,
+        num_threads=1,
+    )
     tokenizer = plm.load_tokenizer(folder_of(tmp_path, family, spiece__model=written.getvalue()))
     known = sentencepiece.SentencePieceProcessor(model_proto=written.getvalue())
     for text, ids in zip(TEXTS, tokenizer.encode_ids(TEXTS)):
@@ -121,7 +135,9 @@ def test_the_number_of_sentinels_is_a_setting(tmp_path, trained):
 def test_xlnet_puts_cls_last_and_pads_left(trained):
     tokenizer = trained("unigram", "xlnet")
     batch = tokenizer(["an if", "a"], ["x", "y"])
-    assert (batch.input_ids[:, -1] == tokenizer.cls_token_id).all() and (batch.token_type_ids[:, -1] == 2).all()
+    assert (batch.input_ids[:, -1] == tokenizer.cls_token_id).all() and (
+        batch.token_type_ids[:, -1] == 2
+    ).all()
     pad = batch.attention_mask[1] == 0
     assert pad[0] and (batch.input_ids[1][pad] == 5).all() and (batch.token_type_ids[1][pad] == 3).all()
 
@@ -160,13 +176,16 @@ def test_tidy_and_places_agree():
     ranges = [(32, 127), (0x300, 0x370), (0, 0x3000), (0xAC00, 0xAD00), (0xFB00, 0xFFFF)]
     for _ in range(2000):
         codes = [
-            r.choice([r.randrange(*r.choice(ranges)), ord(r.choice(" \t\n\u3000`'"))]) for _ in range(r.randrange(12))
+            r.choice([r.randrange(*r.choice(ranges)), ord(r.choice(" \t\n\u3000`'"))])
+            for _ in range(r.randrange(12))
         ]
         text = "".join(map(chr, codes))
         tidied, places = pieces.tidy_with_places(text, False)
         plain = "".join(
             c
-            for c in unicodedata.normalize("NFKD", " ".join(text.split()).replace("``", '"').replace("''", '"'))
+            for c in unicodedata.normalize(
+                "NFKD", " ".join(text.split()).replace("``", '"').replace("''", '"')
+            )
             if not unicodedata.combining(c)
         )
         assert tidied == pieces.tidy(text, False) == plain and len(places) == max(len(tidied), 1)
@@ -205,9 +224,12 @@ def test_marian(marian, reference):
         want = [vocabulary.get(piece, 1) for piece in reference.encode(text, out_type=str)]
         assert tokenizer(text).input_ids.tolist() == [*want, 0]
     assert (
-        tokenizer(">>fr<< an if").input_ids[0] == vocabulary[">>fr<<"] and tokenizer.pad_token_id == len(vocabulary) - 1
+        tokenizer(">>fr<< an if").input_ids[0] == vocabulary[">>fr<<"]
+        and tokenizer.pad_token_id == len(vocabulary) - 1
     )
-    assert tokenizer.decode([*tokenizer("an if").input_ids, vocabulary["▁only▁target"]]) == "an if only target"
+    assert (
+        tokenizer.decode([*tokenizer("an if").input_ids, vocabulary["▁only▁target"]]) == "an if only target"
+    )
     target = plm.load_tokenizer(marian, side="target")
     assert target("an if").input_ids.tolist() == tokenizer("an if").input_ids.tolist()
     tokenizer.save(marian / "copy")
@@ -230,7 +252,7 @@ def test_a_model_alone(tmp_path, model, trained):
 
 
 def test_a_model_beside_its_conversion(tmp_path, model, trained):
-    """The families of the table read the model; others, whose way with it is not known, the tokenizer.json."""
+    """The table's families read the model; others, whose way with it is not known, the tokenizer.json."""
     trained("wordpiece").save(tmp_path)
     (tmp_path / "tokenizer_config.json").unlink()
     (tmp_path / "sentencepiece.bpe.model").write_bytes(model)

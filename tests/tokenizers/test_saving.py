@@ -27,7 +27,9 @@ def test_files_of_each_kind(trained, tmp_path):
         if "vocab.json" in names or "vocab.txt" in names:  # the older files alone do as well
             (folder / "tokenizer.json").unlink()
             older = plm.load_tokenizer(folder, family=family)
-            assert older("The list, 東京").input_ids.tolist() == tokenizer("The list, 東京").input_ids.tolist()
+            assert (
+                older("The list, 東京").input_ids.tolist() == tokenizer("The list, 東京").input_ids.tolist()
+            )
 
 
 def test_settings_come_back(tmp_path):
@@ -36,7 +38,9 @@ def test_settings_come_back(tmp_path):
     tokenizer.save(tmp_path / "copy")
     values = json.loads((tmp_path / "copy" / "tokenizer_config.json").read_text())
     assert (
-        values["tokenizer_class"] == "BertTokenizer" and values["do_lower_case"] is False and "mask_token" not in values
+        values["tokenizer_class"] == "BertTokenizer"
+        and values["do_lower_case"] is False
+        and "mask_token" not in values
     )
     other = plm.load_tokenizer(tmp_path / "copy")
     assert (other.max_length, other.padding_side, other.fingerprint) == (7, "left", tokenizer.fingerprint)

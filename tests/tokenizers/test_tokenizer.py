@@ -7,10 +7,21 @@ import pytest
 
 VOCABULARY = "[PAD] [UNK] [CLS] [SEP] [MASK] the cat sat dog ##s".split()
 ALL = [
-    ("wordpiece", "bert"), ("wordpiece", "distilbert"), ("bpe", "openai-gpt"), ("byte-bpe", "gpt2"),
-    ("byte-bpe", "roberta"), ("byte-bpe", "bart"), ("unigram", "t5"), ("unigram", "albert"), ("unigram", "xlnet"),
-    ("unigram", "xlm-roberta"), ("unigram", "mbart"), ("characters", "characters"), ("words", "words"), ("words", "transformer"),
-]  # fmt: skip
+    ("wordpiece", "bert"),
+    ("wordpiece", "distilbert"),
+    ("bpe", "openai-gpt"),
+    ("byte-bpe", "gpt2"),
+    ("byte-bpe", "roberta"),
+    ("byte-bpe", "bart"),
+    ("unigram", "t5"),
+    ("unigram", "albert"),
+    ("unigram", "xlnet"),
+    ("unigram", "xlm-roberta"),
+    ("unigram", "mbart"),
+    ("characters", "characters"),
+    ("words", "words"),
+    ("words", "transformer"),
+]
 
 
 @pytest.fixture
@@ -50,12 +61,17 @@ def test_one_text_and_several(bert):
 
 def test_the_parts_that_objectives_use(bert):
     assert [ids.tolist() for ids in bert.encode_ids(["the cats", ""])] == [[5, 6, 9], []]
-    assert bert.special_ids.tolist() == [0, 1, 2, 3, 4] and bert.mask_token_id == 4 and bert.bos_token_id is None
+    assert (
+        bert.special_ids.tolist() == [0, 1, 2, 3, 4] and bert.mask_token_id == 4 and bert.bos_token_id is None
+    )
     assert bert.word_starts.tolist() == [True] * 9 + [False]
     ids, types = bert.build(np.array([5, 6]), [7])
     assert ids.tolist() == [2, 5, 6, 3, 7, 3] and types.tolist() == [0, 0, 0, 0, 1, 1]
     assert (
-        bert.id_of("cat") == 6 and bert.id_of("cow") is None and bert.token_of(6) == "cat" and bert.token_of(99) is None
+        bert.id_of("cat") == 6
+        and bert.id_of("cow") is None
+        and bert.token_of(6) == "cat"
+        and bert.token_of(99) is None
     )
     assert bert.tokenize("cats cow") == ["cat", "##s", "[UNK]"]
 
@@ -77,7 +93,9 @@ def test_every_family(trained, kind, family):
     texts = ["The list of values, 東京 1,000.", "", "a", "An if statement", "x " * 40]
     for pair in (None, texts[::-1]):
         batch = (
-            tokenizer(texts, pair, max_length=30, stride=3) if pair is None else tokenizer(texts, pair, max_length=30)
+            tokenizer(texts, pair, max_length=30, stride=3)
+            if pair is None
+            else tokenizer(texts, pair, max_length=30)
         )
         assert batch.input_ids.shape[1] <= 30 and (batch.attention_mask.sum(1) <= 30).all()
         for r, i in enumerate(batch.sample):
@@ -116,7 +134,10 @@ def test_saved_pickled_and_loaded(trained, tmp_path, kind, family):
         assert np.array_equal(other(text).input_ids, ids) and np.array_equal(
             other(text).offsets, tokenizer(text).offsets
         )
-        assert other.special_ids.tolist() == tokenizer.special_ids.tolist() and other.vocab_size == tokenizer.vocab_size
+        assert (
+            other.special_ids.tolist() == tokenizer.special_ids.tolist()
+            and other.vocab_size == tokenizer.vocab_size
+        )
         assert other.fingerprint == tokenizer.fingerprint and other.roles == tokenizer.roles
         assert np.array_equal(other.encode_ids(text)[0], tokenizer.encode_ids(text)[0])
     tokenizer.add_tokens(["another"])
@@ -128,14 +149,18 @@ def test_added_tokens(bert):
     assert bert.add_tokens(["<br>", "cat", "<br>"]) == 1 and bert.vocab_size == 11
     assert bert("the<br>cat").input_ids.tolist() == [2, 5, 10, 6, 3] and bert.fingerprint != before
     assert 10 not in bert.special_ids and bert.decode([5, 10, 6]) == "the <br> cat"
-    assert bert.add_tokens("<e>", special=True) == 1 and 11 in bert.special_ids and bert.decode([5, 11]) == "the"
+    assert (
+        bert.add_tokens("<e>", special=True) == 1 and 11 in bert.special_ids and bert.decode([5, 11]) == "the"
+    )
     with pytest.raises(ValueError, match="more than white space, got ' '"):
         bert.add_tokens([" "])
 
 
 def test_padding_needs_no_padding_token_but_can_have_one(trained):
     tokenizer = trained("byte-bpe", "gpt2")
-    assert tokenizer.pad_token_id is None and tokenizer(["a b c", "a"]).attention_mask.tolist()[1].count(0) > 0
+    assert (
+        tokenizer.pad_token_id is None and tokenizer(["a b c", "a"]).attention_mask.tolist()[1].count(0) > 0
+    )
     tokenizer.set_special("pad", "<pad>")
     assert tokenizer.pad_token == "<pad>" and tokenizer.pad_token_id == tokenizer.vocab_size - 1
     assert tokenizer(["a b c", "a"]).input_ids[1, -1] == tokenizer.pad_token_id
@@ -168,7 +193,19 @@ def random_text(r: random.Random) -> str:
 def test_byte_level_is_lossless_on_any_unicode(trained, family):
     tokenizer, r = trained("byte-bpe", family), random.Random(5)
     texts = [random_text(r) for _ in range(3000)]
-    texts += ["", " ", "\x00", "\r\n", "\ufffd", "\ufeff", "e\u0301", "👩‍👩‍👧‍👦", "  lead", "trail  ", "a" * 5000]
+    texts += [
+        "",
+        " ",
+        "\x00",
+        "\r\n",
+        "\ufffd",
+        "\ufeff",
+        "e\u0301",
+        "👩‍👩‍👧‍👦",
+        "  lead",
+        "trail  ",
+        "a" * 5000,
+    ]
     rows = tokenizer.encode_ids(texts)
     assert tokenizer.decode(rows) == texts
     for text, row in zip(texts[:500], rows):  # offsets, too, cover every character but the trimmed spaces

@@ -34,9 +34,16 @@ def test_sizes_and_special_tokens(corpus):
         ("unigram", "xlnet", 300),
         ("unigram", "t5", 400),
     ):
-        tokenizer = plm.train_tokenizer(corpus, kind=kind, family=family, vocab_size=size, special_tokens=["<x>"])
-        assert tokenizer.vocab_size == size + (kind == "unigram") and tokenizer.id_of("<x>") in tokenizer.special_ids
-        assert tokenizer.decode(tokenizer("The <x> list").input_ids, skip_special_tokens=False).count("<x>") == 1
+        tokenizer = plm.train_tokenizer(
+            corpus, kind=kind, family=family, vocab_size=size, special_tokens=["<x>"]
+        )
+        assert (
+            tokenizer.vocab_size == size + (kind == "unigram")
+            and tokenizer.id_of("<x>") in tokenizer.special_ids
+        )
+        assert (
+            tokenizer.decode(tokenizer("The <x> list").input_ids, skip_special_tokens=False).count("<x>") == 1
+        )
     ids = plm.train_tokenizer(corpus, kind="byte-bpe", family="roberta", vocab_size=400)
     assert [ids.bos_token_id, ids.pad_token_id, ids.eos_token_id, ids.unk_token_id, ids.mask_token_id] == [
         0,
@@ -70,13 +77,18 @@ def test_words_and_characters_by_count():
     assert letters.tokenize("ab cd") == ["a", "b", " ", "<unk>", "<unk>"]
     assert plm.train_tokenizer(texts=texts, kind="characters", vocab_size=None).vocab_size == 6
     # told apart: </w> at the end of a word
-    assert plm.train_tokenizer(texts=texts * 3, kind="bpe", vocab_size=100).tokenize("b a") == ["b</w>", "a</w>"]
+    assert plm.train_tokenizer(texts=texts * 3, kind="bpe", vocab_size=100).tokenize("b a") == [
+        "b</w>",
+        "a</w>",
+    ]
 
 
 def test_merges_are_learned():
     tokenizer = plm.train_tokenizer(texts=["low lower lowest " * 50], kind="wordpiece", vocab_size=60)
     assert tokenizer.tokenize("lowest low") == ["lowest", "low"]
-    assert plm.train_tokenizer(texts=["low lower\n" * 50], kind="byte-bpe", vocab_size=300).tokenize("low lower") == [
+    assert plm.train_tokenizer(texts=["low lower\n" * 50], kind="byte-bpe", vocab_size=300).tokenize(
+        "low lower"
+    ) == [
         "low",
         "Ġlower",
     ]
@@ -89,7 +101,9 @@ def test_saves_as_it_trains(corpus, tmp_path):
 
 def test_a_sample_of_lines_for_unigram(tmp_path):
     (tmp_path / "text").write_text("".join(f"line {i % 7} of many\n" for i in range(4000)))
-    few = plm.train_tokenizer(tmp_path, kind="unigram", family="albert", vocab_size=22, sample_bytes=20_000, seed=1)
+    few = plm.train_tokenizer(
+        tmp_path, kind="unigram", family="albert", vocab_size=22, sample_bytes=20_000, seed=1
+    )
     assert few("line 3 of many").input_ids.tolist().count(few.unk_token_id) == 0
 
 
@@ -98,9 +112,15 @@ def test_a_sample_of_lines_for_unigram(tmp_path):
     [
         (dict(kind="letters"), "no kind of tokenizer 'letters'"),
         (dict(kind="unigram", family="bert"), "unigram tokenizer cannot be of the family 'bert'"),
-        (dict(kind="byte-bpe", vocab_size=100), "256 bytes and 1 special tokens; vocab_size=100 is too small"),
+        (
+            dict(kind="byte-bpe", vocab_size=100),
+            "256 bytes and 1 special tokens; vocab_size=100 is too small",
+        ),
         (dict(kind="unigram", vocab_size=100), "leaves no room"),
-        (dict(kind="unigram", vocab_size=9000), "vocab_size=9000 is more than this text has pieces for: at most"),
+        (
+            dict(kind="unigram", vocab_size=9000),
+            "vocab_size=9000 is more than this text has pieces for: at most",
+        ),
         (dict(kind="wordpiece", vocab_size=None), "needs a vocab_size"),
         (dict(kind="words", vocab_size=0), "at least 1, got 0"),
     ],

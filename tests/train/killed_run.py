@@ -1,4 +1,7 @@
-"""A run for test_faults to kill: python killed_run.py DIR STEPS [FILE_SIZE_LIMIT]. Goes on from the last checkpoint; writes DIR/done.npz."""
+"""A run for test_faults to kill: python killed_run.py DIR STEPS [FILE_SIZE_LIMIT].
+
+Goes on from the last checkpoint; writes DIR/done.npz.
+"""
 
 import pathlib
 import resource
@@ -22,7 +25,12 @@ def main(folder: pathlib.Path, steps: int, limit: int | None) -> None:
 
     with train.RunDirectory(folder, quiet=True) as d:
         t = trainer(
-            model, steps=steps, directory=d, save_every=4, average=optim.EMA(model.parameters(), 0.9), callbacks=[pause]
+            model,
+            steps=steps,
+            directory=d,
+            save_every=4,
+            average=optim.EMA(model.parameters(), 0.9),
+            callbacks=[pause],
         )
         if saved := d.newest():
             t.restore(saved)

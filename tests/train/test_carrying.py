@@ -1,21 +1,33 @@
 """XLNet with a memory that goes from batch to batch, through the command's door and with the parts alone."""
 
 import json
+import pathlib
 
 import fakes
+import killed_lstm
+import killing
 import numpy as np
 import plmcore as plm
 import pytest
 from killing import Stop, stop_at
-from plmcore import Tensor, data, objectives
+from plmcore import Tensor, criteria, data, objectives, train
 from plmcore.cli import demo
+from plmcore.models import labels
 from plmcore.train import carrying
 from plmcore.train.loop import Trainer
+from small import same_bits
 
 SMALL = [
-    "data.vocab=300", "model.n_layer=2", "model.d_model=32", "model.n_head=2", "model.d_inner=64", "data.length=32", "data.batch=4",
-    "train.evaluate_batches=2", "train.log_every=1",
-]  # fmt: skip
+    "data.vocab=300",
+    "model.n_layer=2",
+    "model.d_model=32",
+    "model.n_head=2",
+    "model.d_inner=64",
+    "data.length=32",
+    "data.batch=4",
+    "train.evaluate_batches=2",
+    "train.log_every=1",
+]
 
 
 @pytest.fixture(scope="module")
@@ -76,7 +88,7 @@ def test_a_part_of_a_step_hands_its_memory_to_the_next(finished, text, tmp_path)
     seen = []
 
     def watch(trainer, metrics):
-        seen.append([m.shape[0] for m in trainer.loss.state])
+        seen.append([m.shape[0] for m in trainer.carried.layers])
 
     run(text, tmp_path / "c", steps=2, changes=["data.accumulate=2"], callbacks=[watch])
     assert seen == [[32, 32], [48, 48]]  # 2 x 16 tokens are reused, then all that fit
@@ -90,14 +102,20 @@ def parts(length=16, streams=3, mem=12):
     )
     plm.seed(0)
     config = dict(
-        model_type="xlnet", vocab_size=tokenizer.vocab_size, d_model=16, n_layer=2, n_head=2, d_inner=32, mem_len=None
+        model_type="xlnet",
+        vocab_size=tokenizer.vocab_size,
+        d_model=16,
+        n_layer=2,
+        n_head=2,
+        d_inner=32,
+        mem_len=None,
     )
     model = plm.from_config(config, "causal-lm").model.eval()
-    return objective, model, carrying.CarriedLoss(model, length=mem, reuse=length // 2)
+    return objective, model, criteria.Remembered(labels.TARGETS, length=mem, reuse=length // 2)
 
 
 def test_batches_go_on_until_the_epoch_ends():
-    objective, model, loss = parts()
+    objective, model, criterion = parts()
     batches = data.Batches(objective, 3, seed=0, shuffle=False)
     n = batches.steps_per_epoch()
     found = [bool(carrying.Continued(batches)[i][carrying.CONTINUES]) for i in range(2 * n)]
@@ -108,54 +126,68 @@ def test_batches_go_on_until_the_epoch_ends():
 
 
 def test_the_memory_is_of_the_tokens_before():
-    """The same batch has another loss behind other text, and the loss of a first batch when it begins an epoch."""
-    objective, model, loss = parts()
+    """The same batch has another loss behind other text, and the loss of a first batch when it begins an
+    epoch.
+    """
+    objective, model, criterion = parts()
     batches = carrying.Continued(data.Batches(objective, 3, seed=0, shuffle=False))
     first, second, other = batches[0], batches[1], batches[5]
-    whole = (1.0, 1.0)
+
+    def run(batch, state):
+        terms, after = criteria.run(criterion, model, batch, state)
+        return terms["labels"].item(), after
+
     with plm.no_grad():
-        loss(first, whole)
-        assert [tuple(m.shape) for m in loss.state] == [(8, 3, 16)] * 2
-        behind_first = loss(second, whole)[0].item()
-        assert [tuple(m.shape) for m in loss.state] == [(12, 3, 16)] * 2  # the last 12 of 16
-        loss(other | {carrying.CONTINUES: np.array(False)}, whole)
-        behind_other = loss(second, whole)[0].item()
-        alone = loss(second | {carrying.CONTINUES: np.array(False)}, whole)[0].item()
+        _, state = run(first, None)
+        assert [tuple(m.shape) for m in state.layers] == [(8, 3, 16)] * 2
+        behind_first, after = run(second, state)
+        assert [tuple(m.shape) for m in after.layers] == [(12, 3, 16)] * 2  # the last 12 of 16
+        _, after = run(other | {carrying.CONTINUES: np.array(False)}, state)
+        behind_other, _ = run(second, after)
+        alone, _ = run(second | {carrying.CONTINUES: np.array(False)}, after)
     assert len({behind_first, behind_other, alone}) == 3
 
 
 def test_four_segments_with_full_memory_are_one_pass():
-    """Without orders to hide anything: a causal model over 32 tokens, or four times 8 with all that came before."""
+    """Without orders to hide anything: a causal model over 32 tokens, or four times 8 with all that came
+    before.
+    """
     plm.seed(0)
     config = dict(
-        model_type="xlnet", vocab_size=50, d_model=16, n_layer=2, n_head=2, d_inner=32, mem_len=None, attn_type="uni"
+        model_type="xlnet",
+        vocab_size=50,
+        d_model=16,
+        n_layer=2,
+        n_head=2,
+        d_inner=32,
+        mem_len=None,
+        attn_type="uni",
     )
     model = plm.from_config(config, "causal-lm").model.eval()
     ids = np.random.default_rng(0).integers(0, 50, (2, 32))
     with plm.no_grad():
         whole = model(input_ids=Tensor(ids)).logits.numpy()
-        loss = carrying.CarriedLoss(model, length=32, reuse=8)
-        found = [
-            loss.forward(
-                {"input_ids": Tensor(ids[:, i : i + 8]), carrying.CONTINUES: Tensor(np.array(i > 0))}
-            ).logits.numpy()
-            for i in range(0, 32, 8)
-        ]
+        criterion, state, found = criteria.Remembered(labels.NEXT, length=32, reuse=8), None, []
+        for i in range(0, 32, 8):
+            before = None if state is None else state.layers
+            out = model(input_ids=Tensor(ids[:, i : i + 8]), mems=before, use_mems=True)
+            found.append(out.logits.numpy())
+            _, state = criterion(model, {"input_ids": ids[:, i : i + 8], "labels": ids[:, i : i + 8]}, state)
     assert np.abs(np.concatenate(found, 1) - whole).max() < 1e-6
 
 
 def test_a_step_that_is_left_out_leaves_the_memory_as_it_was():
-    objective, model, loss = parts()
+    objective, model, criterion = parts()
     batches = carrying.Continued(data.Batches(objective, 3, seed=0, shuffle=False))
     opt = plm.optim.SGD(model.parameters(), lr=0.1)
-    trainer = Trainer(model, batches, opt, steps=3, loss=loss, nonfinite="skip")
+    trainer = Trainer(model, batches, opt, steps=3, criterion=criterion, nonfinite="skip")
     trainer.advance()
-    before = [np.array(m.numpy()) for m in loss.state]
+    before = [np.array(m.numpy()) for m in trainer.carried.layers]
     weight = model.body.tokens.weight
     plm._core.assign(weight, np.full(weight.shape, np.nan, np.float32))
     trainer.advance()
     assert trainer.skips == 1
-    assert all(np.array_equal(a, m.numpy()) for a, m in zip(before, loss.state))
+    assert all(np.array_equal(a, m.numpy()) for a, m in zip(before, trainer.carried.layers))
 
 
 def test_the_held_out_text_has_few_enough_streams(text, tmp_path):
@@ -167,12 +199,89 @@ def test_the_held_out_text_has_few_enough_streams(text, tmp_path):
 
 
 def test_a_model_that_forgets_by_itself_is_refused():
-    _, _, loss = parts()
+    _, _, criterion = parts()
     plm.seed(0)
     config = dict(model_type="xlnet", vocab_size=50, d_model=16, n_layer=2, n_head=2, d_inner=32, mem_len=4)
-    loss.model = plm.from_config(config, "causal-lm").model
-    inputs = {"input_ids": Tensor(np.zeros((2, 8), np.int64)), carrying.CONTINUES: Tensor(np.array(False))}
+    model = plm.from_config(config, "causal-lm").model
+    ids = np.zeros((2, 8), np.int64)
     with pytest.raises(
         plm.ArgumentError, match=r"keep all 8 tokens .* got 4; set model\.mem_len and model\.reuse_len to 0"
     ):
-        loss.forward(inputs)
+        criterion(model, {"input_ids": ids, "labels": ids}, None)
+
+
+# ---- a recurrent network: truncated backpropagation ----
+
+
+def test_an_lstm_learns_from_what_it_carries():
+    """The rule is longer than a window: without the state something stays uncertain."""
+    losses = {}
+    for forgets in (False, True):
+        t = killed_lstm.trainer(400, killed_lstm.Predicted(forgets))
+        losses[forgets] = [t.advance()["loss"] for _ in range(400)]
+    assert np.mean(losses[False][-40:]) < 0.02
+    assert np.mean(losses[True][-40:]) > 0.2
+
+
+def test_gradients_end_at_the_batch():
+    t = killed_lstm.trainer(2)
+    t.advance()
+    assert not any(x.requires_grad for x in t.carried.tensors().values())
+
+
+@pytest.mark.parametrize("step", [4, 99, 100, 101])  # a new epoch begins at 100, without a state
+def test_an_lstm_that_was_stopped_goes_on_bit_for_bit(tmp_path, step):
+    def run(steps, folder, restored=False):
+        with train.RunDirectory(folder, quiet=True) as d:
+            t = killed_lstm.trainer(steps, directory=d, save_every=step)
+            if restored:
+                t.restore(d.newest())
+            t.run()
+        return t
+
+    whole = run(step + 3, tmp_path / "a")
+    run(step, tmp_path / "b")
+    again = run(step + 3, tmp_path / "b", restored=True)
+    assert same_bits(whole.model, again.model)
+    for name, x in whole.carried.tensors().items():
+        assert x.numpy().tobytes() == again.carried.tensors()[name].numpy().tobytes()
+
+
+def test_a_killed_lstm_ends_with_the_same_bits(tmp_path):
+    script, steps, kills = pathlib.Path(killed_lstm.__file__), 130, 6
+    undisturbed, killed = tmp_path / "a", tmp_path / "b"
+    whole = killing.start(script, undisturbed, steps)
+    killing.kill_often(lambda: killing.start(script, killed, steps), killed, kills)
+    process = killing.start(script, killed, steps)
+    assert process.wait(120) == 0 and whole.wait(120) == 0, process.stderr.read().decode()
+    with np.load(undisturbed / "done.npz") as a, np.load(killed / "done.npz") as b:
+        assert "carried.h" in a.files
+        assert all(a[name].tobytes() == b[name].tobytes() for name in a.files)
+
+
+def test_a_state_that_nobody_carries_is_refused(tmp_path):
+    with train.RunDirectory(tmp_path, quiet=True) as d:
+        killed_lstm.trainer(2, directory=d, save_every=2).run()
+
+        class Stateless(killed_lstm.Predicted):
+            state = criteria.Criterion.state
+
+        t = killed_lstm.trainer(4, Stateless(), directory=d)
+        before = {name: np.array(x.numpy()) for name, x in t.model.state_dict().items()}
+        with pytest.raises(
+            plm.ArgumentError, match="Stateless carries no state, and the checkpoint has one: c, h;"
+        ):
+            t.restore(d.newest())
+        assert (
+            all(np.array_equal(before[n], x.numpy()) for n, x in t.model.state_dict().items()) and t.step == 0
+        )
+
+
+def test_a_state_of_other_streams_is_refused():
+    objective, model, criterion = parts()
+    batches = carrying.Continued(data.Batches(objective, 3, seed=0, shuffle=False))
+    with plm.no_grad():
+        _, state = criteria.run(criterion, model, batches[0])
+        fewer = {k: a[:2] if a.ndim else a for k, a in batches[1].items()}
+        with pytest.raises(plm.ShapeError, match="the state is of 3 sequences, the batch has 2"):
+            criteria.run(criterion, model, fewer, state)

@@ -28,7 +28,9 @@ def test_what_is_written_is_read(tmp_path):
     assert [p.name for p in tmp_path.iterdir()] == [path.name]
 
 
-@pytest.mark.parametrize("file", ["weights.safetensors", "optimizer.safetensors", "state.json", "manifest.json"])
+@pytest.mark.parametrize(
+    "file", ["weights.safetensors", "optimizer.safetensors", "state.json", "manifest.json"]
+)
 def test_any_flipped_bit_is_found(tmp_path, file):
     path = write(tmp_path, 1) / file
     whole = path.read_bytes()
@@ -79,7 +81,9 @@ def test_the_newest_that_is_whole(tmp_path):
     assert found.step == 10 and len(problems) == 1 and "weights.safetensors' has 0 bytes" in problems[0]
     for step in (9, 10):
         (tmp_path / f"step-{step:08}" / "state.json").unlink()
-    with pytest.raises(plm.FormatError, match=r"no checkpoint in .* can be read: .*00000100.*; .*00000010.*; "):
+    with pytest.raises(
+        plm.FormatError, match=r"no checkpoint in .* can be read: .*00000100.*; .*00000010.*; "
+    ):
         checkpoint.newest(tmp_path)
 
 
@@ -88,7 +92,11 @@ def test_the_last_and_the_best_stay(tmp_path):
         write(tmp_path, step, score)
     (tmp_path / ".step-00000060.123.tmp").mkdir()
     checkpoint.prune(tmp_path, keep=2)
-    assert [p.name for p in checkpoint.steps_in(tmp_path)] == ["step-00000020", "step-00000040", "step-00000050"]
+    assert [p.name for p in checkpoint.steps_in(tmp_path)] == [
+        "step-00000020",
+        "step-00000040",
+        "step-00000050",
+    ]
     assert not list(tmp_path.glob(".*"))
 
 
@@ -108,7 +116,8 @@ def test_a_failed_write_leaves_what_was_there(tmp_path):
 
 def test_average(tmp_path):
     paths = [
-        write(tmp_path, i, parts={"weights": {"a": np.full(3, x, np.float32)}}) for i, x in enumerate((1.0, 2.0, 6.0))
+        write(tmp_path, i, parts={"weights": {"a": np.full(3, x, np.float32)}})
+        for i, x in enumerate((1.0, 2.0, 6.0))
     ]
     assert checkpoint.average(paths)["a"].tolist() == [3, 3, 3]
     paths.append(write(tmp_path, 9, parts={"weights": {"a": np.zeros(2, np.float32)}}))

@@ -11,7 +11,10 @@ from plmcore.train import checkpoint, extending, schedules
 from plmcore.train.settings import SettingError
 
 WORDS = "the cat sat on the mat and the dog ran far away from it".split()
-FAST = "--set model.n_layer=1 --set model.n_embd=16 --set model.n_head=2 --set data.length=16 --set model.n_positions=16 --set data.vocab=300"
+FAST = (
+    "--set model.n_layer=1 --set model.n_embd=16 --set model.n_head=2 --set data.length=16 --set "
+    "model.n_positions=16 --set data.vocab=300"
+)
 
 
 class Stop(Exception):
@@ -38,7 +41,10 @@ def pretrain(*arguments):
 
 
 def begin(text, out, steps, *more):
-    command = f"gpt2 --text {text} --steps {steps} --save-every 100 --set train.keep=9 --set train.evaluate_every=4 --set train.log_every=3 {FAST} --out {out}"
+    command = (
+        f"gpt2 --text {text} --steps {steps} --save-every 100 --set train.keep=9 --set "
+        f"train.evaluate_every=4 --set train.log_every=3 {FAST} --out {out}"
+    )
     assert pretrain(*command.split(), *more) == 0
 
 
@@ -70,14 +76,18 @@ def test_a_finished_run_goes_on(finished, longer):
     assert weights(longer, 6) == weights(finished, 6)
     assert metrics(longer)[: len(metrics(finished))] == metrics(finished)
     assert {line["step"] for line in metrics(longer)} == {3, 4, 6, 8, 9, 10}
-    assert (longer / "final/model.safetensors").read_bytes() != (finished / "final/model.safetensors").read_bytes()
+    assert (longer / "final/model.safetensors").read_bytes() != (
+        finished / "final/model.safetensors"
+    ).read_bytes()
     stored = tomllib.loads((longer / "config.toml").read_text())["train"]
     assert stored["steps"] == 10 and stored["extended"] == [{"steps": 6}]
 
 
 def test_the_schedule_is_the_old_one_up_to_the_old_end_and_then_the_new_one(longer):
     table = tomllib.loads((longer / "config.toml").read_text())["schedule"]
-    curve = lambda steps, step: schedules.cosine(steps=steps, warmup=table["warmup"], floor=table["floor"])(step)
+    curve = lambda steps, step: schedules.cosine(steps=steps, warmup=table["warmup"], floor=table["floor"])(
+        step
+    )
     rates = {line["step"]: line["lr"] for line in metrics(longer) if "lr" in line}
     for step, steps in ((3, 6), (6, 6), (9, 10), (10, 10)):
         assert rates[step] == pytest.approx(1e-3 * curve(steps, step - 1))
@@ -92,7 +102,9 @@ def test_a_run_that_was_stopped_before_its_end(text, longer, tmp_path):
         plm.pretrain("gpt2", text=[text], out=tmp_path / "run", changes=changes, **options)
     assert checkpoint.steps_in(tmp_path / "run/checkpoints")[-1].name == "step-00000004"
     with pytest.raises(Stop):  # and is stopped again, behind the old end
-        plm.pretrain(out=tmp_path / "run", steps=10, save_every=7, resume=True, quiet=True, callbacks=[stop_at(8)])
+        plm.pretrain(
+            out=tmp_path / "run", steps=10, save_every=7, resume=True, quiet=True, callbacks=[stop_at(8)]
+        )
     plm.pretrain(out=tmp_path / "run", resume=True, quiet=True)
     assert weights(tmp_path / "run", 10) == weights(longer, 10)
     assert metrics(tmp_path / "run") == metrics(longer)
@@ -100,7 +112,9 @@ def test_a_run_that_was_stopped_before_its_end(text, longer, tmp_path):
 
 def test_the_config_repeats_a_longer_run(longer, tmp_path):
     assert pretrain("--config", longer / "config.toml", "--out", tmp_path / "again") == 0
-    assert weights(tmp_path / "again", 10) == weights(longer, 10) and metrics(tmp_path / "again") == metrics(longer)
+    assert weights(tmp_path / "again", 10) == weights(longer, 10) and metrics(tmp_path / "again") == metrics(
+        longer
+    )
 
 
 def test_twice(longer, tmp_path):

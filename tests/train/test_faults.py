@@ -30,7 +30,10 @@ def test_a_run_killed_twenty_times_ends_with_the_same_bits(tmp_path):
     assert process.wait(120) == 0 and whole.wait(120) == 0, process.stderr.read().decode()
     with np.load(undisturbed / "done.npz") as a, np.load(killed / "done.npz") as b:
         assert all(a[name].tobytes() == b[name].tobytes() for name in a.files)
-    steps = [[m["step"] for m in train.run_directory.read_metrics(f / "metrics.jsonl")] for f in (undisturbed, killed)]
+    steps = [
+        [m["step"] for m in train.run_directory.read_metrics(f / "metrics.jsonl")]
+        for f in (undisturbed, killed)
+    ]
     assert steps[0] == steps[1] == list(range(10, STEPS + 1, 10))
 
 

@@ -31,7 +31,9 @@ def test_rates_fall_towards_the_embeddings():
     model = gpt2()
     rate = {
         n: lr
-        for names, lr, _ in named(model, groups.parameter_groups(model, lr=8.0, weight_decay=0, layer_decay=0.5))
+        for names, lr, _ in named(
+            model, groups.parameter_groups(model, lr=8.0, weight_decay=0, layer_decay=0.5)
+        )
         for n in names
     }
     assert rate["body.norm.gamma"] == 8.0
@@ -42,11 +44,22 @@ def test_rates_fall_towards_the_embeddings():
 def test_frozen_parameters_are_left_out():
     model = gpt2()
     model.body.embeddings.requires_grad_(False)
-    found = {n for names, *_ in named(model, groups.parameter_groups(model, lr=1, weight_decay=0)) for n in names}
+    found = {
+        n for names, *_ in named(model, groups.parameter_groups(model, lr=1, weight_decay=0)) for n in names
+    }
     assert found and not any("embeddings" in n for n in found)
 
 
-@pytest.mark.parametrize("model_type, head", [("bert", "pretraining"), ("xlnet", "causal-lm"), ("t5", "seq2seq-lm"), ("bart", "seq2seq-lm"), ("albert", "pretraining")])  # fmt: skip
+@pytest.mark.parametrize(
+    "model_type, head",
+    [
+        ("bert", "pretraining"),
+        ("xlnet", "causal-lm"),
+        ("t5", "seq2seq-lm"),
+        ("bart", "seq2seq-lm"),
+        ("albert", "pretraining"),
+    ],
+)
 def test_families(model_type, head):
     """Embeddings are at the bottom; what is decayed is a matrix."""
     with nn.init.skipped():

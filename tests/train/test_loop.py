@@ -72,9 +72,13 @@ def average_of(model):
     return optim.EMA(model.parameters(), decay=0.9)
 
 
-@pytest.mark.parametrize("at, activations", [(1, "float32"), (7, "float32"), (10, "bfloat16"), (29, "float32")])
+@pytest.mark.parametrize(
+    "at, activations", [(1, "float32"), (7, "float32"), (10, "bfloat16"), (29, "float32")]
+)
 def test_going_on_from_a_checkpoint_is_bit_identical(tmp_path, at, activations):
-    options = dict(schedule=schedules.cosine(steps=30, warmup=5), save_every=at, activations=activations, batches=WIDE)
+    options = dict(
+        schedule=schedules.cosine(steps=30, warmup=5), save_every=at, activations=activations, batches=WIDE
+    )
     whole = wide()
     trainer(whole, average=average_of(whole), **{k: v for k, v in options.items() if k != "save_every"}).run()
     model = wide()
@@ -94,7 +98,10 @@ def test_going_on_from_a_checkpoint_is_bit_identical(tmp_path, at, activations):
 
 @pytest.mark.parametrize("at", [2, 5, 8])
 def test_averaged_sgd_is_triggered_and_goes_on_bit_for_bit(tmp_path, at):
-    """NT-ASGD: evaluations after each step, the fourth of which is worse. The average is of the steps after it."""
+    """NT-ASGD: evaluations after each step, the fourth of which is worse.
+
+    The average is of the steps after it.
+    """
     losses = [3.0, 2.0, 2.5, 3.5, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0]
 
     def sgd(model, **options):
@@ -135,18 +142,30 @@ def saved(tmp_path, **options):
         return d.newest()
 
 
-@pytest.mark.parametrize("other, message", [
-    (lambda: trainer(seed=5), "is of seed 0, this run of 5"),
-    (lambda: trainer(data="another"), "the corpus has changed"),
-    (lambda: trainer(gpt2(n_layer=3)), "of another model: GPT2CausalLM: the state does not fit; missing: body.blocks.2"),
-    (lambda: trainer(gpt2(vocab_size=51)), r"of another model: .* wrong shape: body.embeddings.tokens.weight \[50, 32\], expected \[51, 32\]"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "other, message",
+    [
+        (lambda: trainer(seed=5), "is of seed 0, this run of 5"),
+        (lambda: trainer(data="another"), "the corpus has changed"),
+        (
+            lambda: trainer(gpt2(n_layer=3)),
+            "of another model: GPT2CausalLM: the state does not fit; missing: body.blocks.2",
+        ),
+        (
+            lambda: trainer(gpt2(vocab_size=51)),
+            r"of another model: .* wrong shape: body.embeddings.tokens.weight "
+            r"\[50, 32\], expected \[51, 32\]",
+        ),
+    ],
+)
 def test_a_checkpoint_of_something_else_is_refused(tmp_path, other, message):
     checkpoint, t = saved(tmp_path), other()
     before = {n: np.array(x.numpy()) for n, x in t.model.state_dict().items()}
     with pytest.raises(plm.ArgumentError, match=message):
         t.restore(checkpoint)
-    assert t.step == 0 and all(before[n].tobytes() == x.numpy().tobytes() for n, x in t.model.state_dict().items())
+    assert t.step == 0 and all(
+        before[n].tobytes() == x.numpy().tobytes() for n, x in t.model.state_dict().items()
+    )
 
 
 def test_a_checkpoint_of_another_optimiser_is_refused(tmp_path):
@@ -200,7 +219,9 @@ def test_evaluation_reads_the_average_and_changes_nothing(tmp_path):
     t.run()
     assert (
         seen[0].tobytes()
-        == average.averages[[id(p) for p in average.params].index(id(model.body.norm.gamma))].numpy().tobytes()
+        == average.averages[[id(p) for p in average.params].index(id(model.body.norm.gamma))]
+        .numpy()
+        .tobytes()
     )
     plain = trainer(steps=3)
     plain.run()

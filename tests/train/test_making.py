@@ -40,8 +40,19 @@ def test_an_option_of_another_optimiser_is_refused():
 def test_settings_of_objectives():
     """All that an objective takes, and nothing that it hands on under other names."""
     assert set(run_settings.objective_settings("denoising")) == {
-        "noise", "packing", "copies", "mean", "random", "full_stop", "permute_sentences", "mask", "span", "replace", "insert", "rotate",
-    }  # fmt: skip
+        "noise",
+        "packing",
+        "copies",
+        "mean",
+        "random",
+        "full_stop",
+        "permute_sentences",
+        "mask",
+        "span",
+        "replace",
+        "insert",
+        "rotate",
+    }
     assert chosen("objective.mask=0.5", family="bart")["objective"]["mask"] == 0.5
     assert {"rate", "unit", "most", "packing"} <= set(run_settings.objective_settings("masked-lm"))
     assert chosen("objective.rate=0.2", family="roberta")["objective"]["rate"] == 0.2
@@ -63,7 +74,8 @@ def test_another_optimiser_or_schedule_than_the_config_has(tmp_path):
     assert type(making.optimizer(gpt2(), other["optim"])) is optim.SGD
     for key, name in (("size", "mini"), ("family", "gpt3")):
         with pytest.raises(
-            settings.SettingError, match=rf"run\.{key} is '{name}', and the settings of the config are those of"
+            settings.SettingError,
+            match=rf"run\.{key} is '{name}', and the settings of the config are those of",
         ):
             again(f"run.{key}={name}")
 
@@ -78,7 +90,8 @@ def test_averages():
         average("train.average=triggered", evaluates=False)
     for bad in ("1.0", "-0.1", "often", "true", "[]"):
         with pytest.raises(
-            settings.SettingError, match=r"train\.average must be a decay from 0 to below 1, or triggered, got "
+            settings.SettingError,
+            match=r"train\.average must be a decay from 0 to below 1, or triggered, got ",
         ):
             average(f"train.average={bad}")
 
@@ -91,9 +104,9 @@ def test_schedules():
     with pytest.raises(settings.SettingError, match=r"schedule\.power is no option of halving"):
         making.schedule(chosen(*halving, "schedule.every=2", "schedule.power=2.0")["schedule"], 10)
     assert (
-        making.schedule(chosen("schedule.kind=linear", 'data.target=["y.txt"]', family="transformer")["schedule"], 10)(
-            9
-        )
+        making.schedule(
+            chosen("schedule.kind=linear", 'data.target=["y.txt"]', family="transformer")["schedule"], 10
+        )(9)
         < 0.2
     )
     with pytest.raises(settings.SettingError, match="schedule.kind must be one of constant, "):

@@ -43,7 +43,7 @@ def test_watching_leaves_the_classes_as_they_were():
 
 
 class Once(Counting):
-    """A model's loss becomes infinite at one step: its parameters are scaled up for the length of that batch."""
+    """A model's loss becomes infinite at one step: its parameters are scaled up for that batch."""
 
     def __init__(self, model, at):
         super().__init__()
@@ -82,7 +82,9 @@ def test_a_skipped_step_changes_nothing(tmp_path):
         assert same_bits(model, reference)
         t.advance()
         t.batches[6]  # the gain comes back
-        assert same_bits(model, reference) and [s.step for s in t.optimizer.states] == [5] * len(t.optimizer.states)
+        assert same_bits(model, reference) and [s.step for s in t.optimizer.states] == [5] * len(
+            t.optimizer.states
+        )
         assert "left out step 6: loss" in (tmp_path / "log.txt").read_text()
         t.advance()
         assert t.skips == 0
@@ -116,7 +118,8 @@ def test_row_sparse_gradients_are_read():
 
 
 @pytest.mark.parametrize("first, loss, squares, want", [
-    (10.0, 812.0, False, True), (10.0, 60.0, False, False), (0.7, 49.0, False, False), (0.7, 51.0, False, True), (None, 1e9, False, False), (5.0, None, False, False),
+    (10.0, 812.0, False, True), (10.0, 60.0, False, False), (0.7, 49.0, False, False),
+    (0.7, 51.0, False, True), (None, 1e9, False, False), (5.0, None, False, False),
     (0.5, 60.0, True, False), (0.5, 600.0, True, True), (250_000.0, 2_600_000.0, True, False),
 ])  # fmt: skip
 def test_what_counts_as_diverged(first, loss, squares, want):

@@ -34,7 +34,14 @@ def text(tmp_path_factory):
 
 def run(text, out, *, steps=6, changes=(), **options):
     return plm.pretrain(
-        "gpt2", text=[text], out=out, steps=steps, save_every=2, quiet=True, changes=[*FAST, *changes], **options
+        "gpt2",
+        text=[text],
+        out=out,
+        steps=steps,
+        save_every=2,
+        quiet=True,
+        changes=[*FAST, *changes],
+        **options,
     )
 
 
@@ -63,7 +70,11 @@ def test_the_directory_of_a_run(finished):
         "corpus",
     }
     lines = train.run_directory.read_metrics(finished / "metrics.jsonl")
-    assert lines[-1]["step"] == 6 and any("eval_loss" in m for m in lines) and any(m.get("sample") for m in lines)
+    assert (
+        lines[-1]["step"] == 6
+        and any("eval_loss" in m for m in lines)
+        and any(m.get("sample") for m in lines)
+    )
 
 
 def test_the_result_is_a_model_directory(finished, text):
@@ -73,7 +84,9 @@ def test_the_result_is_a_model_directory(finished, text):
     line = text.read_text().split("\n")[4]
     assert lm.tokenizer.decode(lm.tokenizer(line).input_ids) == line
     config = json.loads((finished / "final" / "config.json").read_bytes())
-    assert config["eos_token_id"] == lm.tokenizer.eos_token_id and config["architectures"] == ["GPT2LMHeadModel"]
+    assert config["eos_token_id"] == lm.tokenizer.eos_token_id and config["architectures"] == [
+        "GPT2LMHeadModel"
+    ]
 
 
 def test_the_same_command_gives_the_same_bits(finished, text, tmp_path):
@@ -111,7 +124,9 @@ def test_resume(finished, text, tmp_path, step):
         run(text, tmp_path, callbacks=[stop_at(step)])
     plm.pretrain(out=tmp_path, resume=True, quiet=True)
     assert bits(tmp_path) == bits(finished)
-    steps = [m["step"] for m in train.run_directory.read_metrics(tmp_path / "metrics.jsonl") if "eval_loss" in m]
+    steps = [
+        m["step"] for m in train.run_directory.read_metrics(tmp_path / "metrics.jsonl") if "eval_loss" in m
+    ]
     assert steps == [1, 2, 3, 4, 5, 6]
 
 
@@ -145,7 +160,9 @@ def test_other_settings_do_not_resume(finished, text):
         run(text, finished, resume=True, changes=["optim.lr=0.5"])
     with pytest.raises(settings.SettingError, match=r"has run\.seed = 0, not 4"):
         run(text, finished, resume=True, seed=4)
-    with pytest.raises(settings.SettingError, match=r"has train\.steps = 6, not 5: it can only be made longer"):
+    with pytest.raises(
+        settings.SettingError, match=r"has train\.steps = 6, not 5: it can only be made longer"
+    ):
         run(text, finished, resume=True, steps=5)
 
 
@@ -209,7 +226,8 @@ def test_the_result_may_be_the_best_or_the_mean_of_checkpoints(text, tmp_path):
             assert f"the result is the mean of steps {steps}\n" in (out / "log.txt").read_text()
         else:
             scores = {
-                p.name: json.loads((p / "state.json").read_text())["score"] for p in (out / "checkpoints").iterdir()
+                p.name: json.loads((p / "state.json").read_text())["score"]
+                for p in (out / "checkpoints").iterdir()
             }
             best = min(scores, key=scores.get)
             expected = {k: v.numpy() for k, v in weights(kept[best]).items()}
@@ -230,7 +248,9 @@ def test_averaged_sgd(text, tmp_path):
         "optim.clip_norm=1.0",
     ]
     run(text, tmp_path / "a", changes=changes)
-    average, _ = plm.safetensors.read(tmp_path / "a" / "checkpoints" / "step-00000006" / "average.safetensors")
+    average, _ = plm.safetensors.read(
+        tmp_path / "a" / "checkpoints" / "step-00000006" / "average.safetensors"
+    )
     assert 0 < average["count"].item() < 6 and len(average["losses"].numpy()) == 6
     with pytest.raises(Stop):
         run(text, tmp_path / "b", changes=changes, callbacks=[stop_at(5)])
@@ -240,21 +260,48 @@ def test_averaged_sgd(text, tmp_path):
     assert bits(tmp_path / "a") != bits(tmp_path / "c")
 
 
-@pytest.mark.parametrize("options, error, message", [
-    (dict(changes=["optim.lrr=1"]), settings.SettingError, r"did you mean optim\.lr\?"),
-    (dict(changes=["model.n_layers=1"]), settings.SettingError, r"did you mean model\.n_layer\?"),
-    (dict(changes=["objective.strides=1"]), settings.SettingError, r"did you mean objective\.stride\?"),
-    (dict(changes=["optim.kind=adamx"]), settings.SettingError, r"optim\.kind must be one of sgd, adam, .* got 'adamx'"),
-    (dict(changes=["optim.betas=[0.9]"]), ValueError, r"betas must be two numbers, got \[0\.9\]"),
-    (dict(changes=["data.ramp=0.5"]), settings.SettingError, r"data\.ramp must be a whole number, got 0\.5"),
-    (dict(changes=["objective.stride=x"]), settings.SettingError, r"objective\.stride must be a whole number, got 'x'"),
-    (dict(changes=["data.tokenizer=none"]), settings.SettingError, r"data\.tokenizer must be a text, got none"),
-    (dict(changes=["run.size=[]"]), settings.SettingError, r"run\.size must be a text, got \[\]"),
-    (dict(changes=["train.save_every=none", "train.result=best"]), settings.SettingError, "made of checkpoints, and train.save_every is none"),
-    (dict(changes=["model.vocab_size=3"]), settings.SettingError, r"model\.vocab_size is 3, and the tokenizer has "),
-    (dict(size="huge"), plm.ArgumentError, "no size 'huge'; one of tiny, "),
-    (dict(tokenizer="syllables"), plm.ArgumentError, "no kind of tokenizer 'syllables'"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "options, error, message",
+    [
+        (dict(changes=["optim.lrr=1"]), settings.SettingError, r"did you mean optim\.lr\?"),
+        (dict(changes=["model.n_layers=1"]), settings.SettingError, r"did you mean model\.n_layer\?"),
+        (dict(changes=["objective.strides=1"]), settings.SettingError, r"did you mean objective\.stride\?"),
+        (
+            dict(changes=["optim.kind=adamx"]),
+            settings.SettingError,
+            r"optim\.kind must be one of sgd, adam, .* got 'adamx'",
+        ),
+        (dict(changes=["optim.betas=[0.9]"]), ValueError, r"betas must be two numbers, got \[0\.9\]"),
+        (
+            dict(changes=["data.ramp=0.5"]),
+            settings.SettingError,
+            r"data\.ramp must be a whole number, got 0\.5",
+        ),
+        (
+            dict(changes=["objective.stride=x"]),
+            settings.SettingError,
+            r"objective\.stride must be a whole number, got 'x'",
+        ),
+        (
+            dict(changes=["data.tokenizer=none"]),
+            settings.SettingError,
+            r"data\.tokenizer must be a text, got none",
+        ),
+        (dict(changes=["run.size=[]"]), settings.SettingError, r"run\.size must be a text, got \[\]"),
+        (
+            dict(changes=["train.save_every=none", "train.result=best"]),
+            settings.SettingError,
+            "made of checkpoints, and train.save_every is none",
+        ),
+        (
+            dict(changes=["model.vocab_size=3"]),
+            settings.SettingError,
+            r"model\.vocab_size is 3, and the tokenizer has ",
+        ),
+        (dict(size="huge"), plm.ArgumentError, "no size 'huge'; one of tiny, "),
+        (dict(tokenizer="syllables"), plm.ArgumentError, "no kind of tokenizer 'syllables'"),
+    ],
+)
 def test_bad_settings(text, tmp_path, options, error, message):
     with pytest.raises(error, match=message):
         plm.pretrain("gpt2", text=[text], out=tmp_path / "x", steps=1, quiet=True, **options)
@@ -273,13 +320,22 @@ def test_bad_calls(text, tmp_path):
 
 @pytest.mark.parametrize(
     ("content", "message"),
-    [("", "there is no text in"), ("\n \n\n", "there is no text in"), ("The cat sat.\n", "1 examples are too few")],
+    [
+        ("", "there is no text in"),
+        ("\n \n\n", "there is no text in"),
+        ("The cat sat.\n", "1 examples are too few"),
+    ],
 )
 def test_texts_with_too_little_in_them(tmp_path, content, message):
     (tmp_path / "text.txt").write_text(content)
     with pytest.raises(ValueError, match=message):
         plm.pretrain(
-            "gpt2", text=[tmp_path / "text.txt"], out=tmp_path / "run", steps=1, quiet=True, changes=["data.vocab=300"]
+            "gpt2",
+            text=[tmp_path / "text.txt"],
+            out=tmp_path / "run",
+            steps=1,
+            quiet=True,
+            changes=["data.vocab=300"],
         )
 
 
@@ -315,16 +371,18 @@ def test_translation(tmp_path):
         run(tmp_path / "z", [other])
 
 
-@pytest.mark.parametrize("family, size", [(f, s) for f in recipes.RECIPES for s in recipes.sizes_of(f)])
+@pytest.mark.parametrize("family, size", [(f, s) for f in recipes.names() for s in recipes.sizes_of(f)])
 def test_every_recipe_is_consistent(family, size):
     """Its settings are settings, and its model is one."""
     known = run_settings.defaults_of(family, size)
     assert settings.merged(known, recipes.defaults(family, size)) == known
     values = {k: v for k, v in known["model"].items() if v is not None and k != "head"}
-    config = run_settings.config_class(family)(**values)
+    config = plm.models.config_class(family)(**values)
     assert config.longest is None or config.longest >= known["data"]["length"]
     assert known["model"]["head"] in plm.models.family(config).HEADS
-    assert set(known["objective"]) - {"name"} == set(run_settings.objective_settings(known["objective"]["name"]))
+    assert set(known["objective"]) - {"name"} == set(
+        run_settings.objective_settings(known["objective"]["name"])
+    )
 
 
 WORDS = "one two three four five six seven eight nine ten eleven twelve".split()
@@ -352,9 +410,12 @@ def test_streams_learn_the_next_token(tmp_path, streams):
 
 def command(*args):
     return subprocess.Popen(
-        [*installed.COMMAND, "pretrain", *map(str, args)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        [*installed.COMMAND, "pretrain", *map(str, args)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-    )  # fmt: skip
+    )
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -402,20 +463,40 @@ def test_errors_of_the_command_are_one_line(text, tmp_path, capsys):
 
 
 def test_options_that_are_settings(text, tmp_path, capsys):
-    base = ["pretrain", "gpt2", "--text", str(text), "--steps", "1", *(x for change in FAST for x in ("--set", change))]
+    base = [
+        "pretrain",
+        "gpt2",
+        "--text",
+        str(text),
+        "--steps",
+        "1",
+        *(x for change in FAST for x in ("--set", change)),
+    ]
     assert cli.main([*base, "--lr", "2e-3", "--batch", "5", "--out", str(tmp_path / "a")]) == 0
-    assert cli.main([*base, "--set", "optim.lr=2e-3", "--set", "data.batch=5", "--out", str(tmp_path / "b")]) == 0
+    assert (
+        cli.main([*base, "--set", "optim.lr=2e-3", "--set", "data.batch=5", "--out", str(tmp_path / "b")])
+        == 0
+    )
     assert (tmp_path / "a/config.toml").read_text() == (tmp_path / "b/config.toml").read_text()
     assert bits(tmp_path / "a") == bits(tmp_path / "b")
     assert cli.main([*base, "--lr", "2e-3", "--set", "optim.lr=1e-3", "--out", str(tmp_path / "c")]) == 1
     assert "optim.lr is given twice: 0.002 by itself, and 0.001 among the settings" in capsys.readouterr().err
 
 
-SENTENCES = [f"The {a} {b} far away." for a in ("cat", "dog", "hen", "cow") for b in ("sat", "ran", "went")] * 12
+SENTENCES = [
+    f"The {a} {b} far away." for a in ("cat", "dog", "hen", "cow") for b in ("sat", "ran", "went")
+] * 12
 SMALL_BERT = [
-    "data.vocab=120", "data.length=24", "data.batch=2", "model.num_hidden_layers=1", "model.hidden_size=16", "model.num_attention_heads=2",
-    "model.max_position_embeddings=24", "model.intermediate_size=16", "train.evaluate_batches=1",
-]  # fmt: skip
+    "data.vocab=120",
+    "data.length=24",
+    "data.batch=2",
+    "model.num_hidden_layers=1",
+    "model.hidden_size=16",
+    "model.num_attention_heads=2",
+    "model.max_position_embeddings=24",
+    "model.intermediate_size=16",
+    "train.evaluate_batches=1",
+]
 
 
 def small_bert(tmp_path, text, *changes):
@@ -437,7 +518,10 @@ def test_text_of_one_document_says_what_to_do(tmp_path, capsys):
 
 
 def test_documents_that_are_lines(tmp_path):
-    assert small_bert(tmp_path, "\n".join(map(" ".join, zip(*[iter(SENTENCES)] * 3))), "data.documents=line") == 0
+    assert (
+        small_bert(tmp_path, "\n".join(map(" ".join, zip(*[iter(SENTENCES)] * 3))), "data.documents=line")
+        == 0
+    )
 
 
 def test_held_out_text_of_one_document_is_named(tmp_path, capsys):
@@ -453,12 +537,20 @@ def test_held_out_text_of_one_document_is_named(tmp_path, capsys):
 
 def test_documents_of_one_sentence_say_what_to_do(tmp_path, capsys):
     assert small_bert(tmp_path, "\n\n".join(SENTENCES)) == 1
-    assert "no document of two sentences" in (error := capsys.readouterr().err) and "data.sentences=lines" in error
+    assert (
+        "no document of two sentences" in (error := capsys.readouterr().err)
+        and "data.sentences=lines" in error
+    )
 
 
 def test_too_little_text_says_what_to_do(tmp_path, capsys):
-    assert small_bert(tmp_path, "\n\n".join([" ".join(SENTENCES[:2])] * 3), "data.batch=50", "data.held_out=0") == 1
-    assert "too few for one batch of 50 examples" in (error := capsys.readouterr().err) and "data.batch" in error
+    assert (
+        small_bert(tmp_path, "\n\n".join([" ".join(SENTENCES[:2])] * 3), "data.batch=50", "data.held_out=0")
+        == 1
+    )
+    assert (
+        "too few for one batch of 50 examples" in (error := capsys.readouterr().err) and "data.batch" in error
+    )
 
 
 def test_what_tensorboard_needs_is_missed_before_the_run_begins(text, tmp_path, monkeypatch):

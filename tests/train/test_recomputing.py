@@ -7,12 +7,43 @@ from small import LENGTH, VOCAB, Counting, gpt2, same_bits, trainer
 
 SMALL = {
     "gpt2": ("causal-lm", dict(n_positions=LENGTH, n_embd=32, n_layer=3, n_head=2)),
-    "bert": ("masked-lm", dict(hidden_size=32, num_hidden_layers=3, num_attention_heads=2, intermediate_size=64, max_position_embeddings=LENGTH)),
-    "albert": ("masked-lm", dict(hidden_size=32, embedding_size=16, num_hidden_layers=3, num_attention_heads=2, intermediate_size=64, max_position_embeddings=LENGTH)),
+    "bert": (
+        "masked-lm",
+        dict(
+            hidden_size=32,
+            num_hidden_layers=3,
+            num_attention_heads=2,
+            intermediate_size=64,
+            max_position_embeddings=LENGTH,
+        ),
+    ),
+    "albert": (
+        "masked-lm",
+        dict(
+            hidden_size=32,
+            embedding_size=16,
+            num_hidden_layers=3,
+            num_attention_heads=2,
+            intermediate_size=64,
+            max_position_embeddings=LENGTH,
+        ),
+    ),
     "xlnet": ("causal-lm", dict(d_model=32, n_layer=3, n_head=2, d_inner=64)),
     "t5": ("seq2seq-lm", dict(d_model=32, d_kv=16, d_ff=64, num_layers=2, num_heads=2)),
-    "bart": ("seq2seq-lm", dict(d_model=32, encoder_layers=2, decoder_layers=2, encoder_attention_heads=2, decoder_attention_heads=2, encoder_ffn_dim=64, decoder_ffn_dim=64, max_position_embeddings=LENGTH)),
-}  # fmt: skip
+    "bart": (
+        "seq2seq-lm",
+        dict(
+            d_model=32,
+            encoder_layers=2,
+            decoder_layers=2,
+            encoder_attention_heads=2,
+            decoder_attention_heads=2,
+            encoder_ffn_dim=64,
+            decoder_ffn_dim=64,
+            max_position_embeddings=LENGTH,
+        ),
+    ),
+}
 
 
 def gradients(family, recomputed):
@@ -26,7 +57,9 @@ def gradients(family, recomputed):
     batch["attention_mask"] = (np.arange(LENGTH) < [[LENGTH], [9], [LENGTH], [4]]).astype(np.int64)
     loss = model(**{k: Tensor(a) for k, a in batch.items()}).loss
     loss.backward()
-    return loss.item(), {n: np.array(p.grad.numpy()) for n, p in model.named_parameters() if p.grad is not None}
+    return loss.item(), {
+        n: np.array(p.grad.numpy()) for n, p in model.named_parameters() if p.grad is not None
+    }
 
 
 @pytest.mark.parametrize("family", SMALL)

@@ -6,7 +6,8 @@ from browser import open_page
 from plmcore.train import report
 
 METRICS = [
-    {"step": s, "loss": 5 - s / 100, "lr": 1e-3, "norm": 1.0, "tokens_per_second": 1e4} for s in range(10, 110, 10)
+    {"step": s, "loss": 5 - s / 100, "lr": 1e-3, "norm": 1.0, "tokens_per_second": 1e4}
+    for s in range(10, 110, 10)
 ]
 METRICS += [{"step": 50, "eval_loss": 4.6, "eval_perplexity": 99.5}, {"step": 60, "loss": None}]
 
@@ -113,6 +114,8 @@ def test_ticks(low, high):
     assert all(-1e-6 <= axis.place(t) <= 100 + 1e-6 for t in ticks)
 
 
-@pytest.mark.parametrize("value, text", [(12_000, "12,000"), (0.25, "0.25"), (3e-5, "3e-05"), (0, "0"), (1e9, "1e+09")])
+@pytest.mark.parametrize(
+    "value, text", [(12_000, "12,000"), (0.25, "0.25"), (3e-5, "3e-05"), (0, "0"), (1e9, "1e+09")]
+)
 def test_numbers(value, text):
     assert report.number(value) == text

@@ -1,4 +1,4 @@
-"""What docs/resuming.md promises: a run that was stopped leaves the files of one that was not, times apart."""
+"""What docs/resuming.md promises: a stopped run leaves the files of one that was not, but for times."""
 
 import json
 import os
@@ -18,17 +18,28 @@ from small import trainer
 
 TIMES = ("seconds", "tokens_per_second")
 STEPS = 24
-# Lines of metrics, checkpoints and evaluations at different steps, so that a checkpoint lies between two lines.
+# Lines of metrics, checkpoints and evaluations at different steps, so that a checkpoint lies between two
+# lines.
 SETTINGS = [
-    "data.vocab=300", "data.length=16", "model.n_positions=16", "model.n_layer=1", "model.n_embd=16", "model.n_head=2", "train.evaluate_batches=1",
-    "train.log_every=4", "train.evaluate_every=5", "train.keep=2",
-]  # fmt: skip
+    "data.vocab=300",
+    "data.length=16",
+    "model.n_positions=16",
+    "model.n_layer=1",
+    "model.n_embd=16",
+    "model.n_head=2",
+    "train.evaluate_batches=1",
+    "train.log_every=4",
+    "train.evaluate_every=5",
+    "train.keep=2",
+]
 
 
 @pytest.fixture(scope="module")
 def text(tmp_path_factory):
     path = tmp_path_factory.mktemp("text") / "text.txt"
-    path.write_text("".join(f"{a} and {b} are {a + b}, said the cat.\n\n" for a in range(40) for b in range(40)))
+    path.write_text(
+        "".join(f"{a} and {b} are {a + b}, said the cat.\n\n" for a in range(40) for b in range(40))
+    )
     return path
 
 
@@ -43,7 +54,14 @@ def told(out: pathlib.Path):
 
 def pretrain(text, out, changes=(), **options):
     plm.pretrain(
-        "gpt2", text=[text], out=out, steps=STEPS, save_every=3, quiet=True, changes=[*SETTINGS, *changes], **options
+        "gpt2",
+        text=[text],
+        out=out,
+        steps=STEPS,
+        save_every=3,
+        quiet=True,
+        changes=[*SETTINGS, *changes],
+        **options,
     )
 
 
@@ -70,7 +88,20 @@ def test_metrics_and_log_of_a_run_that_was_stopped(text, undisturbed, tmp_path, 
 def test_kills_at_several_moments_through_the_command(text, undisturbed, tmp_path):
     out = tmp_path / "run"
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
-    command = [*installed.COMMAND, "pretrain", "gpt2", "--text", text, "--steps", str(STEPS), "--save-every", "3", "--out", out, "--resume"]  # fmt: skip
+    command = [
+        *installed.COMMAND,
+        "pretrain",
+        "gpt2",
+        "--text",
+        text,
+        "--steps",
+        str(STEPS),
+        "--save-every",
+        "3",
+        "--out",
+        out,
+        "--resume",
+    ]
     command += [word for setting in SETTINGS for word in ("--set", setting)]
 
     def saved(step):
@@ -107,10 +138,17 @@ def test_the_files_of_a_fine_tuned_model(tmp_path, text):
 
     def finetune(out, **options):
         plm.finetune(
-            tmp_path / "body" / "final", "classification", out=out, columns=["label", "text"], steps=10, save_every=3, quiet=True,
+            tmp_path / "body" / "final",
+            "classification",
+            out=out,
+            columns=["label", "text"],
+            steps=10,
+            save_every=3,
+            quiet=True,
             changes=["data.batch=4", "data.length=12", "train.log_every=2", "train.evaluate_every=4"],
-            **{split: tmp_path / f"{split}.tsv" for split in ("train", "dev", "test")}, **options,
-        )  # fmt: skip
+            **{split: tmp_path / f"{split}.tsv" for split in ("train", "dev", "test")},
+            **options,
+        )
 
     finetune(tmp_path / "whole")
     for step in (1, 5, 10):
@@ -137,7 +175,9 @@ def test_a_stop_does_not_change_the_mean_of_checkpoints(text, tmp_path):
 def change_state(folder, **changes):
     """Of the last checkpoint, whose manifest is made to fit; ... takes a key out."""
     path = checkpoint.steps_in(folder / "checkpoints")[-1]
-    state = {k: v for k, v in (json.loads((path / "state.json").read_bytes()) | changes).items() if v is not ...}
+    state = {
+        k: v for k, v in (json.loads((path / "state.json").read_bytes()) | changes).items() if v is not ...
+    }
     (path / "state.json").write_text(json.dumps(state))
     manifest = json.loads((path / "manifest.json").read_bytes())
     file = path / "state.json"
@@ -175,14 +215,31 @@ def test_checkpoints_from_before_they_noted_lines_and_machine(tmp_path):
     go_on(tmp_path, steps=4)
     change_state(tmp_path, lines=..., machine=..., due=...)
     go_on(tmp_path, steps=6)
-    assert [m["step"] for m in train.run_directory.read_metrics(tmp_path / "metrics.jsonl")] == [1, 2, 3, 4, 5, 6]
+    assert [m["step"] for m in train.run_directory.read_metrics(tmp_path / "metrics.jsonl")] == [
+        1,
+        2,
+        3,
+        4,
+        5,
+        6,
+    ]
 
 
 @pytest.mark.parametrize(
     "name, value",
-    [("recent", [1]), ("recent", "abcd"), ("tokens", "many"), ("skips", True), ("lines", {"log.txt": "x"}), ("lines", 5), ("machine", ["v4"]),
-     ("best", {}), ("seconds", None), ("seconds", ...)],
-)  # fmt: skip
+    [
+        ("recent", [1]),
+        ("recent", "abcd"),
+        ("tokens", "many"),
+        ("skips", True),
+        ("lines", {"log.txt": "x"}),
+        ("lines", 5),
+        ("machine", ["v4"]),
+        ("best", {}),
+        ("seconds", None),
+        ("seconds", ...),
+    ],
+)
 def test_a_state_that_is_none_is_named(tmp_path, name, value):
     go_on(tmp_path, steps=2)
     change_state(tmp_path, **{name: value})

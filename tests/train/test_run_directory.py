@@ -34,7 +34,8 @@ def test_metrics_of_steps_that_come_again_are_forgotten(tmp_path):
 
 
 @pytest.mark.parametrize("text, message", [
-    ('{"step": 1}\n{"ste', "line 2: it is cut off"), ("nothing\n", "line 1: not valid JSON"), ("[1]\n", "line 1: it must be an object"),
+    ('{"step": 1}\n{"ste', "line 2: it is cut off"), ("nothing\n", "line 1: not valid JSON"),
+    ("[1]\n", "line 1: it must be an object"),
 ])  # fmt: skip
 def test_damaged_metrics(tmp_path, text, message):
     (tmp_path / "metrics.jsonl").write_text(text)
@@ -77,7 +78,9 @@ def test_the_last_good_checkpoint_is_found_and_the_damage_told(tmp_path):
 
 
 def test_what_is_begun(tmp_path):
-    """A directory that is absent, empty, or has what a run left that took no step may take a new run; another only goes on."""
+    """A directory that is absent, empty, or has what a run left that took no step may take a new run; another
+    only goes on.
+    """
     begun = run_directory.begun
     new = tmp_path / "new"
     assert begun(new, False) is None and begun(new, True) is None

@@ -1,4 +1,4 @@
-"""What a run is begun with, before it begins: objectives that the model can learn from, sizes as published."""
+"""What a run begins with: objectives that the model can learn from, sizes as published."""
 
 import pytest
 from plmcore import cli, models, objectives
@@ -13,11 +13,11 @@ def chosen(family, *changes, target=None, size="tiny"):
     return run_settings.new(given, None, changes)
 
 
-@pytest.mark.parametrize("family", recipes.RECIPES)
+@pytest.mark.parametrize("family", recipes.names())
 @pytest.mark.parametrize("objective", objectives.NAMES)
 def test_an_objective_goes_with_a_family_or_is_refused_by_name(family, objective):
     """Labels that a head reads in another place than the objective means would be learnt silently."""
-    takes = labels.taken(models.family(family).HEADS[recipes.RECIPES[family].head])
+    takes = labels.taken(models.family(family).HEADS[recipes.recipe(family).head])
     fits = objective not in objectives.WITHOUT_TEXT and objectives.labels_of(objective) in takes
     target = ["b.txt"] if objective == "translation" else None
     if fits:
@@ -28,10 +28,14 @@ def test_an_objective_goes_with_a_family_or_is_refused_by_name(family, objective
 
 
 def test_the_refusal_says_what_would_do():
-    with pytest.raises(SettingError, match=r"of bert, which learns from next-sentence; set model\.head=masked-lm$"):
+    with pytest.raises(
+        SettingError, match=r"of bert, which learns from next-sentence; set model\.head=masked-lm$"
+    ):
         chosen("bert", "objective.name=masked-lm")
     assert chosen("bert", "objective.name=masked-lm", "model.head=masked-lm")["model"]["head"] == "masked-lm"
-    with pytest.raises(SettingError, match=r"needs model\.is_decoder=true: without it bert sees what it is to predict"):
+    with pytest.raises(
+        SettingError, match=r"needs model\.is_decoder=true: without it bert sees what it is to predict"
+    ):
         chosen("bert", "objective.name=causal-lm", "model.head=causal-lm")
     with pytest.raises(SettingError, match=r"model\.head must be one of base, .* got 'tail'"):
         chosen("bert", "model.head=tail")
@@ -93,7 +97,7 @@ def test_what_is_accepted_runs(tmp_path, family, changes):
     assert (tmp_path / "run" / "final" / "config.json").exists()
 
 
-@pytest.mark.parametrize("family", recipes.RECIPES)
+@pytest.mark.parametrize("family", recipes.names())
 def test_label_smoothing_is_for_every_family(family):
     target = ["b.txt"] if family == "transformer" else None
     assert chosen(family, "train.label_smoothing=0.2", target=target)["train"]["label_smoothing"] == 0.2

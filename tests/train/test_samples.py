@@ -9,10 +9,20 @@ from plmcore.train import samples
 SMALL = {
     "gpt2": ["model.n_layer=1", "model.n_embd=32", "model.n_head=2"],
     "xlnet": ["model.n_layer=1", "model.d_model=32", "model.n_head=2", "model.d_inner=64"],
-    "bert": ["model.num_hidden_layers=1", "model.hidden_size=32", "model.num_attention_heads=2", "model.intermediate_size=64"],
-    "roberta": ["model.num_hidden_layers=1", "model.hidden_size=32", "model.num_attention_heads=2", "model.intermediate_size=64"],
+    "bert": [
+        "model.num_hidden_layers=1",
+        "model.hidden_size=32",
+        "model.num_attention_heads=2",
+        "model.intermediate_size=64",
+    ],
+    "roberta": [
+        "model.num_hidden_layers=1",
+        "model.hidden_size=32",
+        "model.num_attention_heads=2",
+        "model.intermediate_size=64",
+    ],
     "t5": ["model.num_layers=1", "model.d_model=32", "model.num_heads=2", "model.d_ff=64", "model.d_kv=16"],
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("family", SMALL)
@@ -21,10 +31,22 @@ def test_a_sample_after_each_evaluation(tmp_path, family):
     (tmp_path / "sst2.tsv").write_text("text\tlabel\n" + "a fine film\t1\na dull one\t0\n" * 20)
     tables = [f"sst2={tmp_path / 'sst2.tsv'}"] if family == "t5" else []
     changes = [*SMALL[family], "data.vocab=400", "train.evaluate_batches=1"]
-    lm = plm.pretrain(family, text=[tmp_path / "text.txt"], supervised=tables, out=tmp_path / "run", steps=2, quiet=True, changes=changes)  # fmt: skip
+    lm = plm.pretrain(
+        family,
+        text=[tmp_path / "text.txt"],
+        supervised=tables,
+        out=tmp_path / "run",
+        steps=2,
+        quiet=True,
+        changes=changes,
+    )
     lines = train.run_directory.read_metrics(tmp_path / "run" / "metrics.jsonl")
     found = [m["sample"] for m in lines if "sample" in m]
-    assert len(found) == 2 and all(found) and "Sample after step 2" in (tmp_path / "run" / "report.html").read_text()
+    assert (
+        len(found) == 2
+        and all(found)
+        and "Sample after step 2" in (tmp_path / "run" / "report.html").read_text()
+    )
     if family in ("bert", "roberta"):
         hidden, whole = found[-1].split("\n-> ")
         assert lm.tokenizer.mask_token in hidden and len(whole) > 10
@@ -34,6 +56,8 @@ def test_a_sample_after_each_evaluation(tmp_path, family):
 
 
 def test_padding_is_not_shown():
-    tokenizer = plm.train_tokenizer(texts=["a text of words " * 9], kind="wordpiece", vocab_size=60, family="bert")
+    tokenizer = plm.train_tokenizer(
+        texts=["a text of words " * 9], kind="wordpiece", vocab_size=60, family="bert"
+    )
     ids = tokenizer(["a text", "a text of words"]).input_ids
     assert samples.visible(tokenizer, ids[0]) == "[CLS] a text [SEP]"

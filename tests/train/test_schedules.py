@@ -59,8 +59,10 @@ def test_every_rise_reaches_the_top_and_never_is_0(rise):
 
 
 @pytest.mark.parametrize("kind, options", [
-    ("constant", {}), ("linear", dict(steps=1)), ("cosine", dict(steps=1, warmup=1)), ("polynomial", dict(steps=2, power=0.5)),
-    ("noam", dict(width=4, warmup=1)), ("inverse_sqrt", {}), ("slanted", dict(steps=1)), ("halving", dict(every=1)), ("slowing", {}),
+    ("constant", {}), ("linear", dict(steps=1)), ("cosine", dict(steps=1, warmup=1)),
+    ("polynomial", dict(steps=2, power=0.5)),
+    ("noam", dict(width=4, warmup=1)), ("inverse_sqrt", {}), ("slanted", dict(steps=1)),
+    ("halving", dict(every=1)), ("slowing", {}),
 ])  # fmt: skip
 def test_the_shortest_run_moves(kind, options):
     assert 0 < schedules.KINDS[kind](**options)(0) <= 1

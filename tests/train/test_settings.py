@@ -18,8 +18,10 @@ def set_one(text):
 
 
 @pytest.mark.parametrize("text, value", [
-    ("optim.lr=3e-4", 3e-4), ("optim.lr=1", 1.0), ("optim.betas=[0.8, 0.9]", [0.8, 0.9]), ("run.seed = 7", 7), ("run.note=a b", "a b"),
-    ('run.note="12"', "12"), ("run.fast=true", True), ("optim.clip_norm=0.5", 0.5), ("optim.clip_norm=none", None), ("run.note=x=y", "x=y"),
+    ("optim.lr=3e-4", 3e-4), ("optim.lr=1", 1.0), ("optim.betas=[0.8, 0.9]", [0.8, 0.9]), ("run.seed = 7", 7),
+    ("run.note=a b", "a b"),
+    ('run.note="12"', "12"), ("run.fast=true", True), ("optim.clip_norm=0.5", 0.5),
+    ("optim.clip_norm=none", None), ("run.note=x=y", "x=y"),
     ("run.note= translate: ", "translate: "),
 ])  # fmt: skip
 def test_set(text, value):
@@ -49,9 +51,14 @@ def test_errors(text, message):
 
 def test_kinds_of_settings_without_a_default():
     kinds = {"run.every": "int | None", "run.rate": "float", "run.order": "Sequence[int]"}
-    fit = lambda key, value: settings.merged({"run": {key: None}}, {"run": {key: value}}, kinds=kinds)["run"][key]
+    fit = lambda key, value: settings.merged({"run": {key: None}}, {"run": {key: value}}, kinds=kinds)["run"][
+        key
+    ]
     assert (
-        fit("every", 3) == 3 and fit("every", None) is None and fit("rate", 1) == 1 and fit("order", [1, 2]) == [1, 2]
+        fit("every", 3) == 3
+        and fit("every", None) is None
+        and fit("rate", 1) == 1
+        and fit("order", [1, 2]) == [1, 2]
     )
     for key, value, message in (
         ("every", 0.5, "a whole number"),
@@ -64,7 +71,9 @@ def test_kinds_of_settings_without_a_default():
 
 
 def test_none_that_is_a_text():
-    assert settings.merged({"task": {"scheme": "none"}}, {"task": {"scheme": None}}) == {"task": {"scheme": "none"}}
+    assert settings.merged({"task": {"scheme": "none"}}, {"task": {"scheme": None}}) == {
+        "task": {"scheme": "none"}
+    }
 
 
 def test_merging_leaves_the_defaults():
@@ -80,11 +89,19 @@ def drawn(rng, depth=0):
     """A random value that TOML can hold; texts are of all planes of Unicode."""
     texts = lambda: "".join(map(chr, rng.choice(UNICODE, rng.integers(0, 9))))
     kinds = [
-        lambda: bool(rng.integers(2)), lambda: int(rng.integers(-(2**63), 2**63 - 1)), texts,
-        lambda: float(np.frombuffer(rng.bytes(8))[0]), lambda: [int(i) for i in rng.integers(0, 9, rng.integers(0, 4))],
+        lambda: bool(rng.integers(2)),
+        lambda: int(rng.integers(-(2**63), 2**63 - 1)),
+        texts,
+        lambda: float(np.frombuffer(rng.bytes(8))[0]),
+        lambda: [int(i) for i in rng.integers(0, 9, rng.integers(0, 4))],
         lambda: {texts() or "k": drawn(rng, depth + 1) for _ in range(rng.integers(0, 3))},
-    ]  # fmt: skip
+    ]
     return kinds[rng.integers(len(kinds) - (depth > 1))]()
+
+
+def ordered(value):
+    """Tables by name: TOML has those within others at the end."""
+    return {k: ordered(value[k]) for k in sorted(value)} if isinstance(value, dict) else value
 
 
 def test_toml_reads_back():
@@ -92,13 +109,13 @@ def test_toml_reads_back():
     for _ in range(500):
         table = {f"{i} {drawn(rng, 2)}": drawn(rng) for i in range(4)}
         found = tomllib.loads(settings.dumps({"a": table}))["a"]
-        assert repr(found) == repr(table)  # NaN is not equal to itself
+        assert repr(ordered(found)) == repr(ordered(table))  # NaN is not equal to itself
 
 
 def test_none_and_infinity():
     text = settings.dumps({"a": {"x": None, "y": math.inf, "z": -math.inf}})
     assert tomllib.loads(text) == {"a": {"y": math.inf, "z": -math.inf}}
-    with pytest.raises(TypeError, match="cannot hold a set"):
+    with pytest.raises(TypeError, match="config.toml cannot hold it: .*set"):
         settings.dumps({"a": {"x": {1}}})
 
 
@@ -130,6 +147,8 @@ def test_differences():
 
 def test_an_option_and_a_setting_that_disagree():
     given = {"optim": {"lr": 1e-4}, "data": {"batch": None}}
-    with pytest.raises(settings.SettingError, match=r"optim\.lr is given twice: 0\.0001 by itself, and 0\.0003 among"):
+    with pytest.raises(
+        settings.SettingError, match=r"optim\.lr is given twice: 0\.0001 by itself, and 0\.0003 among"
+    ):
         settings.layers(given, None, ["optim.lr=3e-4"])
     assert settings.layers(given, None, ["optim.lr=1e-4", "data.batch=3"])[1] == {"optim": {"lr": 1e-4}}

@@ -12,9 +12,16 @@ from plmcore.objectives.mixture import Mixture
 from plmcore.train import run_data, run_settings, settings, supervised
 
 FAST = [
-    "data.vocab=400", "data.length=32", "model.num_layers=1", "model.d_model=32", "model.num_heads=2", "model.d_ff=64", "model.d_kv=16",
-    "train.evaluate_batches=2", "train.evaluate_every=3",
-]  # fmt: skip
+    "data.vocab=400",
+    "data.length=32",
+    "model.num_layers=1",
+    "model.d_model=32",
+    "model.num_heads=2",
+    "model.d_ff=64",
+    "model.d_kv=16",
+    "train.evaluate_batches=2",
+    "train.evaluate_every=3",
+]
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +49,13 @@ def test_the_command_line():
     table = supervised.parse(
         '{task = "x", file = "x.tsv", columns = ["label", "text"], source = "x: {text}", rate = 0.5}'
     )
-    assert table == {"task": "x", "file": "x.tsv", "columns": ["label", "text"], "source": "x: {text}", "rate": 0.5}
+    assert table == {
+        "task": "x",
+        "file": "x.tsv",
+        "columns": ["label", "text"],
+        "source": "x: {text}",
+        "rate": 0.5,
+    }
     for bad, message in (
         ("sst2", "is TASK=FILE or"),
         ("=x", "is TASK=FILE or"),
@@ -73,24 +86,36 @@ def test_folders_of_published_tasks(tmp_path):
     (tmp_path / "stsb" / "train.tsv").write_text("sentence1\tsentence2\tscore\na\tb\t3.27\n")
     answer = {"text": "a cat", "answer_start": 0}
     asked = {"id": "q", "question": "who", "answers": [answer]}
-    (tmp_path / "squad.json").write_text(json.dumps({"data": [{"paragraphs": [{"context": "a cat", "qas": [asked]}]}]}))
+    (tmp_path / "squad.json").write_text(
+        json.dumps({"data": [{"paragraphs": [{"context": "a cat", "qas": [asked]}]}]})
+    )
     [pair] = supervised.pairs({"task": "squad", "file": str(tmp_path / "squad.json")})
     assert pair == {"source": "question: who context: a cat", "target": "a cat"}
     [pair] = supervised.pairs({"task": "stsb", "file": str(tmp_path / "stsb")})
     assert pair == {"source": "stsb sentence1: a sentence2: b", "target": "3.2"}
 
 
-@pytest.mark.parametrize("change, message", [
-    (dict(fil="x"), r"there is no setting mixture\.tables: sst2\.fil; did you mean mixture\.tables: sst2\.file\?"),
-    (dict(rate="much"), r"sst2\.rate must be a number, got 'much'"),
-    (dict(file=""), r"sst2 must have file = "),
-    (dict(task="text"), "its own and not 'text'"),
-    (dict(task="../x"), "a name of letters, digits"),
-    (dict(task="poems"), r"poems is none of T5's tasks \(cola, .*\): say how its rows read, as in source = \"poems: \{text\}\""),
-    (dict(source="{text"), r"sst2\.source: expected '}' before end of string: '\{text'"),
-    (dict(source="{}"), r"braces hold the name of a field, got \{\} in"),
-    (dict(target="{label[0]}"), r"braces hold the name of a field, got \{label\[0\]\}"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        (
+            dict(fil="x"),
+            r"there is no setting mixture\.tables: sst2\.fil; did you mean mixture\.tables: sst2\.file\?",
+        ),
+        (dict(rate="much"), r"sst2\.rate must be a number, got 'much'"),
+        (dict(file=""), r"sst2 must have file = "),
+        (dict(task="text"), "its own and not 'text'"),
+        (dict(task="../x"), "a name of letters, digits"),
+        (
+            dict(task="poems"),
+            r"poems is none of T5's tasks \(cola, .*\): say how its rows read, "
+            r"as in source = \"poems: \{text\}\"",
+        ),
+        (dict(source="{text"), r"sst2\.source: expected '}' before end of string: '\{text'"),
+        (dict(source="{}"), r"braces hold the name of a field, got \{\} in"),
+        (dict(target="{label[0]}"), r"braces hold the name of a field, got \{label\[0\]\}"),
+    ],
+)
 def test_bad_settings(tables, change, message):
     with pytest.raises(settings.SettingError, match=message):
         supervised.check_tables([tables[0] | change])
@@ -121,16 +146,22 @@ def test_rates_are_checked_before_anything_is_read(tables):
             supervised.check(mixture | change)
 
 
-@pytest.mark.parametrize("rows, message", [
-    ("sentence\tlabel\nfine\t1\nbad\n", "line 3: 2 fields expected (sentence, label), got 1"),
-    ("sentence\tlabel\nfine\t1\nbad\tawful\n", "line 3: the label must be one of 0, 1, got 'awful'"),
-    ("sentence\tlabel\nfine\t2\n", "line 2: the label must be one of negative, positive or its number, got '2'"),
-    ("words\tlabel\nfine\t1\n", "line 2: the record has no field 'text'; it has words, label"),
-    ("fine\t1\nbad\t7\n", "line 2: the label must be one of negative, positive or its number, got '7'"),
-    ("sentence\tmark\nfine\t1\n", "record 1: the record has no field 'label'; it has text"),
-    ("sentence\tlabel\n", "has no records"),
-    ("", "has no records"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "rows, message",
+    [
+        ("sentence\tlabel\nfine\t1\nbad\n", "line 3: 2 fields expected (sentence, label), got 1"),
+        ("sentence\tlabel\nfine\t1\nbad\tawful\n", "line 3: the label must be one of 0, 1, got 'awful'"),
+        (
+            "sentence\tlabel\nfine\t2\n",
+            "line 2: the label must be one of negative, positive or its number, got '2'",
+        ),
+        ("words\tlabel\nfine\t1\n", "line 2: the record has no field 'text'; it has words, label"),
+        ("fine\t1\nbad\t7\n", "line 2: the label must be one of negative, positive or its number, got '7'"),
+        ("sentence\tmark\nfine\t1\n", "record 1: the record has no field 'label'; it has text"),
+        ("sentence\tlabel\n", "has no records"),
+        ("", "has no records"),
+    ],
+)
 def test_bad_rows_are_named_by_file_and_line(tables, rows, message):
     file = pathlib.Path(tables[0]["file"])
     file.write_text(rows)
@@ -168,7 +199,17 @@ def test_what_is_written_is_read(tables, tmp_path):
 
 
 def run(text, out, tables, *, family="t5", steps=6, changes=(), **options):
-    return plm.pretrain(family, text=[text], supervised=tables, out=out, steps=steps, save_every=2, quiet=True, changes=[*FAST, *changes], **options)  # fmt: skip
+    return plm.pretrain(
+        family,
+        text=[text],
+        supervised=tables,
+        out=out,
+        steps=steps,
+        save_every=2,
+        quiet=True,
+        changes=[*FAST, *changes],
+        **options,
+    )
 
 
 def bits(folder):
@@ -225,7 +266,9 @@ def test_batches_have_the_wanted_shares(text, tables, tmp_path):
         (dict(text_rate=0.5), {"sst2": 0.25, "topic": 0.25}),
         (dict(limit=95, temperature=1e9), {"sst2": 0.375, "topic": 0.25}),
     ):
-        chosen = run_settings.new({}, tmp_path / "run" / "config.toml", [f"mixture.{k}={v}" for k, v in change.items()])
+        chosen = run_settings.new(
+            {}, tmp_path / "run" / "config.toml", [f"mixture.{k}={v}" for k, v in change.items()]
+        )
         with train.RunDirectory(tmp_path / "run", quiet=True) as directory:
             data = run_data.RunData(directory, chosen)
             mixture = data.mixed()
@@ -238,7 +281,11 @@ def test_batches_have_the_wanted_shares(text, tables, tmp_path):
                 rows = np.append(rows, [made.tokenizer.decode(ids) for ids in batches[step]["input_ids"]])
         for task, share in wanted.items():
             hits = sum(row.startswith(prefixes[task]) for row in rows)
-            assert abs(hits - len(rows) * share) <= 3 * np.sqrt(len(rows) * share * (1 - share)), (change, task, hits)
+            assert abs(hits - len(rows) * share) <= 3 * np.sqrt(len(rows) * share * (1 - share)), (
+                change,
+                task,
+                hits,
+            )
 
 
 def test_bad_tables_leave_nothing_behind(text, tables, tmp_path):
@@ -256,9 +303,14 @@ def test_bad_tables_leave_nothing_behind(text, tables, tmp_path):
     ):
         with pytest.raises((ValueError, FileNotFoundError), match=message):
             plm.pretrain(
-                family, text=[text], supervised=[*changed[:1], tables[1]], out=tmp_path / "x" / family / message[:9], steps=1, quiet=True,
+                family,
+                text=[text],
+                supervised=[*changed[:1], tables[1]],
+                out=tmp_path / "x" / family / message[:9],
+                steps=1,
+                quiet=True,
                 changes=["data.vocab=400"],
-            )  # fmt: skip
+            )
 
 
 def test_the_command(text, tables, tmp_path, capsys):
@@ -289,7 +341,19 @@ def test_the_command(text, tables, tmp_path, capsys):
     assert cli.main([*args, *sizes]) == 0
     assert "a mixture of text 0." in capsys.readouterr().out
     assert (
-        cli.main(["pretrain", "t5", "--text", str(text), "--supervised", "sst2", "--out", str(tmp_path / "x"), *chosen])
+        cli.main(
+            [
+                "pretrain",
+                "t5",
+                "--text",
+                str(text),
+                "--supervised",
+                "sst2",
+                "--out",
+                str(tmp_path / "x"),
+                *chosen,
+            ]
+        )
         == 1
     )
     assert capsys.readouterr().err.startswith("plmcore pretrain: --supervised is TASK=FILE")

@@ -1,4 +1,8 @@
-"""Mistakes of a user's script. Both type checkers must report each line that says `# wrong`, and no other: .ci/check_types.py. It is never run."""
+"""Mistakes of a user's script.
+
+Both type checkers must report each line that says `# wrong`, and no other: .ci/check_types.py. It is never
+run.
+"""
 
 import plmcore as plm
 from plmcore import nn, ops, optim

@@ -1,5 +1,8 @@
-"""A user's script from text to a classifier, as type checkers see it. It runs (test_user_script.py) and passes `mypy --strict` and pyright's strict
-mode with the installed package (.ci/check_types.py); misuse.py holds what they must report."""
+"""A user's script from text to a classifier, as type checkers see it.
+
+It runs (test_user_script.py) and passes `mypy --strict` and pyright's strict mode with the installed package
+(.ci/check_types.py); misuse.py holds what they must report.
+"""
 
 import pathlib
 from collections.abc import Mapping
@@ -155,7 +158,9 @@ def decoder(folder: pathlib.Path) -> None:
 def classifier(bert: pathlib.Path, folder: pathlib.Path) -> None:
     table = folder / "train.tsv"
     table.write_text("text\tlabel\n" + "the cat sat\tcat\nthe dog ran\tdog\n" * 4)
-    lm = plm.finetune(bert, "classification", train=table, dev=table, out=folder / "tuned", steps=2, quiet=True)
+    lm = plm.finetune(
+        bert, "classification", train=table, dev=table, out=folder / "tuned", steps=2, quiet=True
+    )
     assert_type(lm, LanguageModel)
     assert_type(lm.classify("the cat"), dict[str, Any])
     assert_type(lm.classify(["the cat", "the dog"]), list[dict[str, Any]])

@@ -29,7 +29,10 @@ def test_every_family(family, tokenizer):
     lm = model(FAMILIES[family], head, tokenizer).train()
     found = lm.attention("the cat sat")
     assert lm.model.training
-    assert found.weights.shape == (2, 2, len(found.tokens), len(found.tokens)) and found.weights.dtype == np.float32
+    assert (
+        found.weights.shape == (2, 2, len(found.tokens), len(found.tokens))
+        and found.weights.dtype == np.float32
+    )
     np.testing.assert_allclose(found.weights.sum(-1), 1, atol=1e-5)
     ids = tokenizer(["the cat sat"])["input_ids"]
     assert found.tokens == [tokenizer.token_of(i) for i in ids[0]]
@@ -41,7 +44,9 @@ def test_every_family(family, tokenizer):
 def test_both_sides_of_an_encoder_decoder(family, tokenizer):
     lm = model(small_models.SEQ2SEQ[family], "seq2seq-lm", tokenizer)
     found = lm.attention("the cat sat on the mat", target="the dog ran")
-    source, target, cross = (found.maps[k] for k in ("encoder_attentions", "decoder_attentions", "cross_attentions"))
+    source, target, cross = (
+        found.maps[k] for k in ("encoder_attentions", "decoder_attentions", "cross_attentions")
+    )
     assert source.weights.shape[2:] == (len(source.rows),) * 2 and source.rows == source.columns
     assert target.rows == cross.rows and cross.columns == source.rows
     assert cross.weights.shape[2:] == (len(cross.rows), len(cross.columns))
@@ -85,7 +90,9 @@ def test_wrong_calls(call, message, tokenizer):
 def test_more_than_a_page_can_hold(tmp_path, monkeypatch, tokenizer):
     monkeypatch.setattr(attention, "MOST", 10)
     with pytest.raises(plm.ArgumentError, match="too many for a page"):
-        model(small_models.MASKED["bert"], "masked-lm", tokenizer).attention("the cat").html(tmp_path / "a.html")
+        model(small_models.MASKED["bert"], "masked-lm", tokenizer).attention("the cat").html(
+            tmp_path / "a.html"
+        )
     assert not list(tmp_path.iterdir())
 
 
@@ -108,11 +115,16 @@ def test_the_page_holds_the_weights(tmp_path):
 
 @pytest.mark.browser
 def test_the_maps_are_drawn(tmp_path):
-    page = shown().page().replace("show({ kind: 0 });", "show({ kind: 0 }); at('overview').children[5].click();")
+    page = (
+        shown().page().replace("show({ kind: 0 });", "show({ kind: 0 }); at('overview').children[5].click();")
+    )
     (tmp_path / "a.html").write_text(page)
     opened = open_page(tmp_path / "a.html", tmp_path / "profile")
     assert opened.console == []
-    assert len(opened.elements("canvas")) == 6 and [c.get("class") for c in opened.elements("canvas")][5] == "shown"
+    assert (
+        len(opened.elements("canvas")) == 6
+        and [c.get("class") for c in opened.elements("canvas")][5] == "shown"
+    )
     cells = [e["fill-opacity"] for e in opened.elements("rect")]
     assert cells == ["1.000", "0.000", "0.000", "0.501", "1.000", "0.000", "0.501", "0.000", "1.000"]
     assert [e["text"] for e in opened.elements("text")] == ["<b>", "</script>", "c"] * 2

@@ -44,7 +44,14 @@ def test_the_tree_of_the_notes_is_drawn(tmp_path):
     assert classes.count("node dropped") == 2
     assert classes.count("node finished") == classes.count("node finished chosen") == 1
     chosen = "".join(text for kind, text in nodes if "chosen" in kind)
-    assert re.findall("the|cat|dog|EOS", chosen) == ["the", "the", "cat", "cat", "EOS", "EOS"]  # hint and card
+    assert re.findall("the|cat|dog|EOS", chosen) == [
+        "the",
+        "the",
+        "cat",
+        "cat",
+        "EOS",
+        "EOS",
+    ]  # hint and card
     assert "−0.598" in nodes[0][1]  # log 0.55
     assert sum("edge" in e.get("class", "") for e in opened.elements("path")) == len(nodes)
     rows = [e["text"] for e in opened.elements("tr") if e.get("class") == "finished"]

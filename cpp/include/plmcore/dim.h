@@ -13,8 +13,8 @@
 
 namespace plmcore {
 
-// Eight bytes: rep >= 0 is the size itself, rep < 0 the handle of an expression. Expressions are canonical, so
-// equal expressions have equal handles.
+// Eight bytes: rep >= 0 is the size itself, rep < 0 the handle of an expression. Expressions are canonical,
+// so equal expressions have equal handles.
 class Dim {
  public:
   constexpr Dim() = default;
@@ -63,14 +63,16 @@ class Dim {
 };
 inline void append(std::string& text, Dim d) { text += d.str(); }
 
-// Asserts a == b. Sizes are compared; over symbols the running trace gets a guard that holds when the program runs.
+// Asserts a == b. Sizes are compared; over symbols the running trace gets a guard that holds when the program
+// runs.
 bool require_equal(Dim a, Dim b);
 
 // Values of symbols while a program runs.
 class Bindings {
  public:
   int64_t evaluate(Dim d) const;             // TraceError for an unbound symbol
-  bool bind(Dim pattern, int64_t value);     // binds a lone unbound symbol; otherwise compares; false on mismatch
+  bool bind(Dim pattern,
+            int64_t value);     // binds a lone unbound symbol; otherwise compares; false on mismatch
  private:
   std::vector<std::pair<int32_t, int64_t>> symbols_;
 };

@@ -13,20 +13,20 @@ struct Error : std::runtime_error {
   using std::runtime_error::runtime_error;
   ~Error() override;
 };
-// The destructors are defined in one place, and so the type information that `catch` compares: kernels are compiled
-// several times.
+// The destructors are defined in one place, and so the type information that `catch` compares: kernels are
+// compiled several times.
 #define PLM_ERROR(Type) \
   struct Type : Error { \
     using Error::Error; \
     ~Type() override;   \
   }
-PLM_ERROR(ShapeError);   // sizes or ranks that do not fit          -> ValueError
-PLM_ERROR(ValueError);   // an argument outside its range           -> ValueError
-PLM_ERROR(IndexError);   // an index outside its axis               -> IndexError
-PLM_ERROR(DTypeError);   // a dtype an op does not take             -> TypeError
+PLM_ERROR(ShapeError);  // sizes or ranks that do not fit          -> ValueError
+PLM_ERROR(ValueError);  // an argument outside its range           -> ValueError
+PLM_ERROR(IndexError);  // an index outside its axis               -> IndexError
+PLM_ERROR(DTypeError);  // a dtype an op does not take             -> TypeError
 PLM_ERROR(DeviceError);  // device missing, mixed, or failed        -> RuntimeError
-PLM_ERROR(GraphError);   // misuse of the tape                      -> RuntimeError
-PLM_ERROR(TraceError);   // what a traced program cannot express    -> RuntimeError
+PLM_ERROR(GraphError);  // misuse of the tape                      -> RuntimeError
+PLM_ERROR(TraceError);  // what a traced program cannot express    -> RuntimeError
 PLM_ERROR(FormatError);  // a malformed file                        -> ValueError
 PLM_ERROR(MemoryError);  // more memory than allowed or present     -> MemoryError
 #undef PLM_ERROR
@@ -34,7 +34,7 @@ PLM_ERROR(MemoryError);  // more memory than allowed or present     -> MemoryErr
 struct FileError : Error {  // the system cannot open, read or write   -> OSError, FileNotFoundError, ...
   FileError(const std::string& what, int code) : Error(what), code(code) {}
   ~FileError() override;
-  int code;                 // errno
+  int code;  // errno
 };
 
 // append(text, value) writes a value into a message; types of the library add their own overloads.

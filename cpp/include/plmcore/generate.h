@@ -1,6 +1,7 @@
-// Search for the tokens that follow a prompt, over any model: greedy, sampling, beams, diverse beams. The caller owns the model. A Search
-// says which tokens to run next and takes the logits; `generate` is that loop over a function. Shapes: L live prompts, n sequences of each,
-// V vocabulary. docs/generation.md has the rules.
+// Search for the tokens that follow a prompt, over any model: greedy, sampling, beams, diverse beams. The
+// caller owns the model. A Search says which tokens to run next and takes the logits; `generate` is that loop
+// over a function. Shapes: L live prompts, n sequences of each, V vocabulary. docs/generation.md has the
+// rules.
 #pragma once
 
 #include <functional>
@@ -18,7 +19,8 @@ struct SearchOptions {
   int64_t max_new_tokens = 20, min_new_tokens = 0;
   std::vector<int64_t> eos;  // tokens that end a sequence
   int64_t returns = 1;  // sequences for each prompt
-  // Beams: `beams` of them in `groups` groups of their own; a group's scores lose `diversity` for each earlier group that took a token.
+  // Beams: `beams` of them in `groups` groups of their own; a group's scores lose `diversity` for each
+  // earlier group that took a token.
   int64_t beams = 1, groups = 1;
   double diversity = 0;
   double length_penalty = 1;  // score = log-probability / length^penalty
@@ -33,8 +35,10 @@ struct SearchOptions {
   double repetition_penalty = 1;
   int64_t no_repeat_ngram = 0;  // 0: off
   std::vector<std::vector<int64_t>> bad_words;
-  std::vector<int64_t> forced_first, forced_last;  // the first token, the last of max_new_tokens: one of these
-  // Called on the thread of accept with the prompt's number and its tokens so far: those that may follow; whether it is complete.
+  std::vector<int64_t> forced_first,
+      forced_last;  // the first token, the last of max_new_tokens: one of these
+  // Called on the thread of accept with the prompt's number and its tokens so far: those that may follow;
+  // whether it is complete.
   std::function<std::vector<int64_t>(int64_t, std::span<const int64_t>)> allowed;
   std::function<bool(int64_t, std::span<const int64_t>)> stop;
   bool token_scores = false;  // keep the log-probability of each token
@@ -52,7 +56,8 @@ struct Completion {
 // What became of a continuation that a step looked at.
 enum class Fate { kept, dropped, finished };
 
-// One of the continuations that a step looked at: of beams the best ones, else the token that was taken and the likeliest others.
+// One of the continuations that a step looked at: of beams the best ones, else the token that was taken and
+// the likeliest others.
 struct Considered {
   int64_t group;  // of diverse beams; of samples, which of them
   int64_t parent;  // what it continues: its number among those of the step before, -1 for the prompt
@@ -71,8 +76,9 @@ class Search {
   const SearchOptions& options() const;
   bool done() const;
   int64_t steps() const;  // times that logits were accepted
-  // The next run of the model. At first these are undefined: it runs the prompts. Then live[i] is the place of the i-th live prompt in the
-  // run before, parents[i, j] the sequence of it, there, that tokens[i, j] continues.
+  // The next run of the model. At first these are undefined: it runs the prompts. Then live[i] is the place
+  // of the i-th live prompt in the run before, parents[i, j] the sequence of it, there, that tokens[i, j]
+  // continues.
   const Tensor& live() const;  // int64 [L]
   const Tensor& parents() const;  // int64 [L, n]
   const Tensor& tokens() const;  // int64 [L, n]
@@ -80,7 +86,8 @@ class Search {
   void accept(const Tensor& logits);  // [L, n, V] or [L * n, V]; a ValueError leaves the search where it was
 
   const std::vector<Completion>& result(int64_t prompt) const;  // the best first; complete when done
-  const std::vector<std::vector<Considered>>& trace(int64_t prompt) const;  // by step, with SearchOptions::trace
+  const std::vector<std::vector<Considered>>& trace(
+      int64_t prompt) const;  // by step, with SearchOptions::trace
 
  private:
   struct State;
@@ -91,8 +98,10 @@ class Search {
 using StepFunction = std::function<Tensor(const Tensor& live, const Tensor& parents, const Tensor& tokens)>;
 void generate(Search& search, const StepFunction& step);
 
-// The attention of such a step: the keys and values of n tokens for each of B prompts go to the slots of a cache [B, P, 2, H, D] from
-// `position` on, and the tokens look at the cache.   qkv [B, n, 3 H D] -> [B, n, H D]
-Tensor attend_cached(const Tensor& qkv, const Tensor& cache, Dim position, const AttentionOptions& options = {});
+// The attention of such a step: the keys and values of n tokens for each of B prompts go to the slots of a
+// cache [B, P, 2, H, D] from `position` on, and the tokens look at the cache.   qkv [B, n, 3 H D] -> [B, n, H
+// D]
+Tensor attend_cached(const Tensor& qkv, const Tensor& cache, Dim position,
+                     const AttentionOptions& options = {});
 
 }  // namespace plmcore

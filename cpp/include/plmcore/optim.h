@@ -13,14 +13,14 @@ Optimiser optimiser_from_name(std::string_view name);
 // One trainable tensor and what its optimiser remembers of it.
 struct ParamState {
   Tensor param;
-  // Moments, undefined before the first step. SGD's velocity is m, Adagrad's sum is v, Adadelta's m is of updates, Adafactor's are of rows
-  // and columns.
+  // Moments, undefined before the first step. SGD's velocity is m, Adagrad's sum is v, Adadelta's m is of
+  // updates, Adafactor's are of rows and columns.
   Tensor m, v;
   int64_t step = 0;  // how often it was stepped
 };
 
-// Steps every parameter that has a gradient; makes the moments on first use. Steps are counted here; `options.step` 0 has LAMB do without
-// bias correction.
+// Steps every parameter that has a gradient; makes the moments on first use. Steps are counted here;
+// `options.step` 0 has LAMB do without bias correction.
 void step_all(Optimiser optimiser, std::span<ParamState* const> states, const StepOptions& options);
 
 // The gradients of these parameters, for global_norm.

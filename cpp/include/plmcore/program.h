@@ -1,4 +1,5 @@
-// Program: a traced list of op calls over values, with symbolic sizes. It runs at any sizes that its guards allow.
+// Program: a traced list of op calls over values, with symbolic sizes. It runs at any sizes that its guards
+// allow.
 #pragma once
 
 #include <memory>
@@ -43,9 +44,11 @@ class Model {
   Model(Model&&) noexcept = default;
   Model& operator=(Model&&) noexcept = default;
 
-  // Maps the file, which must not be cut short while it is in use, or reads it into memory; FormatError that names what is wrong.
+  // Maps the file, which must not be cut short while it is in use, or reads it into memory; FormatError that
+  // names what is wrong.
   static Model load(const std::string& path, bool mapped = true);
-  static void save(const std::string& path, const std::vector<std::pair<std::string, const Program*>>& programs);
+  static void save(const std::string& path,
+                   const std::vector<std::pair<std::string, const Program*>>& programs);
 
   std::vector<std::string> names() const;
   const Program& program(std::string_view name) const;

@@ -1,5 +1,5 @@
-// A vector whose first N elements live inside the object. Ops have few inputs and outputs; their lists should not
-// touch the heap.
+// A vector whose first N elements live inside the object. Ops have few inputs and outputs; their lists should
+// not touch the heap.
 #pragma once
 
 #include <cstddef>

@@ -324,9 +324,9 @@ class Tensor:
     ) -> CapsuleType: ...
     def __dlpack_device__(self) -> tuple[int, int]: ...
 
-def keep_packed(weight: Tensor) -> None:
+def keep_layouts(weight: Tensor) -> None:
     """
-    Lets linear keep a copy of this weight in the layout of its inner loop between calls without gradients, until its values change.
+    Lets the device keep this weight in the layouts of its products between calls without gradients, until its values change.
     """
 
 class Packing(enum.Enum):

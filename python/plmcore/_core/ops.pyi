@@ -7,11 +7,16 @@ from numpy.typing import DTypeLike
 from plmcore._core import Dim, Tensor, TensorLike
 
 def full(
-    shape: int | Dim | Sequence[int | Dim], value: float, dtype: DTypeLike = "float32", device: str | None = None
+    shape: int | Dim | Sequence[int | Dim],
+    value: float,
+    dtype: DTypeLike = "float32",
+    device: str | None = None,
 ) -> Tensor:
     """Every element is `value`."""
 
-def arange(start: int | Dim, stop: int | Dim, dtype: DTypeLike = "int64", device: str | None = None) -> Tensor:
+def arange(
+    start: int | Dim, stop: int | Dim, dtype: DTypeLike = "int64", device: str | None = None
+) -> Tensor:
     """start, start + 1, ..., stop - 1."""
 
 def one_hot(ids: TensorLike, size: int | Dim, dtype: DTypeLike = "float32") -> Tensor:
@@ -157,7 +162,9 @@ def matmul(a: TensorLike, b: TensorLike, transpose_a: bool = False, transpose_b:
     op(a) op(b) over the last two axes, leading axes broadcast. a [..., M, K], b [..., K, N].
     """
 
-def linear(x: TensorLike, weight: TensorLike, bias: TensorLike | None = None, activation: str = "none") -> Tensor:
+def linear(
+    x: TensorLike, weight: TensorLike, bias: TensorLike | None = None, activation: str = "none"
+) -> Tensor:
     """activation(x W^T + bias). x [..., K]; weight [N, K]; bias [N]."""
 
 def pack_weight(weight: TensorLike) -> Tensor:
@@ -166,7 +173,12 @@ def pack_weight(weight: TensorLike) -> Tensor:
     """
 
 def linear_packed(
-    x: TensorLike, packed: TensorLike, bias: TensorLike | None = None, *, N: int | Dim, activation: str = "none"
+    x: TensorLike,
+    packed: TensorLike,
+    bias: TensorLike | None = None,
+    *,
+    N: int | Dim,
+    activation: str = "none",
 ) -> Tensor:
     """
     linear with a weight [N, K] that pack_weight has laid out. x [..., K] -> [..., N]; no gradient.
@@ -356,7 +368,9 @@ def unpack_rows(rows: TensorLike, index: TensorLike, B: int | Dim, T: int | Dim)
     The reverse of pack_rows: rows [N, ...] in their places in [B, T, ...], zeros elsewhere.
     """
 
-def select_labelled(x: TensorLike, labels: TensorLike, ignore_index: int = -100) -> tuple[Tensor, Tensor, Tensor]:
+def select_labelled(
+    x: TensorLike, labels: TensorLike, ignore_index: int = -100
+) -> tuple[Tensor, Tensor, Tensor]:
     """
     (x [N, ...], labels [N], index int64 [N]): the rows of x [B, T, ...] and labels [B, T] whose label is not ignore_index.
     """

@@ -47,7 +47,7 @@ def lay_out(
 
 def uniform(keys: NDArray[Any], out: NDArray[Any]) -> None:
     """
-    out[b, t] = plmcore.draws.uniform(keys[b], t), or out[b] = plmcore.draws.uniform(keys[b]).  keys uint64 [B], out float64 [B, T] or [B]
+    out[b, t] = plmcore.runtime.draws.uniform(keys[b], t), or out[b] = plmcore.runtime.draws.uniform(keys[b]).  keys uint64 [B], out float64 [B, T] or [B]
     """
 
 def hide(
@@ -87,7 +87,9 @@ def choose_units(
     out: the able tokens of units in the order of their keys, as long as a unit fits into what is left of counts [B].  starts, able, out bool, keys float64 of the k-th unit, all [B, T]
     """
 
-def permutation_mask(rank: NDArray[Any], plain: NDArray[Any], targets: NDArray[Any], out: NDArray[Any]) -> None:
+def permutation_mask(
+    rank: NDArray[Any], plain: NDArray[Any], targets: NDArray[Any], out: NDArray[Any]
+) -> None:
     """
     out[b, i, j] = 1 where i may not see j: where rank[i] <= rank[j], a plain j taken for half lower; i sees itself unless it is a target.  rank float64, plain and targets bool [B, T], out float32 [B, T, T]
     """

@@ -1,4 +1,4 @@
-"""The command `plmcore`, also `plmcore`: one module per subcommand, with add_parser(commands) and run(args)."""
+"""The command `plmcore`: one module per subcommand, with add_parser(commands) and run(args)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 import plmcore
-from plmcore import _core, startup
+from plmcore import _core
 from plmcore.cli import (
     classify,
     convert,
@@ -29,6 +29,7 @@ from plmcore.cli import (
     tokenize,
 )
 from plmcore.cli.arguments import ERRORS, Help
+from plmcore.runtime import startup
 
 COMMANDS = {
     "demo": demo,
@@ -80,7 +81,9 @@ def parser() -> argparse.ArgumentParser:
         version=version(),
         help="print version, instruction set, BLAS and threads and exit",
     )
-    main.add_argument("--cmake-dir", action="store_true", help="print the folder of the CMake package and exit")
+    main.add_argument(
+        "--cmake-dir", action="store_true", help="print the folder of the CMake package and exit"
+    )
     commands = main.add_subparsers(dest="command", metavar="COMMAND")
     for command in COMMANDS.values():
         command.add_parser(commands)
@@ -96,7 +99,10 @@ def version() -> str:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The exit status of a command: 0, 1 after an error, 2 for wrong arguments, 130 after Ctrl-C. What is wrong is said in one line."""
+    """The exit status of a command: 0, 1 after an error, 2 for wrong arguments, 130 after Ctrl-C.
+
+    What is wrong is said in one line.
+    """
     write_any_letter()
     if not environment_is_right():
         return 2
@@ -124,7 +130,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def write_any_letter() -> None:
-    """In a locale that knows ASCII only, what goes to a file or a pipe is UTF-8, and a terminal shows escapes for other letters."""
+    """In a locale that knows ASCII only, what goes to a file or a pipe is UTF-8, and a terminal shows escapes
+    for other letters.
+    """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper) and stream.encoding.lower().replace("-", "") != "utf8":
             if stream.isatty():
@@ -134,18 +142,27 @@ def write_any_letter() -> None:
 
 
 def refuse(arguments: argparse.ArgumentParser, command: str | None, unknown: list[str]) -> NoReturn:
-    """Ends with what was not understood and, where an option was misspelt or is another program's, which one was meant."""
+    """Ends with what was not understood and, where an option was misspelt or is another program's,
+    which one was meant.
+    """
     from plmcore.train import hints
 
     commands: Any = next(action for action in arguments._actions if action.dest == "command")
     own: argparse.ArgumentParser = arguments if command is None else commands.choices[command]
     name = next((text.partition("=")[0] for text in unknown if text.startswith("--")), None)
-    hint = "" if name is None else hints.option(name, [o for action in own._actions for o in action.option_strings])
+    hint = (
+        ""
+        if name is None
+        else hints.option(name, [o for action in own._actions for o in action.option_strings])
+    )
     own.error(f"unrecognized arguments: {' '.join(unknown)}{hint}")
 
 
 def environment_is_right() -> bool:
-    """Whether the variables that choose threads and instruction set can be read. What is wrong is said before any work, not in its middle."""
+    """Whether the variables that choose threads and instruction set can be read.
+
+    What is wrong is said before any work, not in its middle.
+    """
     try:
         for read in (plmcore.num_threads, _core.isa, _core.multiplies_bytes):
             read()
@@ -159,7 +176,8 @@ def print_cmake_folder() -> int:
     folder = pathlib.Path(plmcore.__file__).parent / "cmake"
     if not (folder / "plmcore-config.cmake").exists():
         print(
-            f"plmcore: {folder} has no plmcore-config.cmake; this copy runs from a checkout, install it with `pip install .`",
+            f"plmcore: {folder} has no plmcore-config.cmake; this copy runs from a checkout, install "
+            f"it with `pip install .`",
             file=sys.stderr,
         )
         return 1

@@ -20,8 +20,16 @@ from plmcore._core import (
 
 # What a wrong file, argument or machine is answered with: one line says it all.
 ERRORS = (
-    ArgumentError, DeviceError, DTypeError, FormatError, GraphError, IndexRangeError, OutOfMemoryError, ShapeError, TraceError,
-)  # fmt: skip
+    ArgumentError,
+    DeviceError,
+    DTypeError,
+    FormatError,
+    GraphError,
+    IndexRangeError,
+    OutOfMemoryError,
+    ShapeError,
+    TraceError,
+)
 
 
 class Help(argparse.RawDescriptionHelpFormatter):
@@ -46,5 +54,6 @@ def add_errors(parser: Any, default: str | None = "strict") -> None:
         "--errors",
         choices=("strict", "replace"),
         default=default,
-        help="how to read bytes that are not UTF-8: strict stops with an error that names the first one, replace reads U+FFFD (default: strict)",
+        help="how to read bytes that are not UTF-8: strict stops with an error that names the first one, "
+        "replace reads U+FFFD (default: strict)",
     )

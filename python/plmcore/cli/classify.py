@@ -17,10 +17,10 @@ BATCHES = 32  # that are read, and sorted by length, together
 EXAMPLES = """\
 examples:
   plmcore classify run/final "a lovely film" "a waste of time"
-  plmcore classify run/final reviews.txt                             a text on each line
+  plmcore classify run/final reviews.txt                   a text on each line
   plmcore classify run/final reviews.jsonl --field body --json > classes.jsonl
-  plmcore classify run/final pairs.tsv --pairs                       two texts on each line, separated by a tab
-  cat reviews.txt | plmcore classify run/final --json                {"text", "label", "probability", "probabilities"} lines
+  plmcore classify run/final pairs.tsv --pairs             two texts on each line, separated by a tab
+  cat reviews.txt | plmcore classify run/final --json      lines of {"text", "label", "probability", ...}
 """
 
 
@@ -28,7 +28,8 @@ def add_parser(commands: Any) -> None:
     command = commands.add_parser(
         "classify",
         help="classify texts with a fine-tuned model",
-        description="Prints a line for each text, in the order of the texts: the class, its probability and the text. A model that was trained on numbers prints the number and the text. "
+        description="Prints a line for each text, in the order of the texts: the class, its probability "
+        "and the text. A model that was trained on numbers prints the number and the text. "
         "A blank line gets an empty answer. Memory does not grow with the number of texts.",
         epilog=EXAMPLES,
         formatter_class=Help,
@@ -44,8 +45,18 @@ def add_parser(commands: Any) -> None:
     add("--pairs", action="store_true", help="read two texts on each line, separated by a tab")
     add("--field", metavar="NAME", help="read each line as a JSON object, and take its text from this field")
     add("--pair-field", metavar="NAME", help="take the second text from this field")
-    add("--json", action="store_true", help="print a JSON object for each text, with the probabilities of all classes")
-    add("--batch", type=positive, default=32, metavar="B", help="number of texts in a batch (default: %(default)s)")
+    add(
+        "--json",
+        action="store_true",
+        help="print a JSON object for each text, with the probabilities of all classes",
+    )
+    add(
+        "--batch",
+        type=positive,
+        default=32,
+        metavar="B",
+        help="number of texts in a batch (default: %(default)s)",
+    )
     add_errors(command)
 
 
@@ -81,7 +92,9 @@ def rows(args: argparse.Namespace) -> Iterator[Row]:
             continue
         first, tab, second = text.partition("\t")
         if args.pairs and not tab and text.strip():
-            raise plmcore.FormatError(f"text {number}: --pairs needs two texts with a tab between them, got {text!r}")
+            raise plmcore.FormatError(
+                f"text {number}: --pairs needs two texts with a tab between them, got {text!r}"
+            )
         yield (first, second) if args.pairs and tab else (text, None)
 
 

@@ -8,27 +8,25 @@ import sys
 
 import numpy as np
 
-from plmcore import FormatError, safetensors, shards, torch_file
+from plmcore import FormatError
 from plmcore.cli.arguments import Help, positive
-from plmcore.files import copy_inside
+from plmcore.files.whole import copy_inside
+from plmcore.formats import safetensors, shards, torch_file
 
 FILE = "pytorch_model.bin"
-BESIDE = (
-    ".json",
-    ".txt",
-    ".model",
-    ".jinja",
-    ".md",
-)  # configuration, vocabularies, templates: what makes a model directory
+# configuration, vocabularies, templates: what makes a model directory
+BESIDE = (".json", ".txt", ".model", ".jinja", ".md")
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     command = commands.add_parser(
         "convert",
         help="turn pytorch_model.bin into safetensors",
-        description="Converts files of torch.save, alone or in a model directory, to safetensors. PyTorch is not needed. "
-        "No code in a file is run. A file that holds anything but tensors is refused.",
-        epilog="examples:\n  plmcore convert bert-dir bert-new\n  plmcore convert pytorch_model.bin model.safetensors",
+        description="Converts files of torch.save, alone or in a model directory, to safetensors. PyTorch "
+        "is not needed. No code in a file is run. A file that holds anything but tensors is "
+        "refused.",
+        epilog="examples:\n  plmcore convert bert-dir bert-new\n  plmcore convert pytorch_model.bin "
+        "model.safetensors",
         formatter_class=Help,
     )
     command.add_argument(
@@ -58,11 +56,14 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def convert(source: pathlib.Path, out: pathlib.Path, max_shard_bytes: int | None = None) -> list[pathlib.Path]:
+def convert(
+    source: pathlib.Path, out: pathlib.Path, max_shard_bytes: int | None = None
+) -> list[pathlib.Path]:
     """Writes the weights of a file or a model directory; returns what was written.
 
-    `out` is a file where it is named so (.safetensors), else a directory. A directory also gets the configuration and tokenizer
-    files of the source. The metadata says "format": "pt", which transformers asks for.
+    `out` is a file where it is named so (.safetensors), else a directory.
+    A directory also gets the configuration and tokenizer files of the source. The metadata says "format":
+    "pt", which transformers asks for.
     """
     index = source.suffix == ".json"
     if source.is_dir():
@@ -70,7 +71,9 @@ def convert(source: pathlib.Path, out: pathlib.Path, max_shard_bytes: int | None
         index = path.suffix == ".json"
     else:
         path = source
-    tensors: dict[str, np.ndarray] = shards.read_files(path, torch_file.read) if index else torch_file.read(path)
+    tensors: dict[str, np.ndarray] = (
+        shards.read_files(path, torch_file.read) if index else torch_file.read(path)
+    )
     as_file = out.suffix == ".safetensors"
     if not as_file:
         out.mkdir(parents=True, exist_ok=True)
@@ -90,7 +93,9 @@ def weights_in(folder: pathlib.Path) -> pathlib.Path:
 
 
 def copy_beside(source: pathlib.Path, out: pathlib.Path) -> list[pathlib.Path]:
-    """Copies what is no weights: small files of the directory, and the configurations in its numbered folders (1_Pooling)."""
+    """Copies what is no weights: small files of the directory,
+    and the configurations in its numbered folders (1_Pooling).
+    """
     copied = []
     for file in sorted([*source.iterdir(), *source.glob("[0-9]*_*/config.json")]):
         if file.suffix in BESIDE and file.is_file() and not file.name.endswith(safetensors.INDEX):

@@ -33,23 +33,34 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser = commands.add_parser(
         "corpus",
         help="tokenise text files into a binary corpus",
-        description="Tokenises files of any size on all cores. Writes a directory that plmcore.data.Corpus maps into memory. Files in .jsonl, .csv, .tsv and .parquet have a document "
-        "in each record. Other files are text. Files may be packed with gzip. Repeat the command to continue a stopped run.",
+        description="Tokenises files of any size on all cores. Writes a directory that "
+        "plmcore.data.Corpus maps into memory. Files in .jsonl, .csv, .tsv and .parquet have "
+        "a document in each record. Other files are text. Files may be packed with gzip. "
+        "Repeat the command to continue a stopped run.",
         epilog=EXAMPLES,
         formatter_class=Help,
     )
-    parser.add_argument("inputs", nargs="*", type=pathlib.Path, metavar="FILE|DIR", help="files and folders to read")
-    parser.add_argument("--out", type=pathlib.Path, metavar="DIR", help="the corpus directory to write")
-    parser.add_argument("--tokenizer", type=pathlib.Path, metavar="DIR", help="a directory with tokenizer files")
     parser.add_argument(
-        "--family", metavar="NAME", help="family of the tokenizer, if its files do not name it: bert, gpt2, t5, ..."
+        "inputs", nargs="*", type=pathlib.Path, metavar="FILE|DIR", help="files and folders to read"
     )
-    parser.add_argument("--workers", type=int, metavar="N", help="number of workers (default: one for each core)")
+    parser.add_argument("--out", type=pathlib.Path, metavar="DIR", help="the corpus directory to write")
+    parser.add_argument(
+        "--tokenizer", type=pathlib.Path, metavar="DIR", help="a directory with tokenizer files"
+    )
+    parser.add_argument(
+        "--family",
+        metavar="NAME",
+        help="family of the tokenizer, if its files do not name it: bert, gpt2, t5, ...",
+    )
+    parser.add_argument(
+        "--workers", type=int, metavar="N", help="number of workers (default: one for each core)"
+    )
     parser.add_argument(
         "--documents",
         choices=("blank", "line", "file"),
         default="blank",
-        help="a document of a text file ends at a blank line, at a line end, or at the end of the file (default: %(default)s)",
+        help="a document of a text file ends at a blank line, at a line end, or at the end of the file "
+        "(default: %(default)s)",
     )
     parser.add_argument(
         "--sentences",
@@ -59,7 +70,10 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     )
     parser.add_argument("--unwrap", action="store_true", help="read line breaks inside a document as spaces")
     parser.add_argument(
-        "--field", default="text", metavar="NAME", help="field of a record that holds the text (default: %(default)s)"
+        "--field",
+        default="text",
+        metavar="NAME",
+        help="field of a record that holds the text (default: %(default)s)",
     )
     add_errors(parser)
     parser.add_argument(
@@ -74,11 +88,19 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "--batch-size", type=int, default=32, metavar="N", help="examples in a batch (default: %(default)s)"
     )
     parser.add_argument(
-        "--set", nargs="+", action="extend", default=[], metavar="NAME=VALUE", help="settings of the objective"
+        "--set",
+        nargs="+",
+        action="extend",
+        default=[],
+        metavar="NAME=VALUE",
+        help="settings of the objective",
     )
     parser.add_argument("--overwrite", action="store_true", help="replace an existing corpus")
     parser.add_argument(
-        "--check", type=pathlib.Path, metavar="DIR", help="read a corpus and verify its checksums; do nothing else"
+        "--check",
+        type=pathlib.Path,
+        metavar="DIR",
+        help="read a corpus and verify its checksums; do nothing else",
     )
 
 
@@ -104,37 +126,29 @@ def check(folder: pathlib.Path) -> int:
 
 
 def write(args: argparse.Namespace) -> int:
-    from plmcore.cli.progress import Progress
     from plmcore.data import write_corpus
-    from plmcore.text_files import check_text
+    from plmcore.files.text import check_text
+    from plmcore.runtime.progress import Progress
     from plmcore.tokenizers import load_tokenizer
-
-    bar: Progress | None = None
-
-    def show(done: int, total: int) -> None:
-        nonlocal bar
-        bar = bar or Progress(total // 10**6, "MB")
-        bar.update(done // 10**6)
 
     settings = dict(setting(s) for s in args.set)
     tokenizer = load_tokenizer(args.tokenizer, family=args.family)
     check_text(args.inputs)
     start = time.monotonic()
-    corpus = write_corpus(
-        args.out,
-        args.inputs,
-        tokenizer,
-        documents=args.documents,
-        sentences=args.sentences,
-        unwrap=args.unwrap,
-        field=args.field,
-        errors=args.errors,
-        workers=args.workers,
-        overwrite=args.overwrite,
-        progress=show,
-    )
-    if bar is not None:
-        bar.clear()
+    with Progress(None, "B") as bar:
+        corpus = write_corpus(
+            args.out,
+            args.inputs,
+            tokenizer,
+            documents=args.documents,
+            sentences=args.sentences,
+            unwrap=args.unwrap,
+            field=args.field,
+            errors=args.errors,
+            workers=args.workers,
+            overwrite=args.overwrite,
+            progress=bar.reach,
+        )
     read = sum(size for _, size in corpus.source["files"])
     print(f"{corpus}; {read / 1e6:,.1f} MB in {time.monotonic() - start:.1f} s")
     if args.objective is not None:
@@ -157,6 +171,7 @@ def batches(objective: Objective, size: int) -> str:
     rate = steps / (time.monotonic() - start)
     arrays = ", ".join(f"{name} {list(value.shape)}" for name, value in batch.items())
     return (
-        f"{len(objective):,} examples, {made.steps_per_epoch():,} batches an epoch, {rate:,.0f} a second: {arrays}; "
+        f"{len(objective):,} examples, {made.steps_per_epoch():,} batches an epoch, {rate:,.0f} a "
+        f"second: {arrays}; "
         f"{mapped.peak() / 1e6:,.0f} MB of memory at most"
     )

@@ -16,7 +16,7 @@ import numpy as np
 import plmcore
 from plmcore.cli import texts
 from plmcore.cli.arguments import Help, add_errors, positive
-from plmcore.files import atomic_write
+from plmcore.files.whole import atomic_write
 
 BATCHES = 32  # that are read, and sorted by length, together
 EXAMPLES = """\
@@ -31,12 +31,15 @@ def add_parser(commands: Any) -> None:
     parser = commands.add_parser(
         "embed",
         help="turn texts into vectors",
-        description="Writes a vector for each line of a file or of standard input. Row i belongs to line i. Pooling and normalisation come from the model directory; the default is the mean "
+        description="Writes a vector for each line of a file or of standard input. Row i belongs to line i. "
+        "Pooling and normalisation come from the model directory; the default is the mean "
         "over tokens. Memory does not grow with the number of lines.",
         epilog=EXAMPLES,
         formatter_class=Help,
     )
-    parser.add_argument("folder", type=pathlib.Path, metavar="DIR", help="a model directory with tokenizer files")
+    parser.add_argument(
+        "folder", type=pathlib.Path, metavar="DIR", help="a model directory with tokenizer files"
+    )
     parser.add_argument(
         "file",
         nargs="?",
@@ -55,7 +58,11 @@ def add_parser(commands: Any) -> None:
     )
     add_errors(parser)
     parser.add_argument(
-        "--batch", type=positive, default=32, metavar="B", help="number of texts in a batch (default: %(default)s)"
+        "--batch",
+        type=positive,
+        default=32,
+        metavar="B",
+        help="number of texts in a batch (default: %(default)s)",
     )
 
 
@@ -119,7 +126,9 @@ def write_npy(out: Any, found: Found) -> None:
 
 
 def header(out: Any, rows: int, width: int) -> None:
-    np.lib.format.write_array_header_1_0(out, {"descr": "<f4", "fortran_order": False, "shape": (rows, width)})
+    np.lib.format.write_array_header_1_0(
+        out, {"descr": "<f4", "fortran_order": False, "shape": (rows, width)}
+    )
 
 
 WRITERS: dict[str, Callable[[Any, Found], None]] = {".npy": write_npy, ".jsonl": write_jsonl}

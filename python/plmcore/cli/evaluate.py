@@ -9,7 +9,6 @@ import sys
 from typing import Any
 
 from plmcore.cli.arguments import Help, add_errors
-from plmcore.cli.progress import Progress
 
 # What each task of plmcore.evaluate.running takes from the command line.
 OPTIONS = {
@@ -17,18 +16,29 @@ OPTIONS = {
     "last-word": ("start", "batch_tokens", "errors"),
     "lambada": ("start", "batch_tokens", "errors"),
     "choices": ("start", "batch_tokens", "normalise", "errors"),
-    "few-shot": ("errors", "shots", "k", "template", "instruction", "normalise", "max_new_tokens", "num_beams", "seed"),
+    "few-shot": (
+        "errors",
+        "shots",
+        "k",
+        "template",
+        "instruction",
+        "normalise",
+        "max_new_tokens",
+        "num_beams",
+        "seed",
+    ),
 }
-TUNED = ("columns", "changes", "predictions", "split", "errors")  # what those take that models are fine-tuned for
+# what those take that models are fine-tuned for
+TUNED = ("columns", "changes", "predictions", "split", "errors")
 PUBLISHED = (*TUNED, *OPTIONS["few-shot"])  # a published task is also put to a model that was not
 EXAMPLES = """\
 examples:
   plmcore evaluate gpt2-dir wiki.test.raw --stride 512       perplexity per token, word, byte and character
   plmcore evaluate t5-dir test.de --source test.en           perplexity of each line, given its source
-  plmcore evaluate gpt2-dir lambada.jsonl --task lambada     accuracy of the last word, from {"text": ...} lines or a .txt file
-  plmcore evaluate gpt2-dir swag.jsonl --task choices        accuracy, from {"context", "choices", "label"} lines
-  plmcore evaluate gpt2-dir test.jsonl --task few-shot --shots train.jsonl --k 4 --template "Q: {question}\\nA:"
-                                                                       answers after four solved examples
+  plmcore evaluate gpt2-dir lambada.jsonl --task lambada     accuracy of the last word, {"text"} lines or .txt
+  plmcore evaluate gpt2-dir swag.jsonl --task choices        accuracy, {"context", "choices", "label"} lines
+  plmcore evaluate gpt2-dir test.jsonl --task few-shot --shots train.jsonl --k 4 --template "{question}\\n"
+                                                             answers after four solved examples
   plmcore evaluate run/final test.tsv                        a fine-tuned model on another file
   plmcore evaluate gpt2-dir SWAG/val.csv --task swag         a published task, without fine-tuning
 """
@@ -38,7 +48,8 @@ def add_parser(commands: Any) -> None:
     evaluate = commands.add_parser(
         "evaluate",
         help="score a model on files",
-        description="Prints the scores of a model on files: the perplexity of texts, the accuracy of choices by probability, or the metrics of a fine-tuned model. Nothing is trained.",
+        description="Prints the scores of a model on files: the perplexity of texts, the accuracy of "
+        "choices by probability, or the metrics of a fine-tuned model. Nothing is trained.",
         epilog=EXAMPLES,
         formatter_class=Help,
     )
@@ -54,16 +65,27 @@ def add_parser(commands: Any) -> None:
     add(
         "--task",
         metavar="TASK",
-        help=f"{', '.join(OPTIONS)}; or what the model was fine-tuned for: classification, pair, regression, multiple-choice, tagging, qa, seq2seq, "
-        "sst2, ... (default: what the model was fine-tuned for, else perplexity)",
+        help=f"{', '.join(OPTIONS)}; or what the model was fine-tuned for: classification, pair, "
+        "regression, multiple-choice, tagging, qa, seq2seq, sst2, ... (default: "
+        "what the model was fine-tuned for, else perplexity)",
     )
     add(
         "--split",
         metavar="NAME",
         help="of a published task's folder: dev, test, ... (default: test if it has labels, else dev)",
     )
-    add("--window", type=int, metavar="N", help="tokens in a window (default: the number of positions of the model)")
-    add("--stride", type=int, metavar="N", help="tokens between the starts of two windows (default: half a window)")
+    add(
+        "--window",
+        type=int,
+        metavar="N",
+        help="tokens in a window (default: the number of positions of the model)",
+    )
+    add(
+        "--stride",
+        type=int,
+        metavar="N",
+        help="tokens between the starts of two windows (default: half a window)",
+    )
     add(
         "--start",
         type=int,
@@ -78,19 +100,38 @@ def add_parser(commands: Any) -> None:
     )
     add("--batch-tokens", type=int, metavar="N", help="tokens in a batch (default: 4096)")
     add(
-        "--normalise", metavar="HOW", help="choices, few-shot: sum, tokens, characters, bytes or context (default: sum)"
+        "--normalise",
+        metavar="HOW",
+        help="choices, few-shot: sum, tokens, characters, bytes or context (default: sum)",
     )
-    add("--shots", type=pathlib.Path, metavar="FILE", help="few-shot: solved examples, a JSON object on each line")
+    add(
+        "--shots",
+        type=pathlib.Path,
+        metavar="FILE",
+        help="few-shot: solved examples, a JSON object on each line",
+    )
     add("--k", type=int, metavar="K", help="few-shot: number of solved examples before each record")
     add(
         "--template",
         type=unescaped,
         metavar="TEXT",
-        help=r"few-shot: text of a record, e.g. 'Q: {question}\nA:'; {...} are fields of the record, \n starts a line",
+        help=r"few-shot: text of a record, e.g. 'Q: {question}\nA:'; {...} are fields of the record, \n "
+        r"starts a line",
     )
     add("--instruction", type=unescaped, metavar="TEXT", help="few-shot: a text before the examples")
-    add("--max-new-tokens", type=int, metavar="N", help="few-shot: largest number of tokens of an answer (default: 16)")
-    add("--beams", dest="num_beams", type=int, metavar="N", help="few-shot: number of beams (default: 1, greedy)")
+    add(
+        "--max-new-tokens",
+        type=int,
+        metavar="N",
+        help="few-shot: largest number of tokens of an answer (default: 16)",
+    )
+    add(
+        "--beams",
+        dest="num_beams",
+        type=int,
+        metavar="N",
+        help="few-shot: number of beams (default: 1, greedy)",
+    )
     add("--seed", type=int, metavar="S", help="few-shot: seed of the drawn examples (default: 0)")
     add(
         "--columns",
@@ -122,8 +163,9 @@ def unescaped(text: str) -> str:
 
 def run(args: argparse.Namespace) -> int:
     import plmcore
-    from plmcore import directory
     from plmcore.evaluate import running
+    from plmcore.language_model import directory
+    from plmcore.runtime.progress import Progress
 
     given = {name: getattr(args, name) for name in sorted({*TUNED}.union(*OPTIONS.values()))}
     options = {name: value for name, value in given.items() if value is not None}
@@ -138,24 +180,25 @@ def run(args: argparse.Namespace) -> int:
             option = "set" if name == "changes" else name.replace("_", "-")
             print(f"plmcore evaluate: --{option} means nothing to {task}", file=sys.stderr)
             return 2
-    bar = None
+    total = 0
     if task == "perplexity":
-        sizes = [f.stat().st_size * (3 if f.suffix == ".gz" else 1) for f in args.files if f.is_file()]  # about
-        total = sum(sizes)
-        bar = Progress(total, "byte")
-        options["progress"] = lambda done, bar=bar: bar.update(min(done, total))
+        total = sum(
+            f.stat().st_size * (3 if f.suffix == ".gz" else 1) for f in args.files if f.is_file()
+        )  # about
     try:
-        scores = running.evaluate(args.folder, args.files, task, **options)
+        with Progress(total, "B", quiet=task != "perplexity") as bar:
+            if task == "perplexity":
+                options["progress"] = lambda done: bar.reach(min(done, total))
+            scores = running.evaluate(args.folder, args.files, task, **options)
     except (ValueError, TypeError, OSError, ImportError, plmcore.OutOfMemoryError) as e:
         print(f"plmcore evaluate: {e}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         print("\nstopped", file=sys.stderr)
         return 130
-    finally:
-        if bar is not None:
-            bar.clear()
-    print(json.dumps(scores) if args.json else "\n".join(f"{name:<19} {shown(x)}" for name, x in scores.items()))
+    print(
+        json.dumps(scores) if args.json else "\n".join(f"{name:<19} {shown(x)}" for name, x in scores.items())
+    )
     return 0
 
 

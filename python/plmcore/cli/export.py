@@ -8,15 +8,17 @@ import sys
 
 from plmcore import language_model
 from plmcore.cli.arguments import Help
-from plmcore.export import export, load_program
+from plmcore.program.export import export, load_program
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     command = commands.add_parser(
         "export",
         help="write a model as one file that C++ runs without Python",
-        description="Writes the forward pass of a model and its weights to one file. plmcore::Model::load opens it in C++, plm.load_program in Python. The program runs at any batch "
-        "size and length. Its inputs are ids, its outputs logits or states. The tokenizer is not part of the file.",
+        description="Writes the forward pass of a model and its weights to one file. plmcore::Model::load "
+        "opens it in C++, plm.load_program in Python. The program runs at any batch size and "
+        "length. Its inputs are ids, its outputs logits or states. The tokenizer is not part "
+        "of the file.",
         epilog="example:\n  plmcore export bert-base-uncased bert.plm",
         formatter_class=Help,
     )

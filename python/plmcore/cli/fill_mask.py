@@ -25,8 +25,9 @@ def add_parser(commands: Any) -> None:
     command = commands.add_parser(
         "fill-mask",
         help="predict the masked tokens of texts",
-        description="Prints the most likely tokens for each mask of each text, with their probabilities and the completed text. The mask is the tokenizer's own: [MASK] for "
-        "BERT, <mask> for RoBERTa. A blank line gets an empty answer.",
+        description="Prints the most likely tokens for each mask of each text, with their probabilities "
+        "and the completed text. The mask is the tokenizer's own: [MASK] for BERT, "
+        "<mask> for RoBERTa. A blank line gets an empty answer.",
         epilog=EXAMPLES,
         formatter_class=Help,
     )
@@ -38,7 +39,13 @@ def add_parser(commands: Any) -> None:
         metavar="TEXT|FILE",
         help="texts, or files with a text on each line (default: standard input, also -)",
     )
-    add("--k", type=positive, default=5, metavar="K", help="number of tokens for each mask (default: %(default)s)")
+    add(
+        "--k",
+        type=positive,
+        default=5,
+        metavar="K",
+        help="number of tokens for each mask (default: %(default)s)",
+    )
     add("--field", metavar="NAME", help="read each line as a JSON object, and take its text from this field")
     add("--json", action="store_true", help="print a JSON object for each text, with a list for each mask")
     add_errors(command)
@@ -50,7 +57,9 @@ def run(args: argparse.Namespace) -> int:
         given = texts.given(args.texts, args.errors, [] if args.field is None else [args.field])
         for text in (text if args.field is None else text[0] for text in given):
             masks = filled(lm, text, args.k)
-            print(json.dumps({"text": text, "masks": masks}, ensure_ascii=False) if args.json else shown(masks))
+            print(
+                json.dumps({"text": text, "masks": masks}, ensure_ascii=False) if args.json else shown(masks)
+            )
             sys.stdout.flush()
     except BrokenPipeError:  # `| head` has seen enough
         sys.stderr.close()

@@ -15,27 +15,33 @@ import plmcore
 from plmcore import generate
 from plmcore.cli import texts
 from plmcore.cli.arguments import Help, add_errors
-from plmcore.cli.progress import Progress
-from plmcore.files import check_replaceable, open_own, sync_folder
-from plmcore.text_files import lines_of
+from plmcore.files.text import lines_of
+from plmcore.files.whole import check_replaceable, open_own, sync_folder
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser(
         "generate",
         help="generate text from prompts",
-        description="Generates text. --prompt prints the text while it is generated. --prompts reads a prompt from each line of a file and writes a JSON line for each, in the same order, with "
-        "text, score and number of tokens. A blank line gives an empty text. Memory does not grow with the number of prompts. The file of --out is named FILE.partial until it is complete.",
+        description="Generates text. --prompt prints the text while it is generated. --prompts reads a "
+        "prompt from each line of a file and writes a JSON line for each, in the same order, "
+        "with text, score and number of tokens. A blank line gives an empty text. Memory does "
+        "not grow with the number of prompts. The file of --out is named FILE.partial until "
+        "it is complete.",
         epilog="examples:\n  plmcore generate gpt2-dir --prompt 'Once upon' --max-new-tokens 40\n"
         "  plmcore generate bart-dir --prompts articles.txt --beams 4 --out summaries.jsonl\n"
         "  plmcore generate gpt2-dir --prompt 'Once upon' --beams 4 --trace beams.html\n"
         "  cat questions | plmcore generate t5-dir --prompts - --sample --top-p 0.9 --seed 7",
         formatter_class=Help,
     )
-    parser.add_argument("folder", type=pathlib.Path, metavar="DIR", help="a model directory with tokenizer files")
+    parser.add_argument(
+        "folder", type=pathlib.Path, metavar="DIR", help="a model directory with tokenizer files"
+    )
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("--prompt", metavar="TEXT", help="the text to continue, or to answer")
-    what.add_argument("--prompts", metavar="FILE", help="a file with a prompt on each line, - for standard input")
+    what.add_argument(
+        "--prompts", metavar="FILE", help="a file with a prompt on each line, - for standard input"
+    )
     parser.add_argument(
         "--out", type=pathlib.Path, metavar="FILE", help="the file for JSON lines (default: standard output)"
     )
@@ -55,19 +61,34 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument("--min-new-tokens", type=int, metavar="N", help="smallest number of new tokens")
     parser.add_argument("--beams", type=int, metavar="K", help="number of beams (default: 1, greedy)")
     parser.add_argument(
-        "--returns", type=int, default=1, metavar="R", help="number of texts for each prompt (default: %(default)s)"
+        "--returns",
+        type=int,
+        default=1,
+        metavar="R",
+        help="number of texts for each prompt (default: %(default)s)",
     )
     parser.add_argument(
-        "--length-penalty", type=float, metavar="A", help="beam search: the score is log-probability / length^A"
+        "--length-penalty",
+        type=float,
+        metavar="A",
+        help="beam search: the score is log-probability / length^A",
     )
-    parser.add_argument("--no-repeat-ngram", type=int, metavar="N", help="never repeat a sequence of N tokens")
     parser.add_argument(
-        "--repetition-penalty", type=float, metavar="P", help="a value above 1 makes earlier tokens less likely"
+        "--no-repeat-ngram", type=int, metavar="N", help="never repeat a sequence of N tokens"
+    )
+    parser.add_argument(
+        "--repetition-penalty",
+        type=float,
+        metavar="P",
+        help="a value above 1 makes earlier tokens less likely",
     )
     parser.add_argument("--sample", action="store_true", help="sample tokens; the default takes the best one")
     parser.add_argument("--temperature", type=float, metavar="T", help="sampling: temperature (default: 1)")
     parser.add_argument(
-        "--top-k", type=int, metavar="K", help="sampling: draw from the K best tokens (default: 50; 0 for all)"
+        "--top-k",
+        type=int,
+        metavar="K",
+        help="sampling: draw from the K best tokens (default: 50; 0 for all)",
     )
     parser.add_argument(
         "--top-p",
@@ -76,12 +97,22 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         help="sampling: draw from the fewest tokens with this share of the probability",
     )
     parser.add_argument(
-        "--seed", type=int, default=0, metavar="S", help="sampling: seed; line i uses S + i (default: %(default)s)"
+        "--seed",
+        type=int,
+        default=0,
+        metavar="S",
+        help="sampling: seed; line i uses S + i (default: %(default)s)",
     )
-    parser.add_argument("--stop", action="append", metavar="TEXT", help="end a text at this string; may be repeated")
+    parser.add_argument(
+        "--stop", action="append", metavar="TEXT", help="end a text at this string; may be repeated"
+    )
     add_errors(parser)
     parser.add_argument(
-        "--batch", type=int, default=8, metavar="B", help="number of prompts in a batch (default: %(default)s)"
+        "--batch",
+        type=int,
+        default=8,
+        metavar="B",
+        help="number of prompts in a batch (default: %(default)s)",
     )
 
 
@@ -109,10 +140,20 @@ def run(args: argparse.Namespace) -> int:
 
 def options_of(args: argparse.Namespace) -> dict[str, Any]:
     options = {
-        "max_new_tokens": args.max_new_tokens, "min_new_tokens": args.min_new_tokens, "repetition_penalty": args.repetition_penalty, "num_beams": args.beams, "num_return_sequences": args.returns, "length_penalty": args.length_penalty,
-        "no_repeat_ngram_size": args.no_repeat_ngram, "do_sample": args.sample or None, "temperature": args.temperature, "top_k": args.top_k,
-        "top_p": args.top_p, "seed": args.seed, "stop_strings": args.stop,
-    }  # fmt: skip
+        "max_new_tokens": args.max_new_tokens,
+        "min_new_tokens": args.min_new_tokens,
+        "repetition_penalty": args.repetition_penalty,
+        "num_beams": args.beams,
+        "num_return_sequences": args.returns,
+        "length_penalty": args.length_penalty,
+        "no_repeat_ngram_size": args.no_repeat_ngram,
+        "do_sample": args.sample or None,
+        "temperature": args.temperature,
+        "top_k": args.top_k,
+        "top_p": args.top_p,
+        "seed": args.seed,
+        "stop_strings": args.stop,
+    }
     return {name: value for name, value in options.items() if value is not None}
 
 
@@ -133,13 +174,15 @@ def one(lm: Any, args: argparse.Namespace, options: dict[str, Any], out: TextIO)
 
 
 def many(lm: Any, args: argparse.Namespace, options: dict[str, Any]) -> None:
+    from plmcore.runtime.progress import Progress
+
     with contextlib.ExitStack() as stack:
         f = stack.enter_context(texts.source(args.prompts))
         total = None
         if args.prompts != texts.STANDARD_INPUT and f.seekable():
             total = sum(1 for _ in f)
             f.seek(0)
-        progress = Progress(total, "prompt")
+        progress = stack.enter_context(Progress(total, "prompt"))
         out = stack.enter_context(growing(args.out)) if args.out else sys.stdout
         done = 0
         prompts = (line for _, line in lines_of(f, args.errors, texts.name_of(args.prompts)))
@@ -149,13 +192,14 @@ def many(lm: Any, args: argparse.Namespace, options: dict[str, Any]) -> None:
             )
             out.flush()
             done += len(batch)
-            progress.update(done)
-        progress.clear()
+            progress.reach(done)
 
 
 @contextlib.contextmanager
 def growing(path: pathlib.Path) -> Iterator[TextIO]:
-    """A file that can be read while it grows and takes its name when it is complete: hours of work are not lost to an error in the last line."""
+    """A file that can be read while it grows and takes its name when it is complete: hours of work are not
+    lost to an error in the last line.
+    """
     partial = path.with_name(path.name + ".partial")
     check_replaceable(path)
     with open_own(partial, "w", encoding="utf-8") as out:
@@ -175,11 +219,15 @@ def records(lm: Any, prompts: list[str], first: int, options: dict[str, Any]) ->
     answers: dict[int, list[dict[str, Any]]] = {}
     if asked:
         try:
-            found = lm.generate([prompts[i] for i in asked], **options | {"seed": seeds, "output_scores": True})
+            found = lm.generate(
+                [prompts[i] for i in asked], **options | {"seed": seeds, "output_scores": True}
+            )
         except plmcore.ArgumentError as e:
             raise plmcore.ArgumentError(f"lines {first + 1} to {first + len(prompts)}: {e}") from None
         for k, (text, score, tokens) in enumerate(zip(found.texts, found.scores, found.token_scores)):
-            answers.setdefault(asked[k // R], []).append({"text": text, "score": float(score), "tokens": len(tokens)})
+            answers.setdefault(asked[k // R], []).append(
+                {"text": text, "score": float(score), "tokens": len(tokens)}
+            )
     blank: list[dict[str, Any]] = [{"text": "", "score": 0.0, "tokens": 0}] * R
     for i, prompt in enumerate(prompts):
         for answer in answers.get(i, blank):

@@ -8,8 +8,10 @@ import pathlib
 import sys
 from collections import Counter
 
-from plmcore import directory, models, safetensors
+from plmcore import models
 from plmcore.cli.arguments import Help
+from plmcore.formats import safetensors
+from plmcore.language_model import directory
 
 TOKENIZERS = (
     "source.spm",
@@ -26,7 +28,8 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     command = commands.add_parser(
         "info",
         help="describe a model directory",
-        description="Prints the family, head, number of parameters, dtype, memory and tokenizer of a model directory. The weights are not read.",
+        description="Prints the family, head, number of parameters, dtype, memory and tokenizer of a model "
+        "directory. The weights are not read.",
         epilog="example:\n  plmcore info bert-base-uncased",
         formatter_class=Help,
     )
@@ -57,7 +60,9 @@ def describe(folder: pathlib.Path) -> str:
         "family": config.model_type,
         "head": f"{head} ({models.architecture_of(config, head)})",
         "parameters": f"{models.count_parameters(config, head):,}",
-        "dtype": ", ".join(f"{dtype} ({n:,} values)" if len(values) > 1 else dtype for dtype, n in values.items()),
+        "dtype": ", ".join(
+            f"{dtype} ({n:,} values)" if len(values) > 1 else dtype for dtype, n in values.items()
+        ),
         "memory": f"{sum(t.nbytes for t in tensors.values()) / 1e6:,.1f} MB of weights",
         "tokenizer": next((n for n in TOKENIZERS if (folder / n).exists()), "none"),
     }

@@ -9,7 +9,6 @@ import textwrap
 from typing import TYPE_CHECKING
 
 from plmcore.cli.arguments import Help, add_errors
-from plmcore.cli.progress import Progress
 
 if TYPE_CHECKING:
     from plmcore.compress import Comparison
@@ -29,7 +28,8 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     command = commands.add_parser(
         "quantize",
         help="write a model directory with int8 or bfloat16 weights",
-        description="Writes a model with int8 or bfloat16 weights to a new directory. The new directory loads like any other. Prints a comparison of both models: size, speed, "
+        description="Writes a model with int8 or bfloat16 weights to a new directory. The new directory "
+        "loads like any other. Prints a comparison of both models: size, speed, "
         "perplexity on a text, and how often they choose the same token.",
         epilog=EXAMPLES,
         formatter_class=Help,
@@ -39,8 +39,18 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     add("--to", choices=WEIGHTS, default=WEIGHTS[0], help="the type of the weights (default: %(default)s)")
     add("--out", type=pathlib.Path, required=True, metavar="DIR8", help="the directory to write")
     add("--head", metavar="HEAD", help="the head to keep (default: the head that config.json names)")
-    add("--text", type=pathlib.Path, metavar="FILE", help="UTF-8 text for the comparison (default: a part of Python's manual)")  # fmt: skip
-    add("--source", type=pathlib.Path, metavar="FILE", help="the sources of the lines of --text, for models with an encoder")  # fmt: skip
+    add(
+        "--text",
+        type=pathlib.Path,
+        metavar="FILE",
+        help="UTF-8 text for the comparison (default: a part of Python's manual)",
+    )
+    add(
+        "--source",
+        type=pathlib.Path,
+        metavar="FILE",
+        help="the sources of the lines of --text, for models with an encoder",
+    )
     add_errors(command)
     add("--no-compare", action="store_true", help="write the directory without a comparison")
 
@@ -52,7 +62,9 @@ def run(args: argparse.Namespace) -> int:
         print("plmcore quantize: --source goes with --text, line by line", file=sys.stderr)
         return 2
     try:
-        text, sources = (None if file is None else whole(file, args.errors) for file in (args.text, args.source))
+        text, sources = (
+            None if file is None else whole(file, args.errors) for file in (args.text, args.source)
+        )
         write(args)
         print(args.out)
         if not args.no_compare:
@@ -74,17 +86,10 @@ def whole(file: pathlib.Path, errors: str) -> str:
 
 def write(args: argparse.Namespace) -> None:
     import plmcore
+    from plmcore.runtime.progress import Progress
 
-    bar = Progress(0, "tensor")
-
-    def progress(done: int, total: int) -> None:
-        bar.total = total
-        bar.update(done)
-
-    try:
-        plmcore.quantize(args.folder, args.to, out=args.out, head=args.head, progress=progress)
-    finally:
-        bar.clear()
+    with Progress(None, "tensor") as bar:
+        plmcore.quantize(args.folder, args.to, out=args.out, head=args.head, progress=bar.reach)
 
 
 def compared(args: argparse.Namespace, text: str | None, sources: str | None) -> Comparison:
@@ -92,22 +97,21 @@ def compared(args: argparse.Namespace, text: str | None, sources: str | None) ->
     from plmcore import compress
     from plmcore.cli.demo import manual
     from plmcore.evaluate.scoring import KINDS
+    from plmcore.runtime.progress import Progress
 
     before, after = plmcore.load(args.folder, args.head), plmcore.load(args.out)
     if text is None:
         text = manual()[: CHARACTERS.get(KINDS.get(before.head, ""), MOST_CHARACTERS)]
         text = "\n".join(textwrap.wrap(text, LINE))
-    bar = Progress(2 * len(text.encode()), "byte")
-    try:
+    total = 2 * len(text.encode())
+    with Progress(total, "B") as bar:
         return compress.compare(
             before,
             after,
             text,
             None if sources is None else [line for line in sources.split("\n") if line.strip()],
-            lambda done: bar.update(done if bar.total is None else min(done, bar.total)),
+            lambda done: bar.reach(min(done, total)),
         )
-    finally:
-        bar.clear()
 
 
 def described(found: Comparison, weights: str) -> str:

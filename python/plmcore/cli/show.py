@@ -30,9 +30,9 @@ FAMILIES = {  # whose special tokens the built-in tokenizer has
 SEQ2SEQ = ("denoising", "fragment", "masked-seq2seq", "span-corruption", "translation", "text-to-text")
 BLANKS = ("[sMASK]", "[gMASK]", "<|startofpiece|>", "<|endofpiece|>")
 TEXT = (
-    "The river rises in the hills. It runs south through three valleys and a gorge. Below the town it meets the sea, "
-    "where it has built a wide delta.\n\nBakers start before dawn. The dough has rested all night in a cool room. When the oven is hot, "
-    "the first loaves go in."
+    "The river rises in the hills. It runs south through three valleys and a gorge. Below the town it "
+    "meets the sea, where it has built a wide delta.\n\nBakers start before dawn. "
+    "The dough has rested all night in a cool room. When the oven is hot, the first loaves go in."
 )
 EXAMPLES = """\
 examples:
@@ -50,7 +50,8 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     show = commands.add_parser(
         "show",
         help="print an example of a pre-training objective",
-        description="Prints a text, the input that the objective makes of it, and the tokens that the model predicts. The output has colours on a terminal.",
+        description="Prints a text, the input that the objective makes of it, and the tokens that the model "
+        "predicts. The output has colours on a terminal.",
         epilog=f"objectives: {', '.join(NAMES)}\n{EXAMPLES}",
         formatter_class=Help,
     )
@@ -62,16 +63,30 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         help="documents, separated by blank lines; give it twice for pairs (default: a built-in text)",
     )
     show.add_argument(
-        "--tokenizer", type=pathlib.Path, metavar="DIR", help="a tokenizer directory (default: every word is a token)"
+        "--tokenizer",
+        type=pathlib.Path,
+        metavar="DIR",
+        help="a tokenizer directory (default: every word is a token)",
     )
-    show.add_argument("--length", type=int, default=64, metavar="N", help="tokens in an example (default: %(default)s)")
+    show.add_argument(
+        "--length", type=int, default=64, metavar="N", help="tokens in an example (default: %(default)s)"
+    )
     show.add_argument(
         "--example", type=int, default=0, metavar="I", help="number of the example (default: %(default)s)"
     )
-    show.add_argument("--seed", type=int, default=0, metavar="S", help="seed of the noise (default: %(default)s)")
-    show.add_argument("--epoch", type=int, default=0, metavar="E", help="epoch of the noise (default: %(default)s)")
     show.add_argument(
-        "--set", nargs="+", action="extend", default=[], metavar="NAME=VALUE", help="settings of the objective"
+        "--seed", type=int, default=0, metavar="S", help="seed of the noise (default: %(default)s)"
+    )
+    show.add_argument(
+        "--epoch", type=int, default=0, metavar="E", help="epoch of the noise (default: %(default)s)"
+    )
+    show.add_argument(
+        "--set",
+        nargs="+",
+        action="extend",
+        default=[],
+        metavar="NAME=VALUE",
+        help="settings of the objective",
     )
 
 
@@ -202,7 +217,10 @@ def words(objective: str, texts: Sequence[str], task: str) -> Any:
 
 
 class Page:
-    """One example as lines: a name, then tokens. Special tokens are dim, changed ones red, predicted ones green."""
+    """One example as lines: a name, then tokens.
+
+    Special tokens are dim, changed ones red, predicted ones green.
+    """
 
     def __init__(self, tokenizer: Any, row: dict[str, np.ndarray], colour: bool):
         self.tokenizer, self.row, self.colour = tokenizer, row, colour
@@ -232,10 +250,13 @@ class Page:
                 shown.append(self.line(name, self.real(f"{name}_input_ids")))
         if "next_sentence_label" in row:
             shown.append(
-                f"{'next':>9}  {'no: B is of another document' if row['next_sentence_label'] else 'yes: B follows A'}"
+                f"{'next':>9}  "
+                f"{'no: B is of another document' if row['next_sentence_label'] else 'yes: B follows A'}"
             )
         if "sentence_order_label" in row:
-            shown.append(f"{'order':>9}  {'B stood before A' if row['sentence_order_label'] else 'A, then B'}")
+            shown.append(
+                f"{'order':>9}  {'B stood before A' if row['sentence_order_label'] else 'A, then B'}"
+            )
         return shown
 
     def aligned(self, ids: np.ndarray, labels: np.ndarray) -> list[str]:
@@ -244,7 +265,9 @@ class Page:
         if chosen.all():  # a language model's
             return [self.line("input", ids), self.line("predict", ids[1:], PREDICTED)]
         before = np.where(chosen, labels, ids)
-        styles = [CHANGED if c and a != b else PREDICTED if c else None for c, a, b in zip(chosen, before, ids)]
+        styles = [
+            CHANGED if c and a != b else PREDICTED if c else None for c, a, b in zip(chosen, before, ids)
+        ]
         predicted = [f"{i}: {self.word(labels[i], PREDICTED)}" for i in np.flatnonzero(chosen)]
         return [
             self.line("before", before, [PREDICTED if c else None for c in chosen]),
@@ -263,7 +286,8 @@ class Page:
             also = [self.word(int(self.row["input_ids"][q])) for q in places if not blocked[p, q]]
             sees = f"the rest{' and ' + ', '.join(also) if also else ''}"
             lines.append(
-                f"{f'{n + 1}.':>9}  {self.word(int(self.row['input_ids'][p]), PREDICTED)} (place {p}) from {sees}"
+                f"{f'{n + 1}.':>9}  {self.word(int(self.row['input_ids'][p]), PREDICTED)} (place {p}) "
+                f"from {sees}"
             )
         return lines
 
@@ -285,7 +309,9 @@ class Page:
     def real(self, name: str) -> np.ndarray:
         return self.row[name][self.mask(name)]
 
-    def line(self, name: str, ids: Sequence[int] | np.ndarray, style: str | Sequence[str | None] | None = None) -> str:
+    def line(
+        self, name: str, ids: Sequence[int] | np.ndarray, style: str | Sequence[str | None] | None = None
+    ) -> str:
         styles = [style] * len(ids) if style is None or isinstance(style, str) else style
         return f"{name:>9}  {' '.join(self.word(i, s) for i, s in zip(ids, styles))}"
 

@@ -10,8 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, BinaryIO, TypeVar
 
 from plmcore._core import ArgumentError, FormatError
-from plmcore.cli.progress import Progress
-from plmcore.text_files import ADVICE, bytes_read, lines_of, opened
+from plmcore.files.text import ADVICE, bytes_read, lines_of, opened
 
 T = TypeVar("T")
 STANDARD_INPUT = "-"
@@ -32,26 +31,30 @@ def source(file: str | pathlib.Path) -> Iterator[BinaryIO]:
 
 
 def lines(file: str, errors: str, fields: Sequence[str] = ()) -> Iterator[Any]:
-    """The text of each line, or a list of the texts that the JSON object in each line has in `fields`; under a bar of the bytes that have been read."""
+    """The text of each line, or a list of the texts that the JSON object in each line has in `fields`; under
+    a bar of the bytes that have been read.
+    """
     from plmcore.data import readers
+    from plmcore.runtime.progress import Progress
 
     name = name_of(file)
     with source(file) as f:
-        bar = None if file == STANDARD_INPUT else Progress(pathlib.Path(file).stat().st_size, "byte")
-        for number, line in lines_of(f, errors, name):
-            if fields:
-                record = readers.json_object(line, name, number)
-                yield [readers.text_field(record, field, name, f"line {number}") for field in fields]
-            else:
-                yield line
-            if bar is not None and number % 64 == 0:
-                bar.update(bytes_read(f))
-    if bar is not None:
-        bar.clear()
+        size = None if file == STANDARD_INPUT else pathlib.Path(file).stat().st_size
+        with Progress(size, "B", quiet=size is None) as bar:
+            for number, line in lines_of(f, errors, name):
+                if fields:
+                    record = readers.json_object(line, name, number)
+                    yield [readers.text_field(record, field, name, f"line {number}") for field in fields]
+                else:
+                    yield line
+                if size is not None and number % 64 == 0:
+                    bar.reach(bytes_read(f))
 
 
 def given(arguments: Sequence[str], errors: str, fields: Sequence[str] = ()) -> Iterator[Any]:
-    """What a command is given: its arguments, the `lines` of those that name a file, or without any those of standard input."""
+    """What a command is given: its arguments, the `lines` of those that name a file, or without any those of
+    standard input.
+    """
     for text in arguments or [STANDARD_INPUT]:
         if text == STANDARD_INPUT or is_file(text):
             yield from lines(text, errors, fields)
@@ -62,7 +65,10 @@ def given(arguments: Sequence[str], errors: str, fields: Sequence[str] = ()) -> 
 
 
 def is_file(text: str) -> bool:
-    """Whether an argument names a file. What looks like one that is not there is an error: its name is hardly the text that was meant."""
+    """Whether an argument names a file.
+
+    What looks like one that is not there is an error: its name is hardly the text that was meant.
+    """
     if "\n" in text or "\0" in text or len(text) > 1024:
         return False
     try:
@@ -77,7 +83,10 @@ def is_file(text: str) -> bool:
 
 
 def argument(text: str, errors: str) -> str:
-    """A text among the arguments. Bytes that are not UTF-8 arrive as lone surrogates, which no tokenizer takes."""
+    """A text among the arguments.
+
+    Bytes that are not UTF-8 arrive as lone surrogates, which no tokenizer takes.
+    """
     try:
         text.encode()
     except UnicodeEncodeError as e:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from plmcore.cli import texts
 from plmcore.cli.arguments import Help, add_errors
-from plmcore.text_files import lines_of
+from plmcore.files.text import lines_of
 
 KINDS = ("wordpiece", "bpe", "byte-bpe", "unigram", "characters", "words")
 EXAMPLES = """\
@@ -34,7 +34,8 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     train = what.add_parser(
         "train",
         help="train a tokenizer",
-        description="Trains a tokenizer and writes a directory that plm.load_tokenizer and transformers open. The same text gives the same vocabulary.",
+        description="Trains a tokenizer and writes a directory that plm.load_tokenizer and transformers "
+        "open. The same text gives the same vocabulary.",
         epilog=EXAMPLES,
         formatter_class=Help,
     )
@@ -54,11 +55,19 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "--family", metavar="NAME", help="family of the special tokens: bert, roberta, gpt2, albert, t5, ..."
     )
     train.add_argument(
-        "--lower", action=argparse.BooleanOptionalAction, help="lower-case the text (default: that of the family)"
+        "--lower",
+        action=argparse.BooleanOptionalAction,
+        help="lower-case the text (default: that of the family)",
     )
-    train.add_argument("--min-count", type=int, metavar="N", help="smallest count of a pair, character or word")
     train.add_argument(
-        "--special", action="append", default=[], metavar="TOKEN", help="a further special token; may be repeated"
+        "--min-count", type=int, metavar="N", help="smallest count of a pair, character or word"
+    )
+    train.add_argument(
+        "--special",
+        action="append",
+        default=[],
+        metavar="TOKEN",
+        help="a further special token; may be repeated",
     )
     add_errors(train)
     train.add_argument(
@@ -71,7 +80,9 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     train.add_argument(
         "--seed", type=int, default=0, metavar="S", help="unigram: seed of the sample (default: %(default)s)"
     )
-    train.add_argument("--out", required=True, type=pathlib.Path, metavar="DIR", help="the directory to write")
+    train.add_argument(
+        "--out", required=True, type=pathlib.Path, metavar="DIR", help="the directory to write"
+    )
 
     encode = what.add_parser(
         "encode",
@@ -82,7 +93,11 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     )
     encode.add_argument("folder", type=pathlib.Path, metavar="DIR", help="a directory with tokenizer files")
     encode.add_argument(
-        "files", nargs="*", type=pathlib.Path, metavar="FILE", help="UTF-8 text files (default: standard input)"
+        "files",
+        nargs="*",
+        type=pathlib.Path,
+        metavar="FILE",
+        help="UTF-8 text files (default: standard input)",
     )
     encode.add_argument(
         "--text", action="append", metavar="TEXT", help="a text to encode, in place of files; may be repeated"
@@ -125,7 +140,9 @@ def train(args: argparse.Namespace) -> int:
         seed=args.seed,
         out=args.out,
     )
-    print(f"{args.out}: {tokenizer.kind} of the family {tokenizer.family.name}, {tokenizer.vocab_size:,} tokens")
+    print(
+        f"{args.out}: {tokenizer.kind} of the family {tokenizer.family.name}, {tokenizer.vocab_size:,} tokens"
+    )
     return 0
 
 

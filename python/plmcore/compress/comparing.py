@@ -1,4 +1,6 @@
-"""What a smaller model costs and saves: bytes, tokens per second, and how far its answers are from those of the model it was made of."""
+"""What a smaller model costs and saves: bytes, tokens per second, and how far its answers are from those of
+the model it was made of.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ import numpy as np
 from plmcore._core import ArgumentError, Tensor
 from plmcore.evaluate.likelihood import Perplexity, perplexity
 from plmcore.evaluate.scoring import kind_of
-from plmcore.models import causal, seq2seq, stacks, xlnet
+from plmcore.models.generates import Generates
 from plmcore.nn import inference
 from plmcore.tasks.rows import Rows, takes_types
 
@@ -23,15 +25,16 @@ if TYPE_CHECKING:
 PROMPT, NEW = 32, 32  # tokens of a generation that is timed
 BATCH, LENGTH = 8, 128  # of a forward pass that is timed, and of the rows whose outputs are compared
 ROUNDS = 3  # of which the fastest counts
-WRITERS = (causal.CausalLM, stacks.StacksCausalLM, xlnet.XLNetCausalLM, seq2seq.Seq2SeqLM)
 
 
 @dataclass(frozen=True)
 class Comparison:
     """Pairs are before and after.
 
-    speed: tokens per second, of greedy generation (`generates`) or of a forward pass. agreement: how often both choose the same first, of
-    a model without choices the mean cosine between its states. error: |difference| / |outputs before|, Euclidean.
+    speed: tokens per second, of greedy generation (`generates`) or of a forward pass. agreement: how often
+        both choose the same first, of
+    a model without choices the mean cosine between its states. error: |difference| / |outputs before|,
+    Euclidean.
     """
 
     bytes: tuple[int, int]
@@ -49,9 +52,12 @@ def compare(
     sources: Sequence[str] | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> Comparison:
-    """Compares two models of one kind on a text. With an encoder each line is a target, given the line of `sources`, or given itself.
+    """Compares two models of one kind on a text.
 
-    The perplexity of a masked model hides one token at a time: give it a short text. progress: called with the bytes that were scored.
+    With an encoder each line is a target, given the line of `sources`, or given itself.
+
+    The perplexity of a masked model hides one token at a time: give it a short text. progress: called with
+    the bytes that were scored.
     """
     lines = [line for line in text.split("\n") if line.strip()]
     if not lines:
@@ -71,7 +77,7 @@ def compare(
     return Comparison(
         bytes=(weight_bytes(before), weight_bytes(after)),
         speed=speeds(before, after),
-        generates=isinstance(before.model, WRITERS),
+        generates=isinstance(before.model, Generates),
         perplexity=scored,
         agreement=agreement,
         error=error,
@@ -107,7 +113,9 @@ def fitting(lm: LanguageModel, targets: Sequence[str], sources: Sequence[str]) -
         if most is None or all(len(tokenizer(line).input_ids) <= most for line in {target, source})
     ]
     if not pairs:
-        raise ArgumentError(f"compare: every line of the text is longer than the {most} positions of the model")
+        raise ArgumentError(
+            f"compare: every line of the text is longer than the {most} positions of the model"
+        )
     return dict(texts=[target for target, _ in pairs], sources=[source for _, source in pairs])
 
 
@@ -129,7 +137,8 @@ def rows_of(lm: LanguageModel, lines: Sequence[str]) -> dict[str, np.ndarray]:
         inputs = rows.batch(range(len(rows)))
     if lm.head in ("multiple-choice", "double-heads"):
         inputs = {name: a[None] for name, a in inputs.items()}
-    if isinstance(lm.model, (seq2seq.Seq2SeqLM, seq2seq.EncoderDecoder)):
+    body = getattr(lm.model, "body", lm.model)
+    if lm.head in ("base", "seq2seq-lm") and hasattr(body, "shifted"):  # the decoder reads, too
         inputs["decoder_input_ids"] = inputs["input_ids"]
     return inputs
 
@@ -150,7 +159,9 @@ def outputs(lm: LanguageModel, inputs: dict[str, np.ndarray]) -> list[tuple[str,
     return found
 
 
-def difference(before: list[tuple[str, np.ndarray]], after: list[tuple[str, np.ndarray]]) -> tuple[float, float]:
+def difference(
+    before: list[tuple[str, np.ndarray]], after: list[tuple[str, np.ndarray]]
+) -> tuple[float, float]:
     """Agreement and error, as in Comparison."""
     agreement, squares, total = [], 0.0, 0.0
     for (name, a), (_, b) in zip(before, after, strict=True):
@@ -183,7 +194,7 @@ def speeds(*models: LanguageModel) -> Any:
 def timed(lm: LanguageModel) -> tuple[int, Callable[[], object]]:
     """What is timed, and its tokens: a greedy generation, or a forward pass of a model that makes no text."""
     longest = lm.config.longest or PROMPT + NEW
-    if not isinstance(lm.model, WRITERS):
+    if not isinstance(lm.model, Generates):
         inputs = rows_of(lm, ["x " * LENGTH] * BATCH)
         return inputs["input_ids"].size, lambda: outputs(lm, inputs)
     prompt = max(1, min(PROMPT, longest // 2))

@@ -11,12 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from plmcore import directory, models, safetensors
+from plmcore import models
 from plmcore._core import ArgumentError, Tensor
 from plmcore.compress.rounding import round_rows, row_scales
-from plmcore.files import atomic_directory, sync_file
-from plmcore.kinds import checked
+from plmcore.files.whole import atomic_directory, sync_file
+from plmcore.formats import safetensors
+from plmcore.language_model import directory
 from plmcore.models import names, quantized
+from plmcore.runtime.kinds import checked
 
 
 @checked
@@ -28,21 +30,27 @@ def quantize(
     head: str | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> pathlib.Path:
-    """Writes a model with int8 or bfloat16 weights to the directory `out`, which plm.load opens; returns `out`.
+    """Writes a model with int8 or bfloat16 weights to the directory `out`,
+    which plm.load opens; returns `out`.
 
-    The weights of linear layers and the tables of tokens are quantised, shared ones once; all else becomes float32. config.json keeps its
-    keys, and tokenizer files come along. `head`: the head to keep, where it is not the one that config.json names. One tensor at a time is in
-    memory. The same directory gives the same bytes. progress: called with the number of tensors that are done, and of all.
+    The weights of linear layers and the tables of tokens are quantised, shared ones once; all else becomes
+    float32. config.json keeps its keys, and tokenizer files come along. `head`: the head to keep, where it is
+    not the one that config.json names. One tensor at a time is in memory. The same directory gives the same
+    bytes. progress: called with the number of tensors that are done, and of all.
     """
     folder, out = pathlib.Path(folder), pathlib.Path(out)
     if weights not in quantized.WEIGHTS:
-        raise ArgumentError(f"quantize: the weights must be one of {', '.join(quantized.WEIGHTS)}, got {weights!r}")
+        raise ArgumentError(
+            f"quantize: the weights must be one of {', '.join(quantized.WEIGHTS)}, got {weights!r}"
+        )
     quantized.refuse(folder, directory.read_config(folder), "quantize")
     check_new(out)
     directory.companions(folder)
     source = Source(directory.open_model(folder, head), weights)
     config = source.opened.model.config
-    config = config.replace(architectures=(models.architecture_of(config, source.opened.head),), dtype="float32")
+    config = config.replace(
+        architectures=(models.architecture_of(config, source.opened.head),), dtype="float32"
+    )
     done = itertools.count(1)
 
     def value(name: str) -> Tensor:
@@ -104,7 +112,9 @@ class Source:
             found = self.read(self.groups[name]).values[name]
             dtype = self.specs[name][0]
             return (
-                Tensor(round_rows(found.numpy(), self.scale(name, found))) if dtype == "int8" else found.astype(dtype)
+                Tensor(round_rows(found.numpy(), self.scale(name, found)))
+                if dtype == "int8"
+                else found.astype(dtype)
             )
         weight = name.removesuffix("scale") + "weight"
         return Tensor(self.scale(weight, None))
@@ -114,7 +124,9 @@ class Source:
             weight = self.read(self.groups[name]).values[name] if weight is None else weight
             scale = row_scales(weight.numpy())
             if not np.isfinite(scale).all():
-                raise ArgumentError(f"quantize: '{name}' has values that are not finite; are the weights sound?")
+                raise ArgumentError(
+                    f"quantize: '{name}' has values that are not finite; are the weights sound?"
+                )
             self.scales[name] = scale
         return self.scales[name]
 

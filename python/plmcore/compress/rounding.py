@@ -2,8 +2,8 @@
 
     scale[n] = max |w[n]| / 127        q[n, k] = rint(w[n, k] / scale[n]), from -127 to 127
 
-in float32. A row of zeros has the scale 0, and stays zeros. |w - q scale| <= scale / 2, so that a row's error is at most 1/254 of its
-largest value.
+in float32. A row of zeros has the scale 0, and stays zeros. |w - q scale| <= scale / 2, so that a row's error
+is at most 1/254 of its largest value.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""Text to training batches: readers, tokenised corpora on disk, shuffled batches that depend on the step alone."""
+"""Text to training batches: readers, tokenised corpora on disk,
+shuffled batches that depend on the step alone.
+"""
 
 from plmcore.data.batches import Batches
 from plmcore.data.corpus import Corpus

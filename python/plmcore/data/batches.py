@@ -10,23 +10,25 @@ from typing import Any, NamedTuple, Protocol, cast
 
 import numpy as np
 
-from plmcore import draws
 from plmcore._core import ArgumentError, IndexRangeError
 from plmcore.data import mapped
 from plmcore.data.order import Order
+from plmcore.runtime import draws
 
 POOL = 64  # batches whose examples are ordered together
 POOL_EXAMPLES = 1 << 14  # the same for max_tokens, where the number of batches comes out in the end
-PLACE = (
-    0x62617463686573 << 8
-)  # keeps these draws apart from those of the examples, whose third coordinate is their number
+# keeps these draws apart from those of the examples, whose third coordinate is their number
+PLACE = 0x62617463686573 << 8
 
 Batch = dict[str, np.ndarray]
 
 
 class Objective(Protocol):
-    """What Batches needs. Two methods are optional: examples(epoch), where the number differs from epoch to epoch, and
-    lengths(epoch), the token count of every example or None where all are equal."""
+    """What Batches needs.
+
+    Two methods are optional: examples(epoch), where the number differs from epoch to epoch, and
+    lengths(epoch), the token count of every example or None where all are equal.
+    """
 
     def __len__(self) -> int: ...
 
@@ -42,11 +44,13 @@ class Pool(NamedTuple):
 
 
 class Batches:
-    """The batches of a training run: batches[step] for any step >= 0, a function of the arguments and the step alone.
+    """The batches of a training run: batches[step] for any step >= 0,
+    a function of the arguments and the step alone.
 
-    A step takes batch_size examples for each of `ranks` processes; the examples of all ranks together do not depend on how many there are,
-    as long as batch_size * ranks stays. With bucket=True examples of similar length share a batch: the lengths are sorted within each 64 batches
-    of the shuffled order, and the batches shuffled again. With max_tokens a batch takes as many examples as fit into that many tokens after padding,
+    A step takes batch_size examples for each of `ranks` processes; the examples of all ranks together do not
+    depend on how many there are, as long as batch_size * ranks stays. With bucket=True examples of similar
+    length share a batch: the lengths are sorted within each 64 batches of the shuffled order, and the batches
+    shuffled again. With max_tokens a batch takes as many examples as fit into that many tokens after padding,
     at most batch_size if that is given.
     """
 
@@ -124,14 +128,16 @@ class Batches:
         if steps == 0:
             size = f"{self.batch_size} examples" if self.max_tokens is None else f"{self.max_tokens} tokens"
             raise ArgumentError(
-                f"{self._examples(epoch)} examples are too few for one batch of {size} on {self.ranks} rank(s): "
+                f"{self._examples(epoch)} examples are too few for one batch of {size} on {self.ranks} "
+                f"rank(s): "
                 "more text, smaller batches (data.batch) or shorter examples (data.length) are needed"
             )
         return steps
 
     def stream(self, start: int = 0, *, workers: int = 1, ahead: int | None = None) -> Iterator[Batch]:
-        """batches[start], batches[start + 1], ... without end, made by `workers` threads up to `ahead` batches (default: 2 * workers) before they
-        are asked for. workers=0 makes each when it is asked for."""
+        """batches[start], batches[start + 1], ... without end, made by `workers` threads up to `ahead`
+        batches (default: 2 * workers) before they are asked for. workers=0 makes each when it is asked for.
+        """
         if workers < 0 or start < 0:
             raise ArgumentError(f"a stream needs start >= 0 and workers >= 0, got {start} and {workers}")
         if workers == 0:
@@ -193,17 +199,22 @@ class Batches:
             begins, ends = self._fit(indices, np.asarray(cast(np.ndarray, lengths)[indices]))
         if self.bucket and self.shuffle:
             full = (
-                ends - begins == self.batch_size * self.ranks if self.max_tokens is None else np.ones(len(ends), bool)
+                ends - begins == self.batch_size * self.ranks
+                if self.max_tokens is None
+                else np.ones(len(ends), bool)
             )
-            mixed = np.argsort(draws.bits(self.seed, epoch, PLACE, number, np.arange(len(ends))), kind="stable")
-            mixed = np.concatenate(
-                [mixed[full[mixed]], np.flatnonzero(~full)]
-            )  # the smaller one of an epoch is its last
+            mixed = np.argsort(
+                draws.bits(self.seed, epoch, PLACE, number, np.arange(len(ends))), kind="stable"
+            )
+            # the smaller one of an epoch is its last
+            mixed = np.concatenate([mixed[full[mixed]], np.flatnonzero(~full)])
             begins, ends = begins[mixed], ends[mixed]
         return Pool(indices, begins, ends)
 
     def _fit(self, indices: np.ndarray, lengths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Where batches begin and end so that each rank's rows times the longest of them stay within max_tokens."""
+        """Where batches begin and end so that each rank's rows times the longest
+        of them stay within max_tokens.
+        """
         if len(lengths) and lengths.max() > self.max_tokens:
             i = int(lengths.argmax())
             raise ArgumentError(

@@ -1,4 +1,5 @@
-"""Input files cut into blocks that can be tokenised apart from each other, without a look at more than one block at a time.
+"""Input files cut into blocks that can be tokenised apart from each other, without a look at more than one
+block at a time.
 
 Where blocks end depends on the files alone, so that a corpus is the same for any number of workers.
 """
@@ -11,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from plmcore.data import readers
-from plmcore.text_files import bytes_read, opened
+from plmcore.files.text import bytes_read, opened
 
 SIZE = 4 << 20  # bytes of a block, more only where a line is longer
 RECORDS = 1024  # documents of a block of records
@@ -30,7 +31,10 @@ class Block(NamedTuple):
 
 
 def blocks(path: pathlib.Path, documents: str, field: str, errors: str) -> Iterator[Block]:
-    """The blocks of a file, whose name tells its format: .jsonl, .csv, .tsv, .parquet, else text. All may end in .gz."""
+    """The blocks of a file, whose name tells its format: .jsonl, .csv, .tsv, .parquet, else text.
+
+    All may end in .gz.
+    """
     suffix = format_of(path)
     if suffix in LINES:
         return _cut(path, "jsonl", "line")
@@ -47,7 +51,9 @@ def format_of(path: pathlib.Path) -> str:
 
 
 def _cut(path: pathlib.Path, kind: str, documents: str) -> Iterator[Block]:
-    """Cuts at the last blank line (documents="blank") or behind the last line ("line"); where there is none, or for "file", before a line break."""
+    """Cuts at the last blank line (documents="blank") or behind the last line ("line"); where there is none,
+    or for "file", before a line break.
+    """
     with opened(path) as f:
         line, at, continues = 1, 0, False
         buffer = bytearray()

@@ -36,12 +36,17 @@ def column(names: Sequence[str] | Mapping[str, Any], field: str) -> str | None:
 
 
 def rows(
-    path: pathlib.Path, columns: Sequence[str] | None = None, usual: Sequence[str] = (), errors: str = "strict"
+    path: pathlib.Path,
+    columns: Sequence[str] | None = None,
+    usual: Sequence[str] = (),
+    errors: str = "strict",
 ) -> Iterator[tuple[int, Record]]:
-    """Line and fields of each row of a TSV or CSV table or of JSON lines: its columns by their names, and the fields that they are known as.
+    """Line and fields of each row of a TSV or CSV table or of JSON lines: its columns by their names, and the
+    fields that they are known as.
 
-    columns ["label", "text"] names the columns of a table without a header, ["text=sentence"] says which column is which field. `usual` are the
-    fields of a table whose first line names none of them, if it has as many columns.
+    columns ["label", "text"] names the columns of a table without a header,
+    ["text=sentence"] says which column is which field.
+    `usual` are the fields of a table whose first line names none of them, if it has as many columns.
     """
     renamed = renaming(columns)
     if ".jsonl" in path.suffixes or ".json" in path.suffixes:

@@ -17,7 +17,8 @@ class Corpus:
     ids                 uint16 or uint32 [tokens]
     sentences           int64 [sentences + 1]: sentence i is ids[sentences[i]:sentences[i + 1]]
     documents           int64 [documents + 1]: the same for documents, which end where sentences end
-    document_sentences  int64 [documents + 1]: document i has the sentences document_sentences[i] up to document_sentences[i + 1]
+    document_sentences  int64 [documents + 1]: document i has the sentences document_sentences[i] up to
+        document_sentences[i + 1]
 
     No document and no sentence is empty. Arrays of an opened corpus are mapped, not loaded.
     """
@@ -45,7 +46,9 @@ class Corpus:
 
     @classmethod
     def open(cls, path: str | os.PathLike[str], *, verify: bool = True) -> Corpus:
-        """A corpus directory. verify=True reads it once, about a second for a gigabyte, and checks it block by block; without it only sizes are checked."""
+        """A corpus directory. verify=True reads it once, about a second for a gigabyte, and checks it block
+        by block; without it only sizes are checked.
+        """
         folder = pathlib.Path(path)
         content = manifest.read(folder)
         if verify:
@@ -64,19 +67,26 @@ class Corpus:
         sentences: Sequence[Sequence[int]] | None = None,
         tokenizer: dict[str, Any] | None = None,
     ) -> Corpus:
-        """A corpus in memory. `sentences` has the lengths of each document's sentences; without it a document is one sentence."""
+        """A corpus in memory.
+
+        `sentences` has the lengths of each document's sentences; without it a document is one sentence.
+        """
         arrays = [np.asarray(d) for d in documents]
         if sentences is None:
             sentences = [[len(d)] for d in arrays]
         if len(sentences) != len(arrays):
-            raise ArgumentError(f"{len(arrays)} documents need as many lists of sentence lengths, got {len(sentences)}")
+            raise ArgumentError(
+                f"{len(arrays)} documents need as many lists of sentence lengths, got {len(sentences)}"
+            )
         for i, (ids, lengths) in enumerate(zip(arrays, sentences)):
             if ids.ndim != 1 or len(ids) == 0 or ids.dtype.kind not in "iu":
                 raise ArgumentError(
                     f"document {i} must be a list of at least one id, got {ids.dtype} {list(ids.shape)}"
                 )
             if ids.min() < 0 or ids.max() >= vocab_size:
-                raise ArgumentError(f"document {i} has ids from {ids.min()} to {ids.max()}; vocab_size is {vocab_size}")
+                raise ArgumentError(
+                    f"document {i} has ids from {ids.min()} to {ids.max()}; vocab_size is {vocab_size}"
+                )
             if min(lengths, default=0) < 1 or sum(lengths) != len(ids):
                 raise ArgumentError(
                     f"the sentences of document {i} must have {len(ids)} ids in all, got {list(lengths)}"

@@ -15,7 +15,7 @@ from plmcore._core import text as native
 from plmcore.data import readers, sentences
 from plmcore.data.blocks import Block
 from plmcore.data.manifest import id_dtype
-from plmcore.text_files import BOM, decode, is_blank, whole
+from plmcore.files.text import BOM, decode, is_blank, whole
 
 CHARACTERS = 1 << 18  # of one call of the tokenizer, whose results take a hundred times the space of the ids
 AHEAD = 4  # calls for each thread that are ready while the oldest block is waited for
@@ -24,7 +24,10 @@ _BLANK = re.compile(r"\n(?:[ \t\r\f\v]*\n)+")
 
 
 class Encoded(NamedTuple):
-    """Ids of whole sentences, in order. `documents` may begin with 0: nothing of the document that goes on from the block before."""
+    """Ids of whole sentences, in order.
+
+    `documents` may begin with 0: nothing of the document that goes on from the block before.
+    """
 
     ids: np.ndarray  # uint16 or uint32
     sentences: np.ndarray  # int32: tokens of each
@@ -46,13 +49,18 @@ class Encoder:
         return self._joined(block.continues, counts, [self._encode(texts) for texts in calls])
 
     def in_threads(self, blocks: Iterable[Block], count: int) -> Iterator[Encoded]:
-        """The same of every block, in order. This thread cuts blocks into texts while `count` others encode them."""
+        """The same of every block, in order.
+
+        This thread cuts blocks into texts while `count` others encode them.
+        """
         waiting: deque[tuple[bool, list[int], list[Future[Any]]]] = deque()
         threads = ThreadPoolExecutor(count, thread_name_prefix="encoding")
         try:
             for block in blocks:
                 counts, calls = self._cut(block)
-                waiting.append((block.continues, counts, [threads.submit(self._encode, texts) for texts in calls]))
+                waiting.append(
+                    (block.continues, counts, [threads.submit(self._encode, texts) for texts in calls])
+                )
                 while sum(len(futures) for _, _, futures in waiting) - len(waiting[0][2]) >= AHEAD * count:
                     continues, counts, futures = waiting.popleft()
                     yield self._joined(continues, counts, [future.result() for future in futures])
@@ -62,14 +70,17 @@ class Encoder:
             threads.shutdown(cancel_futures=True)
 
     def _cut(self, block: Block) -> tuple[list[int], list[list[str]]]:
-        """The number of sentences of each document, and all sentences in lists for one call of the tokenizer each."""
+        """The number of sentences of each document, and all sentences in lists for one call
+        of the tokenizer each.
+        """
         counts: list[int] = []
         calls: list[list[str]] = [[]]
         size = 0
         for document in self.texts(block):
             found = self.split(document)
             counts.append(len(found))
-            step = max(1, len(found) * CHARACTERS // max(1, len(document)))  # a long document takes several calls
+            # a long document takes several calls
+            step = max(1, len(found) * CHARACTERS // max(1, len(document)))
             for begin in range(0, len(found), step):
                 if size >= CHARACTERS:
                     calls.append([])
@@ -91,9 +102,13 @@ class Encoder:
         native.join(rows, size, joined)
         return joined, lengths
 
-    def _joined(self, continues: bool, counts: list[int], parts: list[tuple[np.ndarray, np.ndarray]]) -> Encoded:
+    def _joined(
+        self, continues: bool, counts: list[int], parts: list[tuple[np.ndarray, np.ndarray]]
+    ) -> Encoded:
         tokens = np.concatenate([lengths for _, lengths in parts])
-        ends = np.concatenate([[0], np.cumsum(tokens > 0)])[np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])]
+        ends = np.concatenate([[0], np.cumsum(tokens > 0)])[
+            np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
+        ]
         return Encoded(
             np.concatenate([ids for ids, _ in parts]),
             tokens[tokens > 0].astype(np.int32),
@@ -109,7 +124,9 @@ class Encoder:
         data = cast(bytes, block.data)
         if self.documents == "blank" and block.kind == "text" and b"\r" not in data:
             try:
-                yield from native.documents(data.removeprefix(BOM) if block.at == 0 else data, block.continues)
+                yield from native.documents(
+                    data.removeprefix(BOM) if block.at == 0 else data, block.continues
+                )
                 return
             except UnicodeDecodeError:
                 pass  # what follows says where, or replaces it

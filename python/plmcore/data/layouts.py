@@ -1,7 +1,9 @@
-"""How the files of tasks become records: small functions over the readers, each of which is or makes a Layout.
+"""How the files of tasks become records: small functions over the readers,
+each of which is or makes a Layout.
 
-Field names are the same for all tasks: text and pair with label; context, question, choices with label, or with answers; tokens with
-tags; source with target. A label is the number of its class, or a float; None where the file keeps it back.
+Field names are the same for all tasks: text and pair with label; context, question, choices with label, or
+with answers; tokens with tags; source with target. A label is the number of its class, or a float; None where
+the file keeps it back.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from typing import Any
 from plmcore._core import FormatError
 from plmcore.data import columns, readers
 from plmcore.data.readers import Record, wrong
-from plmcore.text_files import Path, is_blank, lines, opened
+from plmcore.files.text import Path, is_blank, lines, opened
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,9 +48,12 @@ def table(
     skip: str | None = None,
     **options: Any,
 ) -> Layout:
-    """Columns of a TSV or CSV file: {"text": "sentence"} reads column sentence as field text. Without `classes` the label is a float.
+    """Columns of a TSV or CSV file: {"text": "sentence"} reads column sentence as field text.
 
-    A file without the column `label` has records with label None, and those with the label `skip` are left out. `options` go to read_table.
+    Without `classes` the label is a float.
+
+    A file without the column `label` has records with label None, and those with the label `skip` are left
+    out. `options` go to read_table.
     """
 
     def rows(path: Path, errors: str) -> Iterator[tuple[int, Record]]:
@@ -58,7 +63,11 @@ def table(
 
 
 def jsonl(
-    fields: Mapping[str, str], *, label: str = "label", classes: Sequence[str] | None = None, skip: str | None = None
+    fields: Mapping[str, str],
+    *,
+    label: str = "label",
+    classes: Sequence[str] | None = None,
+    skip: str | None = None,
 ) -> Layout:
     """The same for JSONL."""
 
@@ -80,7 +89,9 @@ def _labelled_layout(
         _, row = next(rows(path, "replace"))
         return label in row or columns.column(row, "label") is None
 
-    return Layout(lambda path, errors: _labelled(path, rows(path, errors), fields, label, classes, skip), suits)
+    return Layout(
+        lambda path, errors: _labelled(path, rows(path, errors), fields, label, classes, skip), suits
+    )
 
 
 def _labelled(
@@ -93,7 +104,8 @@ def _labelled(
 ) -> Iterator[Record]:
     for number, record in records:
         found: Record = {
-            name: readers.text_field(record, column, path, f"line {number}") for name, column in fields.items()
+            name: readers.text_field(record, column, path, f"line {number}")
+            for name, column in fields.items()
         }
         value = record.get(label)
         if skip is not None and value == skip:
@@ -113,7 +125,9 @@ def number_of(value: str, classes: Sequence[str] | None, path: Path, line: int) 
 def choices(
     context: Sequence[str], endings: Sequence[str], *, question: str | None = None, label: str, first: int = 0
 ) -> Layout:
-    """A table of contexts (the columns joined by spaces) with endings to choose from; labels count from `first`."""
+    """A table of contexts (the columns joined by spaces) with endings to choose from;
+    labels count from `first`.
+    """
 
     def read(path: Path, errors: str) -> Iterator[Record]:
         for number, row in readers.numbered_table(path, errors=errors):
@@ -133,7 +147,9 @@ def choices(
 
 
 def _race(path: Path, errors: str) -> Iterator[Record]:
-    """RACE: a folder with a folder for each level, in them a JSON file for each passage; or one level, or one passage."""
+    """RACE: a folder with a folder for each level, in them a JSON file for each passage;
+    or one level, or one passage.
+    """
     path = pathlib.Path(path)
     for file in sorted([*path.glob("*/*.txt"), *path.glob("*.txt")]) if path.is_dir() else [path]:
         text = next(readers.read_text(file, documents="file", errors=errors), "")
@@ -193,7 +209,7 @@ last_word = Layout(_last_word)
 
 
 def _cloze_book(path: Path, errors: str) -> Iterator[Record]:
-    """Children's Book Test: 20 numbered sentences, then `21 question<tab>answer<tab><tab>choice|choice|...`."""
+    """Children's Book Test: 20 numbered sentences, then `21 question<tab>answer<tab><tab>choice|...`."""
     gathered: list[str] = []
     for number, line in lines(path, errors):
         if is_blank(line):
@@ -208,7 +224,9 @@ def _cloze_book(path: Path, errors: str) -> Iterator[Record]:
         options = fields[-1].split("|")
         if len(fields) != 4 or fields[1] not in options:
             raise wrong(
-                path, number, f"question, answer and choices with the answer among them expected, got {line[:80]!r}"
+                path,
+                number,
+                f"question, answer and choices with the answer among them expected, got {line[:80]!r}",
             )
         label = options.index(fields[1])
         yield {"context": " ".join(gathered), "question": fields[0], "choices": options, "label": label}
@@ -221,7 +239,10 @@ cloze_book = Layout(_cloze_book)
 
 
 def questions(classes: Sequence[str]) -> Layout:
-    """TREC: `COARSE:fine question` in a line, labelled by the one or, if the classes have a colon, by both. The published file is Latin-1; copies may be UTF-8."""
+    """TREC: `COARSE:fine question` in a line, labelled by the one or, if the classes have a colon, by both.
+
+    The published file is Latin-1; copies may be UTF-8.
+    """
 
     def read(path: Path, errors: str) -> Iterator[Record]:
         with opened(path) as f:
@@ -236,7 +257,10 @@ def questions(classes: Sequence[str]) -> Layout:
                 coarse, colon, _ = label.partition(":")
                 if not (coarse and colon and text):
                     raise wrong(path, number, f"COARSE:fine and a question expected, got {line[:60]!r}")
-                yield {"text": text, "label": number_of(label if ":" in classes[0] else coarse, classes, path, number)}
+                yield {
+                    "text": text,
+                    "label": number_of(label if ":" in classes[0] else coarse, classes, path, number),
+                }
 
     return Layout(read)
 
@@ -246,7 +270,10 @@ _BRACKETS = {"-LRB-": "(", "-RRB-": ")"}
 
 
 def sentiment_trees(numbers: Mapping[str, int]) -> Layout:
-    """The Stanford Sentiment Treebank: `(3 (2 It) (4 works))`, a tree to a line. `numbers`: the class of a whole tree's mark; others are left out."""
+    """The Stanford Sentiment Treebank: `(3 (2 It) (4 works))`, a tree to a line.
+
+    `numbers`: the class of a whole tree's mark; others are left out.
+    """
 
     def read(path: Path, errors: str) -> Iterator[Record]:
         for number, line in lines(path, errors):
@@ -256,13 +283,18 @@ def sentiment_trees(numbers: Mapping[str, int]) -> Layout:
             if not words or mark not in ("0", "1", "2", "3", "4"):
                 raise wrong(path, number, f"a tree with marks from 0 to 4 expected, got {line[:60]!r}")
             if mark in numbers:
-                yield {"text": " ".join(str(_BRACKETS.get(word, word)) for word in words), "label": numbers[mark]}
+                yield {
+                    "text": " ".join(str(_BRACKETS.get(word, word)) for word in words),
+                    "label": numbers[mark],
+                }
 
     return Layout(read)
 
 
 def _ontonotes(path: Path, errors: str) -> Iterator[Record]:
-    """OntoNotes 5.0 in CoNLL-2012's columns: words, parts of speech and named entities as BIO tags, of a file or of all *gold_conll below a folder."""
+    """OntoNotes 5.0 in CoNLL-2012's columns: words, parts of speech and named entities as BIO tags, of a file
+    or of all *gold_conll below a folder.
+    """
     path = pathlib.Path(path)
     english = path / "data" / "english"  # beside other languages
     inside = sorted((english if english.is_dir() else path).rglob("*gold_conll"))
@@ -274,7 +306,9 @@ def _ontonotes(path: Path, errors: str) -> Iterator[Record]:
             if line.strip():
                 rows.append(line.split())
                 if len(rows[-1]) < 12:
-                    raise wrong(file, number, f"12 columns or more expected, got {len(rows[-1])}: {line[:80]!r}")
+                    raise wrong(
+                        file, number, f"12 columns or more expected, got {len(rows[-1])}: {line[:80]!r}"
+                    )
             elif rows:
                 marks = [row[10] for row in rows]
                 yield {"tokens": [r[3] for r in rows], "pos": [r[4] for r in rows], "tags": _bracketed(marks)}
@@ -331,13 +365,20 @@ def _segments(path: Path, errors: str) -> Iterator[tuple[int, str]]:
             for text in _SEGMENT.findall(line):
                 yield number, html.unescape(text).strip()
     elif path.name.startswith("train.tags"):
-        yield from ((number, line.strip()) for number, line in lines(path, errors) if not line.lstrip().startswith("<"))
+        yield from (
+            (number, line.strip())
+            for number, line in lines(path, errors)
+            if not line.lstrip().startswith("<")
+        )
     else:
         yield from lines(path, errors)
 
 
 def _columns_of_pairs(path: Path, errors: str) -> Iterator[Record]:
-    """Tatoeba's sentence pairs: source and target separated by a tab; a third column is not read. They have no header."""
+    """Tatoeba's sentence pairs: source and target separated by a tab; a third column is not read.
+
+    They have no header.
+    """
     for number, line in lines(path, errors):
         fields = line.split("\t")
         if len(fields) < 2:

@@ -14,12 +14,17 @@ import numpy as np
 
 from plmcore._core import ArgumentError, FormatError
 from plmcore.data import mapped
-from plmcore.files import open_regular, read_json
+from plmcore.files.whole import open_regular, read_json
 
 FILE = "corpus.json"
 VERSION = 1
 BLOCK = 4 << 20  # bytes under one checksum
-IDS, SENTENCES, DOCUMENTS, DOCUMENT_SENTENCES = "ids.bin", "sentences.bin", "documents.bin", "document_sentences.bin"
+IDS, SENTENCES, DOCUMENTS, DOCUMENT_SENTENCES = (
+    "ids.bin",
+    "sentences.bin",
+    "documents.bin",
+    "document_sentences.bin",
+)
 OFFSETS = np.dtype("<i8")
 
 
@@ -80,14 +85,20 @@ def read(folder: pathlib.Path) -> dict[str, Any]:
     if content.get("format") != "plmcore corpus":
         raise FormatError(f"'{path}' cannot be read: it does not describe a corpus")
     if content.get("version") != VERSION:
-        raise FormatError(f"'{path}' has version {content.get('version')!r}; this plmcore reads version {VERSION}")
+        raise FormatError(
+            f"'{path}' has version {content.get('version')!r}; this plmcore reads version {VERSION}"
+        )
     try:
         expected = describe(content["vocab_size"], content["tokenizer"], content["source"], content["files"])
         differing = [key for key, value in expected.items() if content.get(key) != value]
-        sizes = {name: content["files"][name]["bytes"] for name in (IDS, SENTENCES, DOCUMENTS, DOCUMENT_SENTENCES)}
+        sizes = {
+            name: content["files"][name]["bytes"] for name in (IDS, SENTENCES, DOCUMENTS, DOCUMENT_SENTENCES)
+        }
         blocks = {name: len(content["files"][name]["crc32"]) for name in sizes}
     except (KeyError, TypeError, ValueError, AttributeError) as e:
-        raise FormatError(f"'{path}' cannot be read: it is incomplete or damaged ({type(e).__name__}: {e})") from None
+        raise FormatError(
+            f"'{path}' cannot be read: it is incomplete or damaged ({type(e).__name__}: {e})"
+        ) from None
     for key in ("tokenizer", "source"):
         if not isinstance(content[key], dict):
             raise FormatError(f"'{path}' is damaged: {key!r} must be an object, got {content[key]!r}")
@@ -96,19 +107,25 @@ def read(folder: pathlib.Path) -> dict[str, Any]:
     if differing:
         raise FormatError(f"'{path}' is damaged: {differing[0]!r} does not agree with the rest of it")
     if sizes[DOCUMENTS] != sizes[DOCUMENT_SENTENCES]:
-        raise FormatError(f"'{path}' is damaged: {DOCUMENTS} and {DOCUMENT_SENTENCES} must have the same size")
+        raise FormatError(
+            f"'{path}' is damaged: {DOCUMENTS} and {DOCUMENT_SENTENCES} must have the same size"
+        )
     for name, size in sizes.items():
         found = os.path.getsize(folder / name) if (folder / name).exists() else None
         if found != size:
             what = "is missing" if found is None else f"has {found} bytes"
             raise FormatError(f"'{folder / name}' {what}, and {FILE} says {size}: was everything copied?")
         if blocks[name] != -(-size // BLOCK):
-            raise FormatError(f"'{path}' is damaged: {name} needs {-(-size // BLOCK)} checksums, got {blocks[name]}")
+            raise FormatError(
+                f"'{path}' is damaged: {name} needs {-(-size // BLOCK)} checksums, got {blocks[name]}"
+            )
     return content
 
 
 def verify(folder: pathlib.Path, content: dict[str, Any]) -> None:
-    """Reads every block: its checksum must be right, ids below vocab_size, boundaries rising from 0 to the end."""
+    """Reads every block: its checksum must be right, ids below vocab_size,
+    boundaries rising from 0 to the end.
+    """
     tokens, sentences = content["tokens"], content["sentences"]
     dtype = np.dtype(content["dtype"])
     for at, block in _blocks(folder / IDS, content["files"][IDS]["crc32"]):
@@ -140,7 +157,8 @@ def _verify_documents(folder: pathlib.Path) -> None:
         if len(differing):
             k = at + int(differing[0])
             raise FormatError(
-                f"'{folder}' is damaged: document {k - 1} ends at token {documents[k]} by {DOCUMENTS}, and its last sentence ends at token {ends[last[k]]}"
+                f"'{folder}' is damaged: document {k - 1} ends at token {documents[k]} by {DOCUMENTS}, "
+                f"and its last sentence ends at token {ends[last[k]]}"
             )
         mapped.trim()
 
@@ -151,7 +169,7 @@ def _blocks(path: pathlib.Path, sums: list[int]) -> Iterator[tuple[int, bytes]]:
             block = f.read(BLOCK)
             if zlib.crc32(block) != expected:
                 raise FormatError(
-                    f"'{path}' is damaged between bytes {k * BLOCK} and {k * BLOCK + len(block)}: its checksum is "
-                    f"{zlib.crc32(block)}, expected {expected}"
+                    f"'{path}' is damaged between bytes {k * BLOCK} and {k * BLOCK + len(block)}: "
+                    f"its checksum is {zlib.crc32(block)}, expected {expected}"
                 )
             yield k * BLOCK, block

@@ -1,7 +1,7 @@
 """Files as read-only arrays that the kernel loads page by page, with a limit on what stays resident.
 
-Pages once read count as this process' memory although the kernel could drop them at any time. `trim` hands them back: they stay in
-the kernel's cache, and reading one again costs a soft page fault.
+Pages once read count as this process' memory although the kernel could drop them at any time. `trim` hands
+them back: they stay in the kernel's cache, and reading one again costs a soft page fault.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import weakref
 
 import numpy as np
 
-from plmcore.files import open_regular
+from plmcore.files.whole import open_regular
 
 RESIDENT = 64 << 20  # bytes of mapped files that may stay before trim drops them
 
@@ -44,7 +44,9 @@ def trim() -> None:
 
 def peak() -> int:
     """The most bytes that this process ever had in memory."""
-    status = pathlib.Path("/proc/self/status").read_text()  # ru_maxrss would count the process that started this one
+    status = pathlib.Path(
+        "/proc/self/status"
+    ).read_text()  # ru_maxrss would count the process that started this one
     return int(status.partition("VmHWM:")[2].split(maxsplit=1)[0]) * 1024
 
 

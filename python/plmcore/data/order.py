@@ -4,19 +4,22 @@ import math
 
 import numpy as np
 
-from plmcore import draws
 from plmcore._core import ArgumentError, IndexRangeError
+from plmcore.runtime import draws
 
 TABLE = 1 << 16  # up to here a table is sorted: every permutation is equally likely
 HALF_ROUNDS = 8
-PLACE = 0x6F72646572 << 24  # keeps these draws apart from those of the examples, whose third coordinate is their number
+# keeps these draws apart from those of the examples, whose third coordinate is their number
+PLACE = 0x6F72646572 << 24
 
 
 class Order:
-    """A shuffled order of n items as a function of (seed, epoch): order[i] is the i-th of them, for a number, an array or a slice.
+    """A shuffled order of n items as a function of (seed, epoch): order[i] is the i-th of them, for a number,
+    an array or a slice.
 
-    Large orders keep nothing in memory: i is split in two digits l < a and r < b with a b >= n, which take turns in
-    being moved by a random function of the other (a Feistel network). A result of n or more goes through again.
+    Large orders keep nothing in memory: i is split in two digits l < a and r < b with a b >= n, which take
+    turns in being moved by a random function of the other (a Feistel network). A result of n or more goes
+    through again.
     """
 
     def __init__(self, n: int, seed: int, epoch: int = 0):
@@ -39,7 +42,9 @@ class Order:
             i = np.arange(*i.indices(self.n))
         i = np.asarray(i)
         if i.size and not (0 <= i.min() and i.max() < self.n):
-            raise IndexRangeError(f"an order of {self.n} items has no item {i.min() if i.min() < 0 else i.max()}")
+            raise IndexRangeError(
+                f"an order of {self.n} items has no item {i.min() if i.min() < 0 else i.max()}"
+            )
         if self.n <= TABLE:
             return self._table[i]
         x = self._permute(np.atleast_1d(i).astype(np.uint64))

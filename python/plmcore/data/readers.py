@@ -1,4 +1,6 @@
-"""Readers of the common file formats. Each gives one record after the other; what is wrong is a FormatError with file and line.
+"""Readers of the common file formats.
+
+Each gives one record after the other; what is wrong is a FormatError with file and line.
 
 All take plain and gzip files, and errors="replace" to read what is not UTF-8 as U+FFFD.
 """
@@ -15,13 +17,15 @@ from types import ModuleType
 from typing import Any
 
 from plmcore._core import ArgumentError, FormatError
-from plmcore.text_files import Path, decode, is_blank, lines, opened
+from plmcore.files.text import Path, decode, is_blank, lines, opened
 
 Record = dict[str, Any]
 
 
 def read_text(path: Path, *, documents: str = "blank", errors: str = "strict") -> Iterator[str]:
-    """Documents of a text file: separated by blank lines ("blank"), one to a line ("line"), or the whole file ("file")."""
+    """Documents of a text file: separated by blank lines ("blank"), one to a line ("line"),
+    or the whole file ("file").
+    """
     if documents not in ("blank", "line", "file"):
         raise ArgumentError(f"documents must be 'blank', 'line' or 'file', got {documents!r}")
     if documents == "file":
@@ -72,13 +76,17 @@ def read_table(
     ragged: str = "error",
     errors: str = "strict",
 ) -> Iterator[dict[str, str]]:
-    """Rows of a TSV or CSV file by the names of its first line, or by those given as `header`; header=False names columns "0", "1", ...
+    """Rows of a TSV or CSV file by the names of its first line, or by those given as `header`; header=False
+    names columns "0", "1", ...
 
-    Without `delimiter` a name in .csv means commas, any other tabs. `quoted` fields may hold the delimiter and line breaks, and "" for a quote;
-    without it that is so for commas only. Every row must have as many fields as the header; ragged="skip" passes over those that have not,
-    ragged="fit" takes the fields that they have, and none behind the last of the header.
+    Without `delimiter` a name in .csv means commas, any other tabs. `quoted` fields may hold the delimiter
+    and line breaks, and "" for a quote; without it that is so for commas only. Every row must have as many
+    fields as the header; ragged="skip" passes over those that have not, ragged="fit" takes the fields that
+    they have, and none behind the last of the header.
     """
-    options: dict[str, Any] = dict(delimiter=delimiter, header=header, quoted=quoted, ragged=ragged, errors=errors)
+    options: dict[str, Any] = dict(
+        delimiter=delimiter, header=header, quoted=quoted, ragged=ragged, errors=errors
+    )
     return (row for _, row in numbered_table(path, **options))
 
 
@@ -157,9 +165,11 @@ def read_conll(
     skip: str | None = "-DOCSTART-",
     errors: str = "strict",
 ) -> Iterator[dict[str, list[str]]]:
-    """Sentences of a column file, a token to a line and a blank line behind each sentence: a list for every column, by the names given (None: not read).
+    """Sentences of a column file, a token to a line and a blank line behind each sentence: a list for every
+    column, by the names given (None: not read).
 
-    Columns are separated by white space, or by `separator`. Sentences that begin with the token `skip` are left out.
+    Columns are separated by white space, or by `separator`.
+    Sentences that begin with the token `skip` are left out.
     """
     kept = [(k, name) for k, name in enumerate(columns) if name is not None]
     rows: list[list[str]] = []
@@ -184,7 +194,8 @@ CONLLU = ("id", "tokens", "lemmas", "upos", "xpos", "features", "heads", "relati
 
 
 def read_conllu(path: Path, *, errors: str = "strict") -> Iterator[Record]:
-    """Sentences of a CoNLL-U file: tokens, lemmas, upos, xpos, features, heads (0: the root), relations, and the comments `# key = value` as `comments`.
+    """Sentences of a CoNLL-U file: tokens, lemmas, upos, xpos, features, heads (0: the root), relations, and
+    the comments `# key = value` as `comments`.
 
     Words are read; lines for a joined written form (1-2) and for words left out (1.1) are not.
     """
@@ -198,7 +209,9 @@ def read_conllu(path: Path, *, errors: str = "strict") -> Iterator[Record]:
             row = line.split("\t")
             if len(row) != len(CONLLU):
                 raise wrong(
-                    path, number, f"{len(CONLLU)} columns separated by tabs expected, got {len(row)}: {line[:80]!r}"
+                    path,
+                    number,
+                    f"{len(CONLLU)} columns separated by tabs expected, got {len(row)}: {line[:80]!r}",
                 )
             if "-" in row[0] or "." in row[0]:
                 continue
@@ -215,7 +228,8 @@ def read_conllu(path: Path, *, errors: str = "strict") -> Iterator[Record]:
 
 
 def read_squad(path: Path, *, errors: str = "strict") -> Iterator[Record]:
-    """Questions of a SQuAD file (1.1 and 2.0): id, title, context, question, answers [{text, start}], impossible.
+    """Questions of a SQuAD file (1.1 and 2.0): id, title, context, question,
+    answers [{text, start}], impossible.
 
     Such a file is one JSON value and read whole.
     """
@@ -226,14 +240,18 @@ def read_squad(path: Path, *, errors: str = "strict") -> Iterator[Record]:
     except (json.JSONDecodeError, RecursionError) as e:
         raise FormatError(f"'{os.fspath(path)}' is not valid JSON: {e}") from None
     except (KeyError, TypeError):
-        raise FormatError(f"'{os.fspath(path)}' is no SQuAD file: it must be an object with a list 'data'") from None
+        raise FormatError(
+            f"'{os.fspath(path)}' is no SQuAD file: it must be an object with a list 'data'"
+        ) from None
     where = "data"
     try:
         for a, article in enumerate(articles):
             for p, paragraph in enumerate(article["paragraphs"]):
                 for q, asked in enumerate(paragraph["qas"]):
                     where = f"data[{a}].paragraphs[{p}].qas[{q}]"
-                    answers = [{"text": x["text"], "start": x["answer_start"]} for x in asked.get("answers", [])]
+                    answers = [
+                        {"text": x["text"], "start": x["answer_start"]} for x in asked.get("answers", [])
+                    ]
                     yield {
                         "id": asked["id"],
                         "title": article.get("title", ""),
@@ -249,13 +267,18 @@ def read_squad(path: Path, *, errors: str = "strict") -> Iterator[Record]:
 
 
 def read_parallel(source: Path, target: Path, *, errors: str = "strict") -> Iterator[dict[str, str]]:
-    """Lines of two files with as many lines each: {source, target}. An empty line is the translation of an empty line."""
+    """Lines of two files with as many lines each: {source, target}.
+
+    An empty line is the translation of an empty line.
+    """
     pairs = itertools.zip_longest(lines(source, errors), lines(target, errors))
     for number, (one, other) in enumerate(pairs, 1):
         if one is None or other is None:
             shorter, longer = (source, target) if one is None else (target, source)
             raise wrong(
-                shorter, number, f"the file ends, and '{os.fspath(longer)}' goes on; they must have as many lines each"
+                shorter,
+                number,
+                f"the file ends, and '{os.fspath(longer)}' goes on; they must have as many lines each",
             )
         yield {"source": one[1], "target": other[1]}
 
@@ -269,7 +292,8 @@ def read_parquet(path: Path, *, columns: Sequence[str] | None = None) -> Iterato
             missing = set(columns or ()) - set(table.schema_arrow.names)
             if missing:
                 raise FormatError(
-                    f"'{os.fspath(path)}' has no column {sorted(missing)[0]!r}, only {table.schema_arrow.names}"
+                    f"'{os.fspath(path)}' has no column {sorted(missing)[0]!r}, only "
+                    f"{table.schema_arrow.names}"
                 )
             for rows in table.iter_batches(1024, columns=None if columns is None else list(columns)):
                 yield from rows.to_pylist()

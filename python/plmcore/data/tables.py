@@ -1,4 +1,7 @@
-"""Tables in memory: lists of dicts, dicts of columns, pandas and pyarrow tables and what has columns as they do. None of these packages is imported here.
+"""Tables in memory: lists of dicts, dicts of columns,
+pandas and pyarrow tables and what has columns as they do.
+
+None of these packages is imported here.
 
 rows = tables.rows([{"text": "a lovely film", "label": "good"}], "train")
 """
@@ -15,7 +18,7 @@ import numpy as np
 
 from plmcore._core import ArgumentError, FormatError, KindError
 from plmcore.data.readers import Record
-from plmcore.files import json_bytes
+from plmcore.files.whole import json_bytes
 
 
 class Frame(Protocol):
@@ -51,7 +54,11 @@ def is_table(value: Any) -> TypeGuard[Table]:
 
 
 def rows(table: Table, name: str) -> list[Record]:
-    """The rows of a table, its columns by name, their values as JSON has them: missing ones (None, NaN) are None. `name` is for messages."""
+    """The rows of a table, its columns by name, their values as JSON has them:
+    missing ones (None, NaN) are None.
+
+    `name` is for messages.
+    """
     columns = _columns(table)
     if columns is not None:
         found = _transposed(columns, name)
@@ -59,7 +66,9 @@ def rows(table: Table, name: str) -> list[Record]:
         found = []
         for number, row in enumerate(table, 1):
             if not isinstance(row, Mapping):
-                raise KindError(f"{name}, row {number}: each row must be a dict, got {_kind(row)}; a table is {KINDS}")
+                raise KindError(
+                    f"{name}, row {number}: each row must be a dict, got {_kind(row)}; a table is {KINDS}"
+                )
             found.append(row)
     else:
         raise KindError(f"{name} must be a file or a table ({KINDS}), got {_kind(table)}")
@@ -85,11 +94,15 @@ def _columns(table: Any) -> dict[str, Sequence[Any]] | None:
     pandas = sys.modules.get("pandas")
     if pandas is not None and isinstance(table, pandas.DataFrame):
         if not table.columns.is_unique:
-            raise ArgumentError(f"the table has two columns of one name: {', '.join(map(str, table.columns))}")
+            raise ArgumentError(
+                f"the table has two columns of one name: {', '.join(map(str, table.columns))}"
+            )
         return {name: table[name].tolist() for name in table.columns}
     if hasattr(table, "to_pydict"):  # pyarrow
         return dict(table.to_pydict())
-    if hasattr(table, "column_names") and hasattr(table, "__getitem__"):  # a dataset of Hugging Face's library
+    if hasattr(table, "column_names") and hasattr(
+        table, "__getitem__"
+    ):  # a dataset of Hugging Face's library
         return {name: list(table[name]) for name in table.column_names}
     return None
 
@@ -123,7 +136,8 @@ def _plain(value: Any, name: str, number: int, key: Any) -> Any:
             value.encode()
         except UnicodeEncodeError as e:
             raise FormatError(
-                f"{name}, row {number}: {key} has half of a surrogate pair at character {e.start}, which is no text"
+                f"{name}, row {number}: {key} has half of a surrogate pair at character {e.start}, "
+                f"which is no text"
             ) from None
         return str(value)
     if isinstance(value, (bool, int)):
@@ -132,7 +146,9 @@ def _plain(value: Any, name: str, number: int, key: Any) -> Any:
         return {str(k): _plain(v, name, number, key) for k, v in value.items()}
     if isinstance(value, (list, tuple, np.ndarray)):
         return [_plain(v, name, number, key) for v in value]
-    raise KindError(f"{name}, row {number}: {key} must be text, a number or a list of them, got {_kind(value)}")
+    raise KindError(
+        f"{name}, row {number}: {key} must be text, a number or a list of them, got {_kind(value)}"
+    )
 
 
 def _kind(value: Any) -> str:

@@ -15,7 +15,7 @@ from plmcore._core import ArgumentError
 from plmcore.data import layouts
 from plmcore.data.layouts import Layout
 from plmcore.data.readers import Record
-from plmcore.text_files import Path, check_errors
+from plmcore.files.text import Path, check_errors
 
 SPLITS = ("train", "dev", "test")  # what a run learns from, watches, and scores in the end
 Paths = list[pathlib.Path]
@@ -23,7 +23,10 @@ Paths = list[pathlib.Path]
 
 @dataclasses.dataclass(frozen=True)
 class Files:
-    """Where the splits of a task are, and how they are read. `sides` fill the names of parallel files: {0} language, {1} src or ref."""
+    """Where the splits of a task are, and how they are read.
+
+    `sides` fill the names of parallel files: {0} language, {1} src or ref.
+    """
 
     read: Layout
     splits: Mapping[str, str]
@@ -59,8 +62,10 @@ class Files:
 
 @dataclasses.dataclass(frozen=True)
 class Task:
-    """A task has one kind of records and may be published in several layouts. `roles`: which splits are learnt from, watched and scored, where their
-    names do not say it."""
+    """A task has one kind of records and may be published in several layouts.
+
+    `roles`: which splits are learnt from, watched and scored, where their names do not say it.
+    """
 
     name: str
     kind: str  # classification, regression, choice, tagging, span, answer, translation
@@ -70,7 +75,9 @@ class Task:
     roles: Mapping[str, Sequence[str]] = dataclasses.field(default_factory=dict)
 
     def read(self, folder: Path, split: str, *, errors: str = "strict") -> Iterator[Record]:
-        """The records of a split, from the files of a layout that are in the folder; they may also be there as .gz."""
+        """The records of a split, from the files of a layout that are in the folder;
+        they may also be there as .gz.
+        """
         check_errors(errors)
         if split not in self.splits:
             raise ArgumentError(f"{self.name} has the splits {', '.join(self.splits)}, not {split!r}")
@@ -80,11 +87,14 @@ class Task:
             layout, paths = next(((r, ps) for r, ps in there if len(there) > 1 and r.fits(*ps)), there[0])
             return layout(*paths, errors=errors)
         tried = dict.fromkeys(" and ".join(files.names(split)) for files in known)
-        raise FileNotFoundError(f"'{folder}' has no {' or '.join(tried)} for the split {split!r} of {self.name}")
+        raise FileNotFoundError(
+            f"'{folder}' has no {' or '.join(tried)} for the split {split!r} of {self.name}"
+        )
 
     def read_file(self, path: Path, *, errors: str = "strict") -> Iterator[Record] | None:
-        """The records of a file of any name, or of a folder that is published as one split, in the first layout that it has; None where it has none of
-        them. Of parallel texts either file may be named."""
+        """The records of a file of any name, or of a folder that is published as one split, in the first
+        layout that it has; None where it has none of them. Of parallel texts either file may be named.
+        """
         check_errors(errors)
         for files in self.files:
             paths = files.beside(pathlib.Path(path))
@@ -116,7 +126,8 @@ def task(name: str) -> Task:
     if name not in TASKS:
         near = difflib.get_close_matches(name, TASKS, 1)
         raise ArgumentError(
-            f"there is no task {name!r}{f'; did you mean {near[0]!r}?' if near else ''} Known: {', '.join(TASKS)}"
+            f"there is no task {name!r}{f'; did you mean {near[0]!r}?' if near else ''} Known: "
+            f"{', '.join(TASKS)}"
         )
     return TASKS[name]
 
@@ -130,7 +141,7 @@ AGREED_JSON = layouts.jsonl(PAIR, label="gold_label", classes=ENTAILMENT, skip="
 
 
 def _glue() -> Iterator[Task]:
-    """GLUE's nine; their test files come without labels. Some were published before, in files of their own."""
+    """GLUE's nine; their test files come without labels. Some had been published in other files."""
     table = layouts.table
 
     def one(name: str, read: Layout, labels: Sequence[str], *others: Files, pair: bool = True) -> Task:
@@ -147,16 +158,22 @@ def _glue() -> Iterator[Task]:
     yield Task(
         "cola",
         "classification",
-        [Files(cola, {"train": "train.tsv", "dev": "dev.tsv"}), Files(with_header, {"test": "test.tsv"}), Files(cola, original)],
+        [
+            Files(cola, {"train": "train.tsv", "dev": "dev.tsv"}),
+            Files(with_header, {"test": "test.tsv"}),
+            Files(cola, original),
+        ],
         ("unacceptable", "acceptable"),
         roles={"dev": ("dev", "dev_in_domain", "dev_out_of_domain")},
-    )  # fmt: skip
+    )
     positive = layouts.sentiment_trees({"0": 0, "1": 0, "3": 1, "4": 1})
     yield one("sst2", with_header, ("negative", "positive"), *_trees(positive), pair=False)
     mrpc = table({"text": "#1 String", "pair": "#2 String"}, label="Quality", classes=BINARY)
     original = {"train": "msr_paraphrase_train.txt", "test": "msr_paraphrase_test.txt"}
     yield one("mrpc", mrpc, ("not_equivalent", "equivalent"), Files(mrpc, original))
-    qqp = table({"text": "question1", "pair": "question2"}, label="is_duplicate", classes=BINARY, ragged="skip")
+    qqp = table(
+        {"text": "question1", "pair": "question2"}, label="is_duplicate", classes=BINARY, ragged="skip"
+    )
     yield one("qqp", qqp, ("not_duplicate", "duplicate"))  # some rows of its training file are broken off
     columns = ["genre", "file", "year", "id", "score", "sentence1", "sentence2"]
     benchmark = table(PAIR, label="score", header=columns, delimiter="\t", quoted=False, ragged="fit")
@@ -192,7 +209,9 @@ def _multi_nli() -> Task:
 
 def _inference() -> Iterator[Task]:
     plain = layouts.table(
-        {"text": "premise", "pair": "hypothesis"}, classes=ENTAILMENT, header=["label", "premise", "hypothesis"]
+        {"text": "premise", "pair": "hypothesis"},
+        classes=ENTAILMENT,
+        header=["label", "premise", "hypothesis"],
     )
     files = [
         Files(AGREED_JSON, {s: f"snli_1.0_{s}.jsonl" for s in SPLITS}),
@@ -205,8 +224,12 @@ def _inference() -> Iterator[Task]:
     columns = ["premise", "hypothesis", "label"]
     scitail = layouts.table({"text": "premise", "pair": "hypothesis"}, classes=classes, header=columns)
     as_snli = layouts.jsonl(PAIR, label="gold_label", classes=("entailment", "neutral"))
-    files = [Files(scitail, {s: f"{folder}scitail_1.0_{s}.tsv" for s in SPLITS}) for folder in ("", "tsv_format/")]
-    files += [Files(as_snli, {s: f"{folder}scitail_1.0_{s}.txt" for s in SPLITS}) for folder in ("", "snli_format/")]
+    files = [
+        Files(scitail, {s: f"{folder}scitail_1.0_{s}.tsv" for s in SPLITS}) for folder in ("", "tsv_format/")
+    ]
+    files += [
+        Files(as_snli, {s: f"{folder}scitail_1.0_{s}.txt" for s in SPLITS}) for folder in ("", "snli_format/")
+    ]
     yield Task("scitail", "classification", files, classes, True)
 
 
@@ -231,9 +254,8 @@ def _choices() -> Iterator[Task]:
         "dev": ("dev", "dev2018"),
         "test": ("test", "test2016", "test2018"),
     }
-    shorter = {
-        split: name.replace(" - 1", "") for split, name in by_year.items()
-    }  # as some copies of 2018's are called
+    # as some copies of 2018's are called
+    shorter = {split: name.replace(" - 1", "") for split, name in by_year.items()}
     files = [Files(story, names) for names in ({s: f"{s}.csv" for s in SPLITS}, by_year, shorter)]
     yield Task("story-cloze", "choice", files, roles=roles)
     for kind in ("NE", "CN", "V", "P"):
@@ -248,7 +270,8 @@ def _choices() -> Iterator[Task]:
 QUESTIONS = {  # TREC's six kinds of answers, and what is asked for
     "ABBR": "abb exp",
     "DESC": "def desc manner reason",
-    "ENTY": "animal body color cremat currency dismed event food instru lang letter other plant product religion sport substance symbol techmeth termeq veh word",
+    "ENTY": "animal body color cremat currency dismed event food instru lang letter other plant product "
+    "religion sport substance symbol techmeth termeq veh word",
     "HUM": "desc gr ind title",
     "LOC": "city country mount other state",
     "NUM": "code count date dist money ord other perc period speed temp volsize weight",
@@ -288,10 +311,17 @@ def _reading() -> Iterator[Task]:
     yield Task("xquad-en", "span", [Files(layouts.squad, {"test": "xquad.en.json"})])
     text = {"dev": "lambada_development_plain_text.txt", "test": "lambada_test_plain_text.txt"}
     yield Task(
-        "lambada", "answer", [Files(layouts.last_word, text), Files(layouts.last_word, {"test": "lambada_test.jsonl"})]
+        "lambada",
+        "answer",
+        [Files(layouts.last_word, text), Files(layouts.last_word, {"test": "lambada_test.jsonl"})],
     )
     classes = ("neg", "pos")
-    yield Task("imdb", "classification", [Files(layouts.folders(classes), {s: s for s in ("train", "test")})], classes)
+    yield Task(
+        "imdb",
+        "classification",
+        [Files(layouts.folders(classes), {s: s for s in ("train", "test")})],
+        classes,
+    )
 
 
 def _translation() -> Iterator[Task]:
@@ -325,5 +355,7 @@ def _translation() -> Iterator[Task]:
 
 
 TASKS = {
-    t.name: t for group in (_glue, _inference, _questions, _choices, _tagging, _reading, _translation) for t in group()
+    t.name: t
+    for group in (_glue, _inference, _questions, _choices, _tagging, _reading, _translation)
+    for t in group()
 }

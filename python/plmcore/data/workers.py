@@ -1,7 +1,7 @@
 """A function in several processes.
 
-They are programs of their own, started with the function pickled: no fork of a process that runs threads, and no import of the
-user's script. They end when their input does, so none survives its parent.
+They are programs of their own, started with the function pickled: no fork of a process that runs threads, and
+no import of the user's script. They end when their input does, so none survives its parent.
 """
 
 from __future__ import annotations
@@ -27,7 +27,9 @@ _LENGTH = struct.Struct("<Q")
 
 @contextlib.contextmanager
 def started(function: Callable[[T], R], count: int) -> Iterator[Callable[[Iterable[T]], Iterator[R]]]:
-    """A map in `count` processes, which keeps the order and takes no more than 2 * count items before they are needed."""
+    """A map in `count` processes, which keeps the order and takes no more than 2 * count items
+    before they are needed.
+    """
     environment = dict(os.environ, PYTHONPATH=os.pathsep.join(p or os.getcwd() for p in sys.path))
     environment.update(TOKENIZERS_PARALLELISM="false", OMP_NUM_THREADS="1", PLMCORE_NUM_THREADS="1")
     command = [sys.executable, "-c", "from plmcore.data.workers import serve; serve()"]
@@ -67,9 +69,10 @@ def started(function: Callable[[T], R], count: int) -> Iterator[Callable[[Iterab
     threads = ThreadPoolExecutor(count, thread_name_prefix="workers")
     try:
         for _ in range(count):
+            # Ctrl-C is the parent's to handle
             process = subprocess.Popen(
                 command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment, process_group=0
-            )  # Ctrl-C is the parent's to handle
+            )
             processes.append(process)
             idle.put(process)
         with contextlib.suppress(BrokenPipeError):  # the first call says so
@@ -87,7 +90,10 @@ def started(function: Callable[[T], R], count: int) -> Iterator[Callable[[Iterab
 
 
 def serve() -> None:
-    """A worker's life: a function, then items to call it with, until the input ends. What the function prints goes to stderr."""
+    """A worker's life: a function, then items to call it with, until the input ends.
+
+    What the function prints goes to stderr.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent's to handle
     source, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
@@ -106,7 +112,10 @@ def _loaded(packed: bytes) -> Callable[[Any], Any]:
     try:
         return pickle.loads(packed)
     except Exception as e:
-        message = f"a worker process cannot load what it was sent: {type(e).__name__}: {e}. One worker needs no sending"
+        message = (
+            f"a worker process cannot load what it was sent: {type(e).__name__}: {e}. One worker needs no "
+            f"sending"
+        )
 
     def fail(item: Any) -> None:
         raise RuntimeError(message)

@@ -20,8 +20,8 @@ from plmcore.data import manifest, readers, workers
 from plmcore.data.blocks import SIZE, Block, blocks, format_of
 from plmcore.data.corpus import Corpus
 from plmcore.data.encoding import Encoded, Encoder
-from plmcore.files import check_replaceable, named, open_own, remove, sync_folder
-from plmcore.text_files import Path, check_errors, files_in
+from plmcore.files.text import Path, check_errors, files_in
+from plmcore.files.whole import check_replaceable, named, open_own, remove, sync_folder
 
 JOURNAL = "journal.jsonl"
 COMMIT = 8  # blocks that a kill may cost
@@ -44,15 +44,20 @@ def write_corpus(
     overwrite: bool = False,
     progress: Callable[[int, int], None] | None = None,
 ) -> Corpus:
-    """Tokenises files and folders into the corpus directory `out`, in `workers` threads or processes (default: one for each core, fewer processes for small files).
+    """Tokenises files and folders into the corpus directory `out`, in `workers` threads or processes
+    (default: one for each core, fewer processes for small files).
 
-    documents   in text files: separated by blank lines ("blank"), one to a line ("line"), one to a file ("file")
-    sentences   ends by the rule of plmcore.data.sentences ("rule"), of lines ("lines"), of documents ("document")
+    documents   in text files: separated by blank lines ("blank"), one to a line ("line"), one to a file
+                ("file")
+    sentences   ends by the rule of plmcore.data.sentences ("rule"), of lines ("lines"), of documents
+                ("document")
     unwrap      line breaks inside a document are read as spaces
     field       the text in .jsonl, .csv, .tsv and .parquet files, where each record is a document
 
-    A run that was stopped goes on where it was when it is called again with the same arguments. Until it is complete everything lies in
-    the folder .NAME.partial beside `out`. overwrite=True replaces a corpus or an unfinished one. The result does not depend on `workers`. `progress` is called with bytes read and their total.
+    A run that was stopped goes on where it was when it is called again with the same arguments.
+    Until it is complete everything lies in the folder .NAME.partial beside `out`.
+    overwrite=True replaces a corpus or an unfinished one. The result does not depend on `workers`.
+    `progress` is called with bytes read and their total.
     """
     for name, value, known in (
         ("documents", documents, ("blank", "line", "file")),
@@ -79,7 +84,9 @@ def write_corpus(
 def _encoding(
     encoder: Encoder, files: list[pathlib.Path], count: int | None
 ) -> Iterator[Callable[[Iterable[Block]], Iterator[Encoded]]]:
-    """The encoder over blocks, in `count` workers: threads where the tokenizer leaves Python's lock and they are few, since what remains in Python is shared; else processes."""
+    """The encoder over blocks, in `count` workers: threads where the tokenizer leaves Python's lock and they
+    are few, since what remains in Python is shared; else processes.
+    """
     threaded = getattr(encoder.tokenizer, "threaded", False)
     if count is None:
         cores = len(os.sched_getaffinity(0))
@@ -142,7 +149,9 @@ def _sync(files: Iterable[IO[bytes]]) -> None:
 
 
 class _Partial:
-    """A corpus that is being written: its files, and a journal of how long each was when it was last safe on the disk."""
+    """A corpus that is being written: its files, and a journal of how long each was
+    when it was last safe on the disk.
+    """
 
     def __init__(self, out: pathlib.Path, files: list[pathlib.Path], encoder: Encoder, overwrite: bool):
         self.folder = out.absolute().with_name(f".{out.absolute().name}.partial")
@@ -152,7 +161,9 @@ class _Partial:
         self.vocab_size = int(encoder.tokenizer.vocab_size)
         job = [manifest.VERSION, self.source, self.tokenizer, self.vocab_size, [_state(p) for p in files]]
         self.job = hashlib.sha256(json.dumps(job, sort_keys=True).encode()).hexdigest()
-        self.blocks = self.tokens = self.sentences = self.closed = 0  # closed: sentences in complete documents
+        self.blocks = self.tokens = self.sentences = self.closed = (
+            0  # closed: sentences in complete documents
+        )
 
     def __enter__(self) -> _Partial:
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -195,7 +206,8 @@ class _Partial:
         if entries and entries[0] != {"job": self.job}:
             if len(entries) > 1 and not self.overwrite:
                 raise FileExistsError(
-                    f"'{self.folder}' holds an unfinished corpus of other files, another tokenizer or other options; repeat its command, delete it, or overwrite"
+                    f"'{self.folder}' holds an unfinished corpus of other files, another tokenizer or "
+                    f"other options; repeat its command, delete it, or overwrite"
                 )
             entries = []
         self.committed = len(entries) > 1
@@ -205,7 +217,9 @@ class _Partial:
         self.blocks, self.closed = state["blocks"], state["closed"]
         for name, file in self.files.items():
             if os.fstat(file.fileno()).st_size < state["bytes"][name]:
-                raise FormatError(f"'{self.folder / name}' is shorter than its journal says; delete the folder")
+                raise FormatError(
+                    f"'{self.folder / name}' is shorter than its journal says; delete the folder"
+                )
             file.truncate(state["bytes"][name])
             file.seek(0)
             while data := file.read(manifest.BLOCK):

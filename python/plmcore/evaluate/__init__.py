@@ -1,4 +1,7 @@
-"""Evaluation: metrics by name, perplexity, choices, contamination. The module is also the function plm.evaluate(model, files, task)."""
+"""Evaluation: metrics by name, perplexity, choices, contamination.
+
+The module is also the function plm.evaluate(model, files, task).
+"""
 
 import sys
 from importlib import import_module

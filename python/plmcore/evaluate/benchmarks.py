@@ -36,8 +36,8 @@ DECANLP = {
 def glue(scores: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
     """The points (0 to 100) of each task and `glue`, their mean. scores: task -> its metrics, as fractions.
 
-    The mean is over the tasks that are there, and `tasks` says how many of the nine: papers often leave WNLI out. MNLI may have
-    the matched set alone.
+    The mean is over the tasks that are there, and `tasks` says how many of the nine: papers often leave WNLI
+    out. MNLI may have the matched set alone.
     """
     points: dict[str, float] = {}
     for task, values in scores.items():
@@ -46,7 +46,8 @@ def glue(scores: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
         wanted = [m for m in GLUE[task] if m in values or m != "accuracy_mismatched"]
         if missing := [m for m in wanted if m not in values]:
             raise ArgumentError(
-                f"glue: {task} needs {', '.join(wanted)}, got {', '.join(values) or 'nothing'}: {missing[0]} is missing"
+                f"glue: {task} needs {', '.join(wanted)}, got {', '.join(values) or 'nothing'}: "
+                f"{missing[0]} is missing"
             )
         if far := [m for m in wanted if not -1 <= values[m] <= 1]:
             raise ArgumentError(f"glue: metrics are fractions, got {far[0]} = {values[far[0]]} of {task}")
@@ -72,7 +73,8 @@ def decascore(scores: Mapping[str, float]) -> float:
     """The sum of the ten metrics of decaNLP, each in points from 0 to 100: at most 1000."""
     if wrong := set(DECANLP) ^ set(scores):
         raise ArgumentError(
-            f"decascore: the ten tasks are {', '.join(DECANLP)}; missing or unknown: {', '.join(sorted(wrong))}"
+            f"decascore: the ten tasks are {', '.join(DECANLP)}; missing or unknown: "
+            f"{', '.join(sorted(wrong))}"
         )
     if far := [task for task, value in scores.items() if not 0 <= value <= 100]:
         raise ArgumentError(f"decascore: metrics are points from 0 to 100, got {far[0]} = {scores[far[0]]}")

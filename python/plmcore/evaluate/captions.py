@@ -15,10 +15,11 @@ Weights = list[dict[tuple[str, ...], float]]
 
 
 def cider(predictions: Sequence[str], references: Sequence[str | Sequence[str]]) -> float:
-    """Mean over captions of 10 x the similarity of tf-idf weighted n-grams to those of the references, n = 1 to 4.
+    """Mean over captions of 10 x the similarity of tf-idf weighted n-grams to those
+    of the references, n = 1 to 4.
 
-    Document frequencies are those of the references given, so that one caption alone scores 0. Words are what white space separates, in
-    lower case: take punctuation off before.
+    Document frequencies are those of the references given, so that one caption alone scores 0. Words are what
+    white space separates, in lower case: take punctuation off before.
     """
     predictions, references = paired("cider", predictions, references)
     rights = [[_grams(r) for r in right] for right in answers("cider", references)]
@@ -45,7 +46,9 @@ def _weighted(grams: Grams, documents: Grams, scale: float) -> tuple[Weights, in
 
 
 def _similarity(a: tuple[Weights, int], b: tuple[Weights, int]) -> float:
-    """The mean over n of the cosine, where a weight of the prediction counts no higher than that of the reference."""
+    """The mean over n of the cosine, where a weight of the prediction counts no higher than
+    that of the reference.
+    """
     penalty = math.exp(-((a[1] - b[1]) ** 2) / (2 * SIGMA**2))
     total = 0.0
     for x, y in zip(a[0], b[0]):

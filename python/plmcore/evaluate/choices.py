@@ -37,7 +37,9 @@ class Choices:
 
 @dataclass(frozen=True)
 class LastWords:
-    """accuracy: the share of texts whose last word the model writes itself; perplexity: per last word, so e^(mean -ln p(word))."""
+    """accuracy: the share of texts whose last word the model writes itself; perplexity: per last word, so
+    e^(mean -ln p(word)).
+    """
 
     accuracy: float
     perplexity: float
@@ -54,18 +56,24 @@ def continuations(
 ) -> list[Continuation]:
     """Scores continuations, given as (context, continuation). A continuation includes its leading space.
 
-    The two are tokenised as one text, and what differs from the tokens of the context alone is scored. A context that does not fit
-    loses its beginning. start: the id that stands before the context, which an empty context needs. Of a
-    sequence-to-sequence model the context is the source.
+    The two are tokenised as one text, and what differs from the tokens of the context alone is scored. A
+    context that does not fit loses its beginning. start: the id that stands before the context, which an
+    empty context needs. Of a sequence-to-sequence model the context is the source.
     """
     kind = scoring.kind_of(lm)
     if lm.tokenizer is None:
-        raise ArgumentError("continuations: this model has no tokenizer; load it from a directory with tokenizer files")
+        raise ArgumentError(
+            "continuations: this model has no tokenizer; load it from a directory with tokenizer files"
+        )
     if kind == "masked":
         raise ArgumentError(
-            "continuations: a masked model does not continue texts; load it with a causal-lm or seq2seq-lm head"
+            "continuations: a masked model does not continue texts; load it with a causal-lm or "
+            "seq2seq-lm head"
         )
-    rows = [_seq2seq_row(lm, *pair) if kind == "seq2seq" else _causal_row(lm, kind, start, *pair) for pair in pairs]
+    rows = [
+        _seq2seq_row(lm, *pair) if kind == "seq2seq" else _causal_row(lm, kind, start, *pair)
+        for pair in pairs
+    ]
     order = sorted(range(len(rows)), key=lambda i: -rows[i].size)  # a batch of equals has no padding
     found: list[Any] = [None] * len(rows)
     for i, scores in zip(order, scoring.score(lm, (rows[i] for i in order), batch_tokens)):
@@ -81,14 +89,20 @@ def choose(
     answer_context: str = "Answer:",
     **options: Any,
 ) -> Choices:
-    """Takes the most probable choice of each record. A record has `context`, `choices` (texts that continue it) and, for an accuracy, `label`.
+    """Takes the most probable choice of each record.
 
-    For a choice in the middle of a text a record has `contexts`, one for each choice, and `continuation`, which follows them.
-    normalise: "sum" is ln p(choice | context); "tokens", "characters" and "bytes" divide it by the choice's length; "context"
+    A record has `context`, `choices` (texts that continue it) and, for an accuracy, `label`.
+
+    For a choice in the middle of a text a record has `contexts`, one for each choice, and `continuation`,
+    which follows them.
+    normalise: "sum" is ln p(choice | context); "tokens", "characters" and "bytes" divide it by the choice's
+        length; "context"
     subtracts ln p(choice | answer_context), what the choice is worth without the question (GPT-3).
     """
     if normalise not in NORMALISATIONS:
-        raise ArgumentError(f"choose: normalise must be one of {', '.join(NORMALISATIONS)}, got {normalise!r}")
+        raise ArgumentError(
+            f"choose: normalise must be one of {', '.join(NORMALISATIONS)}, got {normalise!r}"
+        )
     records = list(records)
     pairs = [_pairs(i, record) for i, record in enumerate(records)]
     if not pairs:
@@ -116,7 +130,8 @@ def choose(
 def last_words(lm: LanguageModel, texts: Iterable[str], **options: Any) -> LastWords:
     """LAMBADA: scores the last word of each text.
 
-    The word is what follows the last white space, with the space before it; it is right when greedy decoding gives all its tokens.
+    The word is what follows the last white space, with the space before it; it is right when greedy decoding
+    gives all its tokens.
     """
     pairs = []
     for i, text in enumerate(texts):
@@ -138,13 +153,16 @@ def _pairs(i: int, record: Mapping[str, Any]) -> list[tuple[str, str]]:
         pairs = [(context, record["continuation"]) for context in record["contexts"]]
     else:
         raise ArgumentError(
-            f"choose: record {i} must have context and choices, or contexts and continuation; it has {', '.join(record)}"
+            f"choose: record {i} must have context and choices, or contexts and continuation; it has "
+            f"{', '.join(record)}"
         )
     if len(pairs) < 2:
         raise ArgumentError(f"choose: record {i} has {len(pairs)} choices")
     label = record.get("label")
     if label is not None and not (isinstance(label, (int, np.integer)) and 0 <= label < len(pairs)):
-        raise ArgumentError(f"choose: the label of record {i} must be from 0 to {len(pairs) - 1}, got {label!r}")
+        raise ArgumentError(
+            f"choose: the label of record {i} must be from 0 to {len(pairs) - 1}, got {label!r}"
+        )
     return pairs
 
 
@@ -161,9 +179,13 @@ def _causal_row(lm: LanguageModel, kind: str, start: int | None, context: str, c
     if asked == 0:
         raise ArgumentError(f"a continuation must have tokens of its own, got {continuation!r:.80}")
     if asked == len(ids):
-        raise ArgumentError("the first token needs something before it: give a context that is not empty, or start=")
+        raise ArgumentError(
+            "the first token needs something before it: give a context that is not empty, or start="
+        )
     if asked > longest:
-        raise ArgumentError(f"a continuation of {asked} tokens does not fit the {longest} positions of the model")
+        raise ArgumentError(
+            f"a continuation of {asked} tokens does not fit the {longest} positions of the model"
+        )
     ids = ids[-longest:] if kind == "permuted" and asked < longest else ids[-longest - 1 :]
     labels = np.full(len(ids), NONE, np.int64)
     labels[-asked:] = ids[-asked:]
@@ -173,4 +195,7 @@ def _causal_row(lm: LanguageModel, kind: str, start: int | None, context: str, c
 def _seq2seq_row(lm: LanguageModel, context: str, continuation: str) -> Row:
     longest = lm.config.longest
     tokenizer: Any = lm.tokenizer
-    return Row(tokenizer(context, max_length=longest).input_ids, tokenizer(continuation, max_length=longest).input_ids)
+    return Row(
+        tokenizer(context, max_length=longest).input_ids,
+        tokenizer(continuation, max_length=longest).input_ids,
+    )

@@ -1,7 +1,9 @@
-"""Coreference as CoNLL-2012 scores it: MUC, B-cubed, CEAF with phi 4, and the mean of their F1 (Pradhan et al. 2014).
+"""Coreference as CoNLL-2012 scores it: MUC, B-cubed, CEAF with phi 4,
+and the mean of their F1 (Pradhan et al. 2014).
 
-A document is a list of clusters, a cluster a collection of mentions, a mention anything hashable, as (start, end). Counts are summed
-over documents before precision and recall are taken. Clusters of one mention count as any other.
+A document is a list of clusters, a cluster a collection of mentions, a mention anything hashable,
+as (start, end). Counts are summed over documents before precision and recall are taken.
+Clusters of one mention count as any other.
 """
 
 from __future__ import annotations
@@ -26,7 +28,9 @@ def coreference(predictions: Sequence[Clusters], references: Sequence[Clusters])
 
 
 def muc(predictions: Sequence[Clusters], references: Sequence[Clusters]) -> dict[str, float]:
-    """Links: a cluster of n mentions has n - 1, and lacks one for each further part that the other side cuts it into."""
+    """Links: a cluster of n mentions has n - 1, and lacks one for each further part
+    that the other side cuts it into.
+    """
     return _scored("muc", predictions, references, _links)
 
 
@@ -36,7 +40,7 @@ def b_cubed(predictions: Sequence[Clusters], references: Sequence[Clusters]) -> 
 
 
 def ceaf(predictions: Sequence[Clusters], references: Sequence[Clusters]) -> dict[str, float]:
-    """CEAF with phi 4: the best one-to-one alignment of clusters, each pair worth 2 |K and R| / (|K| + |R|)."""
+    """CEAF with phi 4: the best one-to-one alignment of clusters, a pair worth 2 |K and R| / (|K| + |R|)."""
     return _scored("ceaf", predictions, references, _aligned)
 
 
@@ -85,6 +89,8 @@ def _disjoint(metric: str, document: int, clusters: Clusters) -> list[frozenset[
         if not cluster:
             raise ArgumentError(f"{metric}: document {document} has an empty cluster")
         if twice := seen & cluster:
-            raise ArgumentError(f"{metric}: document {document} has the mention {next(iter(twice))!r} in two clusters")
+            raise ArgumentError(
+                f"{metric}: document {document} has the mention {next(iter(twice))!r} in two clusters"
+            )
         seen |= cluster
     return sets

@@ -31,10 +31,14 @@ def _correlation(of: Any, x: np.ndarray, y: np.ndarray) -> float:
     return float(of(x, y)[0])
 
 
-def _numbers(metric: str, predictions: Sequence[float], references: Sequence[float]) -> tuple[np.ndarray, np.ndarray]:
+def _numbers(
+    metric: str, predictions: Sequence[float], references: Sequence[float]
+) -> tuple[np.ndarray, np.ndarray]:
     x, y = (np.asarray(side, np.float64) for side in paired(metric, predictions, references))
     if x.ndim != 1 or y.ndim != 1 or len(x) < 2:
-        raise ArgumentError(f"{metric}: two lists of at least two numbers, got shapes {x.shape} and {y.shape}")
+        raise ArgumentError(
+            f"{metric}: two lists of at least two numbers, got shapes {x.shape} and {y.shape}"
+        )
     if not (np.isfinite(x).all() and np.isfinite(y).all()):
         raise ArgumentError(f"{metric}: the numbers must be finite")
     return x, y

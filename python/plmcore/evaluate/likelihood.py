@@ -1,8 +1,8 @@
 """Perplexity of texts under a language model.
 
-Causal models: a window slides over the text; each token is scored once, with as much context as the window gives. Masked models: each
-token is masked by itself and predicted from both sides (pseudo-perplexity, Salazar et al. 2020). Sequence-to-sequence models: the target
-given its source.
+Causal models: a window slides over the text; each token is scored once, with as much context as the window
+gives. Masked models: each token is masked by itself and predicted from both sides (pseudo-perplexity, Salazar
+et al. 2020). Sequence-to-sequence models: the target given its source.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from plmcore._core import ArgumentError, KindError
 from plmcore.evaluate import scoring
 from plmcore.evaluate.scoring import NONE, Row
 from plmcore.evaluate.texts import pieces
-from plmcore.kinds import checked
+from plmcore.runtime.kinds import checked
 
 if TYPE_CHECKING:
     from plmcore.language_model import LanguageModel
@@ -28,7 +28,10 @@ WINDOW = 512  # of a model that takes any length
 
 
 class Perplexity(float):
-    """The perplexity e^(nll / tokens), a float with its parts. The numbers per word, byte and character do not depend on the tokenizer."""
+    """The perplexity e^(nll / tokens), a float with its parts.
+
+    The numbers per word, byte and character do not depend on the tokenizer.
+    """
 
     nll: float  # -ln p of all that was scored
     tokens: int  # that were scored
@@ -92,7 +95,11 @@ class Perplexity(float):
         )
         known = {name: getattr(self, name) for name in names}
         counts = {name: getattr(self, name) for name in ("nll", "tokens", "words", "bytes", "characters")}
-        return {k: v for k, v in {**known, **counts}.items() if not math.isnan(v) and (v or k in ("nll", "tokens"))}
+        return {
+            k: v
+            for k, v in {**known, **counts}.items()
+            if not math.isnan(v) and (v or k in ("nll", "tokens"))
+        }
 
     def __repr__(self) -> str:
         return f"Perplexity({float(self):.4f}, {self.tokens} tokens, {self.words} words, {self.bytes} bytes)"
@@ -112,13 +119,18 @@ def perplexity(
     errors: str = "strict",
     progress: Callable[[int], None] | None = None,
 ) -> Perplexity:
-    """Computes the perplexity of a text, a file (a pathlib.Path), an array of ids, of several, or of the documents of a Corpus.
+    """Computes the perplexity of a text, a file (a pathlib.Path), an array of ids, of several, or of the
+    documents of a Corpus.
 
-    window: the most tokens the model reads at once, as many as it has positions unless given. stride: by how much it moves on,
-    half a window unless given; smaller gives more context and takes longer. start: the id that stands before a text; without
-    one, and where the tokenizer puts none there, a text's first token is predicted from nothing and not scored.
-    sources: what the targets `texts` of a sequence-to-sequence model were made of; target_tokenizer: that of the targets, where it is
-    another (Marian, mBART). errors="replace": bytes of files that are not UTF-8 are read as U+FFFD. progress: called with the bytes read so far.
+    window: the most tokens the model reads at once, as many as it has positions unless given. stride: by how
+        much it moves on,
+    half a window unless given; smaller gives more context and takes longer. start: the id that stands before
+    a text; without one, and where the tokenizer puts none there, a text's first token is predicted from
+    nothing and not scored.
+    sources: what the targets `texts` of a sequence-to-sequence model were made of; target_tokenizer: that of
+        the targets, where it is
+    another (Marian, mBART). errors="replace": bytes of files that are not UTF-8 are read as U+FFFD. progress:
+    called with the bytes read so far.
     """
     kind = scoring.kind_of(lm)
     count = _Count(lm, progress, errors)
@@ -138,7 +150,9 @@ def perplexity(
                 f"perplexity: the model gives nan among the first {tokens} tokens; are its weights sound?"
             )
     if tokens == 0:
-        raise ArgumentError("perplexity: there are no tokens to score; a text needs at least two, or one and start=")
+        raise ArgumentError(
+            "perplexity: there are no tokens to score; a text needs at least two, or one and start="
+        )
     return Perplexity(nll, tokens, count.words, count.bytes, count.characters)
 
 
@@ -189,10 +203,13 @@ def _masked_rows(lm: Any, count: _Count, texts: Any, window: int | None, stride:
     tokenizer = count.tokenizer("perplexity")
     mask = tokenizer.mask_token_id
     if mask is None:
-        raise ArgumentError("perplexity: the tokenizer of a masked model needs a mask token, and this has none")
+        raise ArgumentError(
+            "perplexity: the tokenizer of a masked model needs a mask token, and this has none"
+        )
     if stride is not None:
         raise ArgumentError(
-            "perplexity: a masked model sees both sides of a token: its windows do not overlap, so there is no stride"
+            "perplexity: a masked model sees both sides of a token: its windows do not overlap, so "
+            "there is no stride"
         )
     begin = len(prefix(lm))
     around = len(tokenizer.build(np.zeros(0, np.int64))[0])
@@ -215,7 +232,9 @@ def _seq2seq_rows(
     count: _Count, texts: Any, sources: str | Sequence[str] | None, target_tokenizer: Tokenizer | None
 ) -> Iterator[Row]:
     if sources is None:
-        raise ArgumentError("perplexity: a sequence-to-sequence model needs sources=, what the texts were made of")
+        raise ArgumentError(
+            "perplexity: a sequence-to-sequence model needs sources=, what the texts were made of"
+        )
     tokenizer = count.tokenizer("perplexity")
     texts, sources = ([side] if isinstance(side, str) else list(side) for side in (texts, sources))
     if len(texts) != len(sources):
@@ -253,7 +272,9 @@ class _Count:
 
     def tokenizer(self, caller: str) -> Tokenizer:
         if self.lm.tokenizer is None:
-            raise ArgumentError(f"{caller}: this model has no tokenizer; load it from a directory with tokenizer files")
+            raise ArgumentError(
+                f"{caller}: this model has no tokenizer; load it from a directory with tokenizer files"
+            )
         return self.lm.tokenizer
 
     def add(self, text: str) -> None:
@@ -273,7 +294,8 @@ class _Count:
         ids = np.asarray(text)
         if ids.ndim != 1 or ids.dtype.kind not in "iu":
             raise KindError(
-                f"perplexity takes texts, paths of files and arrays of ids [n], got {type(text).__name__} {ids.dtype} {ids.shape}"
+                f"perplexity takes texts, paths of files and arrays of ids [n], got "
+                f"{type(text).__name__} {ids.dtype} {ids.shape}"
             )
         for i in range(0, len(ids), 1 << 20):
             yield ids[i : i + (1 << 20)].astype(np.int64)

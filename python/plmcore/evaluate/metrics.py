@@ -1,7 +1,7 @@
 """Metrics by name, and which ones a task is judged by.
 
-A metric is a function (predictions, references) -> a number, or several by name. Unless its comment says otherwise a number is a
-fraction, not a percentage.
+A metric is a function (predictions, references) -> a number, or several by name. Unless its comment says
+otherwise a number is a fraction, not a percentage.
 """
 
 from __future__ import annotations
@@ -53,7 +53,10 @@ LIBRARIES = {
 
 # dataset or kind of task -> its metrics
 TASKS: dict[str, tuple[str, ...]] = {
-    **dict.fromkeys(("race", "story_cloze", "swag", "cbt", "rte", "snli", "mnli", "qnli", "wnli", "scitail"), ("accuracy",)),
+    **dict.fromkeys(
+        ("race", "story_cloze", "swag", "cbt", "rte", "snli", "mnli", "qnli", "wnli", "scitail"),
+        ("accuracy",),
+    ),
     **dict.fromkeys(("sst2", "sst5", "imdb", "trec", "document_classification"), ("accuracy",)),
     **dict.fromkeys(("mrpc", "qqp"), ("accuracy", "f1")),
     "qa_matching": ("accuracy",),  # and reciprocal_rank of the scores
@@ -72,7 +75,7 @@ TASKS: dict[str, tuple[str, ...]] = {
     "summarisation": ("rouge",),
     "captioning": ("bleu", "cider"),
     "speech_recognition": ("wer",),
-}  # fmt: skip
+}
 
 
 def metric(name: str) -> Callable[..., float | dict[str, Any]]:
@@ -98,8 +101,12 @@ def metrics_of(task: str) -> tuple[str, ...]:
     return TASKS[task]
 
 
-def compute(names: str | Sequence[str], predictions: Sequence[Any], references: Sequence[Any]) -> dict[str, Any]:
-    """Computes several metrics. compute(["accuracy", "f1"], predictions, references) -> {"accuracy": 0.9, "f1": 0.8}"""
+def compute(
+    names: str | Sequence[str], predictions: Sequence[Any], references: Sequence[Any]
+) -> dict[str, Any]:
+    """Computes several metrics. compute(["accuracy", "f1"], predictions, references) -> {"accuracy":
+    0.9, "f1": 0.8}
+    """
     scores: dict[str, Any] = {}
     for name in [names] if isinstance(names, str) else names:
         value = metric(name)(predictions, references)

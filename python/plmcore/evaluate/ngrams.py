@@ -1,6 +1,8 @@
-"""Has a training corpus seen a test set? Shared n-grams, as GPT-3 looked for them (Brown et al. 2020, appendix C).
+"""Has a training corpus seen a test set? Shared n-grams,
+as GPT-3 looked for them (Brown et al. 2020, appendix C).
 
-The n-grams of the test set are kept as sorted 64-bit hashes; the training corpus streams by, so that memory depends on the test set alone.
+The n-grams of the test set are kept as sorted 64-bit hashes; the training corpus streams by, so that memory
+depends on the test set alone.
 """
 
 from __future__ import annotations
@@ -14,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from plmcore import draws
 from plmcore._core import ArgumentError, KindError
 from plmcore.evaluate.texts import pieces
+from plmcore.runtime import draws
 
 SHORTEST, LONGEST = 8, 13  # of n, when the test set chooses it
 BLOCK = 1 << 20  # tokens of an array at a time
@@ -48,7 +50,10 @@ class Contamination:
         return np.flatnonzero(~self.found)
 
     def __repr__(self) -> str:
-        return f"Contamination({self.found.sum()} of {self.checked.sum()} texts share a {self.n}-gram with the training corpus; {(~self.checked).sum()} are shorter)"
+        return (
+            f"Contamination({self.found.sum()} of {self.checked.sum()} texts share a {self.n}-gram with "
+            f"the training corpus; {(~self.checked).sum()} are shorter)"
+        )
 
 
 def contamination(
@@ -56,9 +61,11 @@ def contamination(
 ) -> Contamination:
     """Finds the test texts that share an n-gram of words with the training corpus.
 
-    training: files (pathlib.Path) or texts, one or several, or arrays of ids or a Corpus when the tests are arrays of ids of the same
-    tokenizer. Words are lower-case and without punctuation. n: unless given the 5th percentile of the lengths of the tests in words, but
-    between 8 and 13. common: n-grams that the training corpus has more often than this are phrases and do not count.
+    training: files (pathlib.Path) or texts, one or several, or arrays of ids or a Corpus when the tests are
+        arrays of ids of the same
+    tokenizer. Words are lower-case and without punctuation. n: unless given the 5th percentile of the lengths
+    of the tests in words, but between 8 and 13. common: n-grams that the training corpus has more often than
+    this are phrases and do not count.
     """
     if isinstance(tests, (str, os.PathLike)) or len(tests) == 0:
         raise ArgumentError("contamination: tests must be a list of texts, or of arrays of ids")
@@ -137,7 +144,9 @@ class _Words(dict[str, int]):
 def _sources(training: Any) -> Iterable[Any]:
     if hasattr(training, "documents"):
         return [training.ids]
-    one = isinstance(training, (str, os.PathLike)) or (isinstance(training, np.ndarray) and training.ndim == 1)
+    one = isinstance(training, (str, os.PathLike)) or (
+        isinstance(training, np.ndarray) and training.ndim == 1
+    )
     several: Any = training
     return [training] if one else several
 
@@ -146,5 +155,6 @@ def _check_kind(source: Any, test: Any) -> None:
     """Words are compared with words and ids with ids."""
     if isinstance(source, (str, os.PathLike)) != isinstance(test, (str, os.PathLike)):
         raise ArgumentError(
-            "contamination: the training corpus and the tests must both be texts, or both ids of one tokenizer"
+            "contamination: the training corpus and the tests must both be texts, or both ids of one "
+            "tokenizer"
         )

@@ -13,7 +13,8 @@ def paired(metric: str, predictions: Sequence[Any], references: Sequence[Any]) -
     for name, values in (("predictions", predictions), ("references", references)):
         if isinstance(values, (str, bytes)) or not hasattr(values, "__len__"):
             raise KindError(
-                f"{metric}: {name} must be a list or an array, one item per example, got {type(values).__name__}"
+                f"{metric}: {name} must be a list or an array, one item per example, got "
+                f"{type(values).__name__}"
             )
     if len(predictions) != len(references):
         raise ArgumentError(f"{metric}: {len(predictions)} predictions and {len(references)} references")
@@ -29,7 +30,9 @@ def answers(metric: str, references: Sequence[Any]) -> list[list[str]]:
         if not texts:
             raise ArgumentError(f"{metric}: example {i} has no reference")
         if bad := [t for t in texts if not isinstance(t, str)]:
-            raise KindError(f"{metric}: a reference must be a text or a list of texts, example {i} has {bad[0]!r}")
+            raise KindError(
+                f"{metric}: a reference must be a text or a list of texts, example {i} has {bad[0]!r}"
+            )
     return found
 
 

@@ -1,7 +1,10 @@
-"""Tasks put to a language model as text: an instruction, some solved examples, and the one to solve (GPT-2, GPT-3). Nothing is trained.
+"""Tasks put to a language model as text: an instruction, some solved examples,
+and the one to solve (GPT-2, GPT-3).
 
-Records have the fields that the template names, and `choices` with the number of the right one as `label`, of which the most probable is
-taken, or the right `answer` (or several `answers`), which the model must write.
+Nothing is trained.
+
+Records have the fields that the template names, and `choices` with the number of the right one as `label`, of
+which the most probable is taken, or the right `answer` (or several `answers`), which the model must write.
 """
 
 from __future__ import annotations
@@ -13,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from plmcore import draws
 from plmcore._core import ArgumentError
 from plmcore.evaluate import choices, metrics
+from plmcore.runtime import draws
 
 if TYPE_CHECKING:
     from plmcore.language_model import LanguageModel
@@ -27,7 +30,9 @@ BATCH = 8  # prompts that are written on together
 
 @dataclass(frozen=True)
 class FewShot:
-    """predictions: texts, or numbers of choices; prompts: what the model was given; shots: solved examples in each of them."""
+    """predictions: texts, or numbers of choices; prompts: what the model was given;
+    shots: solved examples in each of them.
+    """
 
     predictions: list[str] | list[int]
     scores: dict[str, float]
@@ -54,9 +59,10 @@ def few_shot(
 ) -> FewShot:
     """Scores a model on records. Each record follows `k` solved examples that are drawn from `shots`.
 
-    An answer follows its template behind a space. Examples that leave no room for the record are left out, the first ones first. Choices
-    are compared as evaluate.choose does, which takes `normalise` and `answer_context`. An answer is written greedily, or with `num_beams`,
-    and ends before `stop`; it is judged by `metric`, with the right answers as references.
+    An answer follows its template behind a space. Examples that leave no room for the record are left out,
+    the first ones first. Choices are compared as evaluate.choose does, which takes `normalise` and
+    `answer_context`. An answer is written greedily, or with `num_beams`, and ends before `stop`; it is judged
+    by `metric`, with the right answers as references.
     """
     records, shots = list(records), list(shots)
     _check(records, shots, k, template)
@@ -77,10 +83,14 @@ def few_shot(
         found = choices.choose(lm, asked, normalise, answer_context=answer_context)
         return FewShot(found.predictions.tolist(), {"accuracy": found.accuracy or 0.0}, prompts, counts)
     written = [
-        text for at in range(0, len(prompts), BATCH) for text in _write(lm, prompts[at : at + BATCH], max_new_tokens, num_beams, stop)
-    ]  # fmt: skip
+        text
+        for at in range(0, len(prompts), BATCH)
+        for text in _write(lm, prompts[at : at + BATCH], max_new_tokens, num_beams, stop)
+    ]
     written = [(text if not stop else text.partition(stop)[0]).strip() for text in written]
-    return FewShot(written, metrics.compute(metric, written, [answers_of(r) for r in records]), prompts, counts)
+    return FewShot(
+        written, metrics.compute(metric, written, [answers_of(r) for r in records]), prompts, counts
+    )
 
 
 def solution(record: Record, choice: int | None = None) -> str:
@@ -102,9 +112,12 @@ def drawn(n: int, k: int, seed: int, record: int) -> list[int]:
 
 
 def fitted(
-    lm: LanguageModel, instruction: str, shots: Sequence[Record], record: Record, template: str, separator: str, room: int | None, behind: str,
+    lm: LanguageModel, instruction: str, shots: Sequence[Record], record: Record, template: str,
+    separator: str, room: int | None, behind: str,
 ) -> tuple[str, int]:  # fmt: skip
-    """The prompt with as many of the last shots as leave room for what comes behind it, and how many these are."""
+    """The prompt with as many of the last shots as leave room for what comes behind it,
+    and how many these are.
+    """
     tokenizer: Any = lm.tokenizer
     query = template.format(**record)
     solved = [template.format(**shot) + solution(shot) for shot in shots]
@@ -126,13 +139,18 @@ def _write(lm: LanguageModel, prompts: list[str], most: int, beams: int, stop: s
     )
     new = [len(scores) for scores in found.token_scores]
     begin = found.sequences.shape[1] - max(new)
-    return [decode(lm.tokenizer, ids[begin : begin + n].tolist()) for ids, n in zip(found.sequences, new, strict=True)]
+    return [
+        decode(lm.tokenizer, ids[begin : begin + n].tolist())
+        for ids, n in zip(found.sequences, new, strict=True)
+    ]
 
 
 def _room(lm: LanguageModel, new: int) -> int | None:
     """Tokens of a prompt; None where there is no limit."""
     if lm.tokenizer is None:
-        raise ArgumentError("few_shot: this model has no tokenizer; load it from a directory with tokenizer files")
+        raise ArgumentError(
+            "few_shot: this model has no tokenizer; load it from a directory with tokenizer files"
+        )
     longest = lm.config.longest
     if longest is not None and longest <= new:
         raise ArgumentError(f"few_shot: max_new_tokens is {new}, and the model has {longest} positions")
@@ -153,11 +171,13 @@ def _check(records: Sequence[Record], shots: Sequence[Record], k: int, template:
                 raise ArgumentError(f"few_shot: {what} {i} has no {missing[0]!r}, only {', '.join(record)}")
             if ("choices" in record) != kind:
                 raise ArgumentError(
-                    f"few_shot: {what} {i} must have {'choices' if kind else 'an answer'}, as the first record has"
+                    f"few_shot: {what} {i} must have {'choices' if kind else 'an answer'}, as the "
+                    f"first record has"
                 )
             if not kind and not ("answer" in record or record.get("answers")):
                 raise ArgumentError(f"few_shot: {what} {i} has neither choices nor an answer")
             if kind and not 0 <= record["label"] < len(record["choices"]):
                 raise ArgumentError(
-                    f"few_shot: the label of {what} {i} must be from 0 to {len(record['choices']) - 1}, got {record['label']!r}"
+                    f"few_shot: the label of {what} {i} must be from 0 to "
+                    f"{len(record['choices']) - 1}, got {record['label']!r}"
                 )

@@ -9,9 +9,11 @@ from plmcore.evaluate.pairs import paired
 
 
 def wer(predictions: Sequence[str], references: Sequence[str]) -> float:
-    """Word error rate: insertions, deletions and substitutions over the number of reference words, all texts together.
+    """Word error rate: insertions, deletions and substitutions over the number
+    of reference words, all texts together.
 
-    Words are what white space separates: bring case and punctuation to one form before. More than 1 is possible.
+    Words are what white space separates: bring case and punctuation to one form before.
+    More than 1 is possible.
     """
     return _error_rate("wer", [p.split() for p in predictions], [r.split() for r in references])
 
@@ -24,7 +26,8 @@ def cer(predictions: Sequence[str], references: Sequence[str]) -> float:
 def edits(a: Sequence[Hashable], b: Sequence[Hashable]) -> int:
     """The least number of insertions, deletions and substitutions that turn a into b.
 
-    Myers (1999) as Hyyrö (2003) writes it: a column of the table is two bit vectors, of its steps up and of its steps down.
+    Myers (1999) as Hyyrö (2003) writes it: a column of the table is two bit vectors, of its steps up and of
+    its steps down.
     """
     if not a:
         return len(b)
@@ -43,7 +46,9 @@ def edits(a: Sequence[Hashable], b: Sequence[Hashable]) -> int:
     return distance
 
 
-def _error_rate(metric: str, predictions: Sequence[Sequence[str]], references: Sequence[Sequence[str]]) -> float:
+def _error_rate(
+    metric: str, predictions: Sequence[Sequence[str]], references: Sequence[Sequence[str]]
+) -> float:
     predictions, references = paired(metric, predictions, references)
     total = sum(map(len, references))
     if total == 0:

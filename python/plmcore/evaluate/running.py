@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, cast
 from plmcore._core import ArgumentError, FormatError
 from plmcore.data import tables
 from plmcore.data.tables import Table
-from plmcore.directory import TASK_HEADS
-from plmcore.kinds import checked
+from plmcore.language_model.directory import TASK_HEADS
+from plmcore.runtime.kinds import checked
 
 if TYPE_CHECKING:
     from plmcore.language_model import LanguageModel
@@ -23,13 +23,19 @@ Rows = list[dict[str, Any]]  # of a table in memory
 
 @checked
 def evaluate(
-    model: LanguageModel | str | os.PathLike[str], files: Files | Table, task: str | None = None, **options: Any
+    model: LanguageModel | str | os.PathLike[str],
+    files: Files | Table,
+    task: str | None = None,
+    **options: Any,
 ) -> dict[str, Any]:
-    """Scores a model, or the model of a directory, on files, on the folder of a published task, or on a table in memory: a list of dicts, a dict of lists,
-    a pandas DataFrame or a pyarrow Table, with the columns that a file would have.
+    """Scores a model, or the model of a directory, on files, on the folder of a published task, or on a table
+    in memory: a list of dicts, a dict of lists, a pandas DataFrame or a pyarrow Table, with the columns that
+    a file would have.
 
-    `task`: a key of TASKS, a kind of task that the model was fine-tuned for, or a published task, which is also put to a language model that was not
-    (plmcore.tasks.zero_shot); without it the task that the model was fine-tuned for, else perplexity. `options` are the task's.
+    `task`: a key of TASKS, a kind of task that the model was fine-tuned for, or a published task, which is
+        also put to a language model that was not
+    (plmcore.tasks.zero_shot); without it the task that the model was fine-tuned for, else perplexity.
+    `options` are the task's.
     """
     if task is not None:
         check_task(task)
@@ -46,7 +52,8 @@ def evaluate(
         task = trained_for(model.config)
         if task == "perplexity" and model.head in TASK_HEADS:
             raise ArgumentError(
-                f"evaluate: this model has the head {model.head}, and its directory does not say for which task: name it, as in task='classification'"
+                f"evaluate: this model has the head {model.head}, and its directory does not say for "
+                f"which task: name it, as in task='classification'"
             )
     if task in TASKS:
         return TASKS[task](model, source, **options)
@@ -55,11 +62,15 @@ def evaluate(
     one: Any = source if isinstance(source[0], dict) else source[0]
     if isinstance(one, pathlib.Path) and len(source) != 1:
         raise ArgumentError(f"evaluate: {task} is scored on one file, got {len(source)}")
-    untrained = is_published(task) and not ({*options} & {"changes", "predictions"}) and zero_shot.is_for(model, task)
+    untrained = (
+        is_published(task) and not ({*options} & {"changes", "predictions"}) and zero_shot.is_for(model, task)
+    )
     if untrained:
         return zero_shot.score(model, one, task, **options)
     if unknown := sorted({*options} - {"split", "columns", "changes", "predictions", "errors"}):
-        raise ArgumentError(f"evaluate: {unknown[0]} means nothing to {task} of a model with the head {model.head}")
+        raise ArgumentError(
+            f"evaluate: {unknown[0]} means nothing to {task} of a model with the head {model.head}"
+        )
     return evaluation.score(model, one, task, **options)
 
 
@@ -78,7 +89,9 @@ def check_task(task: str) -> None:
 
     if task not in (*TASKS, *KINDS) and not is_published(task):
         own = f"{', '.join(KINDS)} or a name of plmcore.data"
-        raise ArgumentError(f"there is no task {task!r}; one of {', '.join(TASKS)}, or of fine-tuned models {own}")
+        raise ArgumentError(
+            f"there is no task {task!r}; one of {', '.join(TASKS)}, or of fine-tuned models {own}"
+        )
 
 
 def is_published(task: str) -> bool:
@@ -103,16 +116,21 @@ def perplexity(
     errors: str = "strict",
     **options: Any,
 ) -> dict[str, Any]:
-    """Text files, each a text of its own, or rows with `text`; for a model with an encoder one file of targets and one of sources, line by line, or rows
-    with `target` and `source`."""
+    """Text files, each a text of its own, or rows with `text`; for a model with an encoder one file of
+    targets and one of sources, line by line, or rows with `target` and `source`.
+    """
     from plmcore.evaluate.likelihood import perplexity
 
     if isinstance(paths[0], dict):
         if source is not None:
             raise ArgumentError("evaluate: the sources of a table are its column source, not a file")
         both = "source" in paths[0] and "target" in paths[0]
-        texts = [_text(record, "target" if both else "text", where) for record, where in json_lines(paths, errors)]
-        sources = [_text(record, "source", where) for record, where in json_lines(paths, errors)] if both else None
+        texts = [
+            _text(record, "target" if both else "text", where) for record, where in json_lines(paths, errors)
+        ]
+        sources = (
+            [_text(record, "source", where) for record, where in json_lines(paths, errors)] if both else None
+        )
         return perplexity(lm, texts, sources, **options).to_dict()
     if source is None:
         return perplexity(lm, paths, errors=errors, **options).to_dict()
@@ -121,7 +139,8 @@ def perplexity(
     targets, sources = text_lines(paths[0], errors), text_lines(pathlib.Path(source), errors)
     if len(targets) != len(sources):
         raise FormatError(
-            f"'{paths[0]}' has {len(targets)} lines and '{source}' {len(sources)}; they must be translations of each other"
+            f"'{paths[0]}' has {len(targets)} lines and '{source}' {len(sources)}; they must be "
+            f"translations of each other"
         )
     return perplexity(lm, targets, sources, **options).to_dict()
 
@@ -129,7 +148,9 @@ def perplexity(
 def last_word(
     lm: LanguageModel, paths: list[pathlib.Path] | Rows, *, errors: str = "strict", **options: Any
 ) -> dict[str, Any]:
-    """LAMBADA's formats: JSON objects with `text`, one per line, or in a .txt file the texts themselves; a folder has one of its test files."""
+    """LAMBADA's formats: JSON objects with `text`, one per line, or in a .txt file the texts themselves;
+    a folder has one of its test files.
+    """
     from plmcore import data
     from plmcore.evaluate.choices import last_words
 
@@ -171,7 +192,9 @@ def few_shot(
     errors: str = "strict",
     **options: Any,
 ) -> dict[str, Any]:
-    """JSON objects with the fields of the template, and choices with label, or answer; `shots` is a file, or a table, of solved ones."""
+    """JSON objects with the fields of the template, and choices with label, or answer; `shots` is a file, or
+    a table, of solved ones.
+    """
     from plmcore.evaluate.prompting import few_shot
 
     given: list[pathlib.Path] | Rows = []
@@ -205,7 +228,9 @@ def text_lines(path: pathlib.Path, errors: str) -> list[str]:
     return text.removesuffix("\n").split("\n") if text else []
 
 
-def json_lines(source: Sequence[pathlib.Path | dict[str, Any]], errors: str) -> Iterator[tuple[dict[str, Any], str]]:
+def json_lines(
+    source: Sequence[pathlib.Path | dict[str, Any]], errors: str
+) -> Iterator[tuple[dict[str, Any], str]]:
     """The objects of files with one to a line, or the rows of a table, and where each stands."""
     from plmcore.data import readers
 

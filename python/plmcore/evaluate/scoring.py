@@ -1,31 +1,41 @@
-"""What a language model thinks of given tokens: the log-probability of each, and whether it is the model's first choice.
+"""What a language model thinks of given tokens:
+the log-probability of each, and whether it is the model's first choice.
 
 Logits are made only of the rows that are asked about, and of these some megabytes at a time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from plmcore._core import ArgumentError, Tensor, ops
-from plmcore.models import seq2seq, stacks
-from plmcore.models.padding import Encoded
+from plmcore.models.labels import (
+    DECODER,
+    FOLLOWING,
+    NEXT,
+    NEXT_SENTENCE,
+    PLACE,
+    SENTENCE_ORDER,
+    TARGETS,
+    taken,
+)
 from plmcore.nn import inference
 
 if TYPE_CHECKING:
     from plmcore.language_model import LanguageModel
 
-KINDS = {
-    "causal-lm": "causal",
-    "double-heads": "causal",
-    "masked-lm": "masked",
-    "pretraining": "masked",
-    "seq2seq-lm": "seq2seq",
+KINDS = {  # of labels, as a head takes them
+    NEXT: "causal",
+    FOLLOWING: "causal",
+    TARGETS: "permuted",
+    DECODER: "seq2seq",
+    **dict.fromkeys((PLACE, NEXT_SENTENCE, SENTENCE_ORDER), "masked"),
 }
+HEADS = ("causal-lm", "double-heads", "masked-lm", "pretraining", "seq2seq-lm")
 NONE = -100  # the label of a position that is not asked about
 BATCH_TOKENS = 4096
 BUFFER = 64 << 20  # bytes of logits at a time
@@ -33,7 +43,10 @@ BUFFER = 64 << 20  # bytes of logits at a time
 
 @dataclass(frozen=True)
 class Row:
-    """A sequence with questions. `labels` has the token that is asked about at the place where its logits are made."""
+    """A sequence with questions.
+
+    `labels` has the token that is asked about at the place where its logits are made.
+    """
 
     ids: np.ndarray  # what the model reads; the source of a seq2seq
     labels: np.ndarray  # of a seq2seq the target, otherwise as long as ids
@@ -52,17 +65,17 @@ class Scores:
 
 
 def kind_of(lm: LanguageModel) -> str:
-    """causal, masked, seq2seq; XLNet, which predicts in an order that its input chooses, is "permuted"."""
-    kind = KINDS.get(lm.head)
+    """causal, masked, seq2seq; "permuted" where the input chooses the order of prediction (XLNet)."""
+    kind = KINDS.get(next(iter(taken(lm.model)), ""))
     if kind is None:
         raise ArgumentError(
-            f"a model with the head {lm.head} gives no probabilities of tokens; load it with head= one of {', '.join(KINDS)}"
+            f"a model with the head {lm.head} gives no probabilities of tokens; load it with head= one "
+            f"of {', '.join(HEADS)}"
         )
-    if kind == "causal" and lm.config.model_type == "xlnet":
-        return "permuted"
     if kind == "causal" and getattr(lm.config, "is_decoder", True) is False:
         raise ArgumentError(
-            f"this {lm.config.model_type} sees the tokens it would predict: load it with is_decoder=True, or with head='masked-lm'"
+            f"this {lm.config.model_type} sees the tokens it would predict: load it with "
+            f"is_decoder=True, or with head='masked-lm'"
         )
     return kind
 
@@ -70,7 +83,10 @@ def kind_of(lm: LanguageModel) -> str:
 def score(
     lm: LanguageModel, rows: Iterable[Row], batch_tokens: int = BATCH_TOKENS, best: bool = True
 ) -> Iterator[Scores]:
-    """The scores of each row, in order. As many rows run together as make `batch_tokens` with their padding; the model runs as in eval mode."""
+    """The scores of each row, in order.
+
+    As many rows run together as make `batch_tokens` with their padding; the model runs as in eval mode.
+    """
     for batch in batches(rows, batch_tokens):
         with inference():
             found = _score(lm, batch, best)
@@ -94,13 +110,15 @@ def _score(lm: LanguageModel, rows: Sequence[Row], ask_best: bool) -> list[Score
     pad = getattr(lm.config, "pad_token_id", None)
     ids, mask = padded([row.ids for row in rows], 0 if pad is None else pad)
     labels, _ = padded([row.labels for row in rows], NONE)
-    encoded, project = _encoded(lm, Tensor(ids), Tensor(mask), labels)
-    hidden, wanted = encoded.layout.labelled(encoded.rows, Tensor(labels))  # [M, C], [M]
+    model: Any = lm.model
+    asked = Tensor(labels)
+    encoded = model.scored(Tensor(ids), Tensor(mask), asked)
+    hidden, wanted = encoded.layout.labelled(encoded.rows, asked)  # [M, C], [M]
     M, step = hidden.shape[0], max(1, BUFFER // (4 * lm.config.vocab_size))
     log_probs, best = np.empty(M), np.empty(M if ask_best else 0, bool)
     for i in range(0, M, step):
         n = min(step, M - i)
-        logits, right = project(ops.narrow(hidden, i, n)), ops.narrow(wanted, i, n)  # [n, V]
+        logits, right = model.logits(ops.narrow(hidden, i, n)), ops.narrow(wanted, i, n)  # [n, V]
         log_probs[i : i + n] = -ops.cross_entropy(logits, right, reduction="none").numpy().astype(np.float64)
         if ask_best:
             best[i : i + n] = ops.argmax(logits).numpy() == right.numpy()
@@ -108,30 +126,10 @@ def _score(lm: LanguageModel, rows: Sequence[Row], ask_best: bool) -> list[Score
     return [Scores(*both) for both in zip(np.split(log_probs, ends), np.split(best, ends))]
 
 
-def _encoded(
-    lm: LanguageModel, ids: Tensor, mask: Tensor, labels: np.ndarray
-) -> tuple[Encoded, Callable[[Tensor], Tensor]]:
-    """The rows of the last layer, and what makes logits of them."""
-    model: Any = lm.model
-    reads = (Tensor(labels),)
-    if isinstance(model, seq2seq.Seq2SeqLM):
-        return model.body.run(ids, mask, model.body.shifted(reads[0]), reads=reads), model.logits
-    if isinstance(model, stacks.StacksCausalLM):
-        return model.body.decoder(ids, None, mask, reads=reads), model.output
-    if kind_of(lm) == "permuted":
-        B, T = labels.shape
-        later = np.broadcast_to(np.triu(np.ones((T, T), np.float32)), (B, T, T))  # a token sees those before it
-        each = np.broadcast_to(np.eye(T, dtype=np.float32), (B, T, T))
-        encoded = model.body.encode(
-            ids, mask, perm_mask=Tensor(later.copy()), target_mapping=Tensor(each.copy()), use_mems=False
-        )
-        return encoded, model.decoder
-    project = model.lm_head if hasattr(model, "lm_head") else model.predictions
-    return model.body.encode(ids, mask, reads=reads), project
-
-
 def padded(rows: Sequence[np.ndarray], fill: int) -> tuple[np.ndarray, np.ndarray]:
-    """Rows of different lengths as one array, padded on the right, and the mask of what they had.  int64 [B, T] each"""
+    """Rows of different lengths as one array, padded on the right,
+    and the mask of what they had.  int64 [B, T] each
+    """
     T = max(map(len, rows))
     ids, mask = np.full((len(rows), T), fill, np.int64), np.zeros((len(rows), T), np.int64)
     for b, row in enumerate(rows):

@@ -16,10 +16,12 @@ def rouge(
     references: Sequence[str | Sequence[str]],
     stem: Callable[[str], str] | None = None,
 ) -> dict[str, float]:
-    """F1 of ROUGE-1, ROUGE-2, ROUGE-L (longest common subsequence of the texts) and ROUGE-Lsum (of their lines), mean over summaries.
+    """F1 of ROUGE-1, ROUGE-2, ROUGE-L (longest common subsequence of the texts) and ROUGE-Lsum (of their
+    lines), mean over summaries.
 
-    Words are stretches of a-z and 0-9 of the text in lower case. `stem` is applied to words of more than three letters; the numbers
-    in papers are mostly with Porter's. Of several references the best counts, for each kind by itself.
+    Words are stretches of a-z and 0-9 of the text in lower case. `stem` is applied to words of more than
+    three letters; the numbers in papers are mostly with Porter's. Of several references the best counts, for
+    each kind by itself.
     """
     predictions, references = paired("rouge", predictions, references)
     totals = dict.fromkeys(("rouge1", "rouge2", "rougeL", "rougeLsum"), 0.0)
@@ -30,7 +32,9 @@ def rouge(
     return {kind: total / len(predictions) for kind, total in totals.items()}
 
 
-def rouge_of(prediction: str, reference: str, stem: Callable[[str], str] | None = None) -> dict[str, dict[str, float]]:
+def rouge_of(
+    prediction: str, reference: str, stem: Callable[[str], str] | None = None
+) -> dict[str, dict[str, float]]:
     """Precision, recall and F1 of each kind for one summary."""
     p, r = words(prediction, stem), words(reference, stem)
     common = len(common_places(r, p))
@@ -54,7 +58,8 @@ def overlap(prediction: Sequence[str], reference: Sequence[str], n: int) -> dict
 
 
 def by_lines(prediction: str, reference: str, stem: Callable[[str], str] | None = None) -> dict[str, float]:
-    """ROUGE-Lsum: for each line of the reference, its words that are in a longest common subsequence with any line of the prediction.
+    """ROUGE-Lsum: for each line of the reference, its words that are in a longest common subsequence with any
+    line of the prediction.
 
     A word counts at most as often as each side has it.
     """

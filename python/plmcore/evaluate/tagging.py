@@ -24,8 +24,8 @@ def token_accuracy(predictions: Tags, references: Tags) -> float:
 def entities(predictions: Tags, references: Tags) -> dict[str, float]:
     """Precision, recall and F1 of named entities or chunks, micro-averaged, as conlleval counts them.
 
-    Tags are O, B-TYPE, I-TYPE (also E- and S-). An entity is right when its type, first and last word are. As in conlleval an
-    I- that follows O or another type begins an entity.
+    Tags are O, B-TYPE, I-TYPE (also E- and S-). An entity is right when its type, first and last word are. As
+    in conlleval an I- that follows O or another type begins an entity.
     """
     predictions, references = _sentences("entities", predictions, references)
     labels = needed("seqeval.metrics.sequence_labeling", "entities")
@@ -46,7 +46,9 @@ def entities_by_type(predictions: Tags, references: Tags) -> dict[str, dict[str,
 
 
 def roles(predictions: Tags, references: Tags) -> dict[str, float]:
-    """Precision, recall and F1 of semantic roles, as the CoNLL-2005 scorer counts them. One sequence of B- and I- tags per predicate.
+    """Precision, recall and F1 of semantic roles, as the CoNLL-2005 scorer counts them.
+
+    One sequence of B- and I- tags per predicate.
 
     The verb itself (V) does not count; C-X continues the last X before it, and both must be right together.
     """

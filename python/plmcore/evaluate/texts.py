@@ -6,17 +6,19 @@ import os
 import re
 from collections.abc import Iterator
 
-from plmcore.text_files import check_errors, decoded, opened
+from plmcore.files.text import check_errors, decoded, opened
 
 PIECE = 1 << 16
 _WHOLE_WORDS = re.compile(r".*\S(?=\s)", re.DOTALL)
 
 
 def pieces(text: str | os.PathLike[str], size: int = PIECE, errors: str = "strict") -> Iterator[str]:
-    """A text, or the text of a file (UTF-8, perhaps packed by gzip), in pieces of about `size` characters. errors="replace" reads what is not UTF-8 as U+FFFD.
+    """A text, or the text of a file (UTF-8, perhaps packed by gzip), in pieces of about `size` characters.
+    errors="replace" reads what is not UTF-8 as U+FFFD.
 
-    A piece ends with a word and the next begins with the white space after it: there every tokenizer cuts, so that the tokens are
-    those of the whole text. A stretch of 64 pieces without white space is cut all the same.
+    A piece ends with a word and the next begins with the white space after it:
+    there every tokenizer cuts, so that the tokens are those of the whole text.
+    A stretch of 64 pieces without white space is cut all the same.
     """
     left = ""
     for block in _blocks(text, size, errors):

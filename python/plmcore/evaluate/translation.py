@@ -17,8 +17,8 @@ def bleu(
 ) -> dict[str, float | str]:
     """Corpus BLEU-4 by sacreBLEU, 0 to 100: texts as people write them, not tokenised.
 
-    `bleu_signature` says how it was counted (tokenisation, case, smoothing, version); numbers with different signatures cannot be
-    compared.
+    `bleu_signature` says how it was counted (tokenisation, case, smoothing, version); numbers with different
+    signatures cannot be compared.
     """
     predictions, references = paired("bleu", predictions, references)
     rights = answers("bleu", references)

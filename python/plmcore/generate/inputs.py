@@ -1,4 +1,6 @@
-"""Prompts in whatever form they come: a text or several, ids of one or of several prompts, with or without padding."""
+"""Prompts in whatever form they come: a text or several, ids of one or of several prompts,
+with or without padding.
+"""
 
 from __future__ import annotations
 
@@ -38,9 +40,13 @@ def prompts_of(
     texts = [inputs] if isinstance(inputs, str) else inputs
     if isinstance(texts, Sequence) and texts and all(isinstance(t, str) for t in texts):
         if tokenizer is None:
-            raise ArgumentError("this model has no tokenizer: pass ids, or load a directory with tokenizer files")
+            raise ArgumentError(
+                "this model has no tokenizer: pass ids, or load a directory with tokenizer files"
+            )
         if "" in texts:
-            raise ArgumentError(f"prompt {list(texts).index('')} is empty: there must be a token to start from")
+            raise ArgumentError(
+                f"prompt {list(texts).index('')} is empty: there must be a token to start from"
+            )
         batch = tokenizer(list(texts))
         rows = [ids[mask != 0] for ids, mask in zip(batch["input_ids"], batch["attention_mask"])]
         return checked(Prompts(rows, None, True, isinstance(inputs, str)), vocabulary)
@@ -49,21 +55,29 @@ def prompts_of(
         array = np.asarray(inputs)
     except ValueError:
         array = np.asarray(None)
-    if array.dtype == object or (array.size == 0 and array.ndim == 1 and len(inputs)):  # lists of different lengths
+    if array.dtype == object or (
+        array.size == 0 and array.ndim == 1 and len(inputs)
+    ):  # lists of different lengths
         if not isinstance(inputs, Sequence) or not all(isinstance(r, (Sequence, np.ndarray)) for r in inputs):
-            raise ArgumentError(f"prompts must be a text, texts, ids or lists of ids, got {type(inputs).__name__}")
+            raise ArgumentError(
+                f"prompts must be a text, texts, ids or lists of ids, got {type(inputs).__name__}"
+            )
         rows = [whole_numbers(np.asarray(r)) for r in inputs]
         return checked(Prompts(rows, None, False, False), vocabulary)
     array = whole_numbers(array)
     single = array.ndim == 1
     shown = array[None] if single else array
     if shown.ndim != 2 or not shown.size:
-        raise ArgumentError(f"the ids of prompts must be [batch, length] and not empty, got {list(array.shape)}")
+        raise ArgumentError(
+            f"the ids of prompts must be [batch, length] and not empty, got {list(array.shape)}"
+        )
     if attention_mask is not None:
         mask = np.asarray(attention_mask.numpy() if isinstance(attention_mask, Tensor) else attention_mask)
         mask = mask[None] if mask.ndim == 1 else mask
         if mask.shape != shown.shape:
-            raise ArgumentError(f"attention_mask must be {list(shown.shape)} like the ids, got {list(mask.shape)}")
+            raise ArgumentError(
+                f"attention_mask must be {list(shown.shape)} like the ids, got {list(mask.shape)}"
+            )
     else:
         mask = shown != pad if pad is not None and pad not in eos else np.ones_like(shown)
     return checked(Prompts([ids[m != 0] for ids, m in zip(shown, mask)], shown, False, single), vocabulary)

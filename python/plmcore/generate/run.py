@@ -1,4 +1,6 @@
-"""A search from prompts to ids or texts.  Shapes: B prompts, R sequences returned for each, L the longest of them."""
+"""A search from prompts to ids or texts.  Shapes: B prompts, R sequences returned for each,
+L the longest of them.
+"""
 
 from __future__ import annotations
 
@@ -19,8 +21,10 @@ from plmcore.generate.trace import Trace, traced
 
 @dataclass
 class Generated:
-    """sequences: ids [B R, L], with the prompt where there is no encoder. scores: of beams with the length penalty, else the sums of
-    token_scores, which are log-probabilities of the new tokens. texts: None without a tokenizer. trace: with trace=True, what the search looked at."""
+    """sequences: ids [B R, L], with the prompt where there is no encoder. scores: of beams with the length
+    penalty, else the sums of token_scores, which are log-probabilities of the new tokens. texts: None without
+    a tokenizer. trace: with trace=True, what the search looked at.
+    """
 
     sequences: np.ndarray
     scores: np.ndarray
@@ -84,7 +88,10 @@ class Run:
         return Trace(
             kind,
             self.settings.num_beams,
-            [traced(self.search, i, ids.tolist(), self.lm.tokenizer, decode) for i, ids in enumerate(self.given.rows)],
+            [
+                traced(self.search, i, ids.tolist(), self.lm.tokenizer, decode)
+                for i, ids in enumerate(self.given.rows)
+            ],
         )
 
     def text(self, prompt: int, new: list[int]) -> str:
@@ -98,7 +105,9 @@ def decode(tokenizer: Any, ids: list[int]) -> str:
     return tokenizer.decode([t for t in ids if t < tokenizer.vocab_size])
 
 
-def begin(lm: Any, inputs: Any, attention_mask: Any = None, decoder_input_ids: Any = None, **options: Any) -> Run:
+def begin(
+    lm: Any, inputs: Any, attention_mask: Any = None, decoder_input_ids: Any = None, **options: Any
+) -> Run:
     settings = Settings.of(lm.config, lm.source, options)
     model, V = lm.model, lm.config.vocab_size
     given = prompts_of(inputs, attention_mask, lm.tokenizer, V, settings.pad_token_id, settings.eos)
@@ -111,8 +120,14 @@ def begin(lm: Any, inputs: Any, attention_mask: Any = None, decoder_input_ids: A
         raise ArgumentError(f"num_beams = {settings.num_beams} is more than the vocabulary of {V}")
     width = len(prompts[0]) if sources is not None else given.width
     longest = max(len(p) for p in prompts)
-    rules = settings.search_options(len(prompts), width, lm.config.longest, sources is not None and longest == 1)
-    if stops := [settings.stop_strings] if isinstance(settings.stop_strings, str) else list(settings.stop_strings):
+    rules = settings.search_options(
+        len(prompts), width, lm.config.longest, sources is not None and longest == 1
+    )
+    if (
+        stops := [settings.stop_strings]
+        if isinstance(settings.stop_strings, str)
+        else list(settings.stop_strings)
+    ):
         if lm.tokenizer is None:
             raise ArgumentError("stop_strings need a tokenizer; this model has none")
         rules.set_stop(lambda i, ids: any(s in decode(lm.tokenizer, ids[len(prompts[i]) :]) for s in stops))
@@ -139,7 +154,9 @@ def decoder_prompts(B: int, ids: Any, settings: Settings) -> list[np.ndarray]:
     return list(ids)
 
 
-def generate(lm: Any, inputs: Any, attention_mask: Any = None, decoder_input_ids: Any = None, **options: Any) -> Any:
+def generate(
+    lm: Any, inputs: Any, attention_mask: Any = None, decoder_input_ids: Any = None, **options: Any
+) -> Any:
     run = begin(lm, inputs, attention_mask, decoder_input_ids, **options)
     result = run.finish()
     if run.settings.detailed:
@@ -165,7 +182,11 @@ def pieces(run: Run) -> Iterator[str]:
     shown = run.text(0, [])
     while not run.search.done:
         run.advance()
-        tokens = run.search.result(0)[0].tokens if run.search.done else [*tokens, int(run.search.tokens.numpy()[0, 0])]  # type: ignore[union-attr]  # asked for after a step
+        if run.search.done:
+            tokens = run.search.result(0)[0].tokens
+        else:
+            assert run.search.tokens is not None  # after a step
+            tokens = [*tokens, int(run.search.tokens.numpy()[0, 0])]
         text = run.text(0, tokens)
         if not run.search.done and text.endswith("\ufffd"):
             continue

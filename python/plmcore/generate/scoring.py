@@ -14,8 +14,11 @@ from plmcore.generate.inputs import prompts_of
 from plmcore.generate.steps import has_encoder
 
 
-def score(lm: Any, texts: str | Sequence[Any], targets: str | Sequence[Any] | None = None) -> list[np.ndarray]:
-    """The log-probability of each token of each text given those before it; the first has nothing before it and is left out.
+def score(
+    lm: Any, texts: str | Sequence[Any], targets: str | Sequence[Any] | None = None
+) -> list[np.ndarray]:
+    """The log-probability of each token of each text given those before it; the first has nothing before it
+    and is left out.
 
     With an encoder: of each token of `targets`, given the text.
     """
@@ -25,7 +28,8 @@ def score(lm: Any, texts: str | Sequence[Any], targets: str | Sequence[Any] | No
     kind = scoring.kind_of(lm)
     if kind == "masked":
         raise ArgumentError(
-            f"score: {type(lm.model).__name__} does not read from left to right; perplexity masks one token at a time"
+            f"score: {type(lm.model).__name__} does not read from left to right; perplexity masks one "
+            f"token at a time"
         )
     vocabulary, pad = lm.config.vocab_size, getattr(lm.config, "pad_token_id", None)
     ids = prompts_of(texts, None, lm.tokenizer, vocabulary, pad, []).rows

@@ -1,4 +1,6 @@
-"""The options of a search: what the caller says, then generation_config.json, then config.json, under the names that transformers users know."""
+"""The options of a search: what the caller says, then generation_config.json, then config.json, under the
+names that transformers users know.
+"""
 
 from __future__ import annotations
 
@@ -7,22 +9,22 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Self, cast
 
-from plmcore import kinds
 from plmcore._core import ArgumentError, EarlyStopping, SearchOptions
-from plmcore.files import read_json
+from plmcore.files.whole import read_json
 from plmcore.models.config import Config
+from plmcore.runtime import kinds
 
-# What published code forces as the last token when a directory has no generation_config.json.
-FORCED_LAST = {"bart": 2, "mbart": 2, "marian": 0}
 LENGTH_PENALTIES = ("length", "gnmt")
 MOST, MOST_ROWS = 1 << 24, 1 << 20  # tokens of a row, rows of a batch: beyond stands a slip of the pen
 
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """max_length and min_length count the prompt too. prefix_allowed_tokens_fn(prompt number, ids) returns the tokens that may follow.
+    """max_length and min_length count the prompt too. prefix_allowed_tokens_fn(prompt number, ids) returns
+    the tokens that may follow.
 
-    length_penalty_form: what a beam's log-probability is divided by, "length": n^length_penalty, "gnmt": ((5 + n) / 6)^length_penalty.
+    length_penalty_form: what a beam's log-probability is divided by, "length": n^length_penalty, "gnmt": ((5
+        + n) / 6)^length_penalty.
     seed: a number s gives prompt i the stream s + i; or a list, one number for each prompt.
     """
 
@@ -64,11 +66,15 @@ class Settings:
             raise ArgumentError(f"generate has no option {unknown[0]!r}; one of {', '.join(sorted(known))}")
         stored = stored_settings(config, folder)
         values = {name: value for name, value in stored.items() if name in known and value is not None}
-        values |= {name: value for name, value in given.items() if value is not None or name.endswith("_token_id")}
+        values |= {
+            name: value for name, value in given.items() if value is not None or name.endswith("_token_id")
+        }
         for f in fields(cls):
             wanted = f"{f.type} | int" if f.type == "bool" else str(f.type)
             if f.name in values and not kinds.fits(values[f.name], wanted):
-                raise ArgumentError(f"{f.name} must be {kinds.spoken(str(f.type))}, got {kinds.given(values[f.name])}")
+                raise ArgumentError(
+                    f"{f.name} must be {kinds.spoken(str(f.type))}, got {kinds.given(values[f.name])}"
+                )
         settings = cls(**values)
         for name in (
             "max_new_tokens",
@@ -95,14 +101,19 @@ class Settings:
 
     @property
     def fill(self) -> int:
-        """What stands after the end of a sequence in a batch. With beams transformers takes a padding token 0 for none."""
+        """What stands after the end of a sequence in a batch.
+
+        With beams transformers takes a padding token 0 for none.
+        """
         if self.pad_token_id is None:
             return -1 if self.num_beams > 1 else 0
         if self.num_beams > 1 and not self.pad_token_id:
             return self.eos[0] if self.eos else self.pad_token_id
         return self.pad_token_id
 
-    def search_options(self, prompts: int, longest_prompt: int, positions: int | None, starts: bool) -> SearchOptions:
+    def search_options(
+        self, prompts: int, longest_prompt: int, positions: int | None, starts: bool
+    ) -> SearchOptions:
         """starts: the decoder starts from a single token, so that the first one can be forced."""
         o = SearchOptions()
         o.max_new_tokens = self.new_tokens(longest_prompt, positions)
@@ -110,14 +121,16 @@ class Settings:
         o.eos = self.eos
         if (rows := prompts * self.num_beams * self.num_return_sequences) > MOST_ROWS:
             raise ArgumentError(
-                f"{prompts} prompts with num_beams = {self.num_beams} and num_return_sequences = {self.num_return_sequences} are {rows} rows, at most "
+                f"{prompts} prompts with num_beams = {self.num_beams} and num_return_sequences = "
+                f"{self.num_return_sequences} are {rows} rows, at most "
                 f"{MOST_ROWS} are allowed at once"
             )
         o.returns, o.beams, o.groups = self.num_return_sequences, self.num_beams, self.num_beam_groups
         o.diversity, o.length_penalty = float(self.diversity_penalty), float(self.length_penalty)
         if self.length_penalty_form not in LENGTH_PENALTIES:
             raise ArgumentError(
-                f"length_penalty_form must be one of {', '.join(LENGTH_PENALTIES)}, got {self.length_penalty_form!r}"
+                f"length_penalty_form must be one of {', '.join(LENGTH_PENALTIES)}, got "
+                f"{self.length_penalty_form!r}"
             )
         o.gnmt = self.length_penalty_form == "gnmt"
         stops = {False: EarlyStopping.no, True: EarlyStopping.yes, "never": EarlyStopping.never}
@@ -126,7 +139,11 @@ class Settings:
         o.early_stopping = stops[self.early_stopping]
         o.sample, o.temperature, o.top_k = bool(self.do_sample), float(self.temperature), self.top_k
         o.top_p, o.typical_p = float(self.top_p), float(self.typical_p)
-        o.seeds = [self.seed + i for i in range(prompts)] if isinstance(self.seed, int) else [int(s) for s in self.seed]
+        o.seeds = (
+            [self.seed + i for i in range(prompts)]
+            if isinstance(self.seed, int)
+            else [int(s) for s in self.seed]
+        )
         o.repetition_penalty, o.no_repeat_ngram = float(self.repetition_penalty), self.no_repeat_ngram_size
         o.bad_words = [[int(t) for t in word] for word in self.bad_words_ids]
         o.forced_first = as_list(self.forced_bos_token_id) if starts else []
@@ -146,12 +163,15 @@ class Settings:
         if self.max_new_tokens is not None:
             new = self.max_new_tokens
         elif (new := cast(int, self.max_length) - prompt) < 1:
-            raise ArgumentError(f"max_length = {self.max_length} counts the prompt, which has {prompt} tokens already")
+            raise ArgumentError(
+                f"max_length = {self.max_length} counts the prompt, which has {prompt} tokens already"
+            )
         if not isinstance(new, int) or isinstance(new, bool):
             raise ArgumentError(f"max_new_tokens must be a whole number, got {new!r}")
         if room is not None and new > room:
             raise ArgumentError(
-                f"{prompt} tokens and {new} new ones are more than the {positions} positions of the model; at most {room} new ones fit"
+                f"{prompt} tokens and {new} new ones are more than the {positions} positions of the "
+                f"model; at most {room} new ones fit"
             )
         return new
 
@@ -167,4 +187,4 @@ def stored_settings(config: Config, folder: pathlib.Path | None) -> dict[str, An
     path = None if folder is None else folder / "generation_config.json"
     if path is not None and path.exists():
         return read_json(path)
-    return {"forced_eos_token_id": FORCED_LAST.get(config.model_type), **config.to_dict()}
+    return {"forced_eos_token_id": config.forced_last, **config.to_dict()}

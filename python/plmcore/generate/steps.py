@@ -1,4 +1,4 @@
-"""How each kind of language model runs a step of a search: logits of the prompts, then of one token for each sequence.
+"""How a language model runs a step of a search: logits of the prompts, then of one token for each sequence.
 
 Shapes: B prompts, L of them alive, n sequences of each, C width, V vocabulary.
 """
@@ -6,24 +6,24 @@ Shapes: B prompts, L of them alive, n sequences of each, C width, V vocabulary.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from plmcore import _core, nn
-from plmcore._core import ArgumentError, Packing, Tensor, ops
-from plmcore.models import causal, seq2seq, stacks, xlnet
-from plmcore.models.cache import Cache
-
-if TYPE_CHECKING:
-    from plmcore.models import Model
+from plmcore._core import ArgumentError, Packing, Search, Tensor, ops
+from plmcore.models.generates import Generates
+from plmcore.nn.state import State
 
 WORTH_TRIMMING = 40 << 20  # bytes
 
 
 class unpacked:
-    """Weights stay in memory once, as they are: no packed copies are made of them. Steps have few rows and gain nothing from copies; what runs
-    once, over a prompt or a source, loses a few percent."""
+    """Weights stay in memory once, as they are: no packed copies are made of them.
+
+    Steps have few rows and gain nothing from copies; what runs once, over a prompt or a source,
+    loses a few percent.
+    """
 
     def __enter__(self) -> None:
         self.before = _core.set_packing(Packing.found)
@@ -33,164 +33,109 @@ class unpacked:
 
 
 def trim() -> None:
-    """The steps need far less memory than the prompts. Asking for it anew would cost a small model more than it saves."""
+    """The steps need far less memory than the prompts.
+
+    Asking for it anew would cost a small model more than it saves.
+    """
     stats = _core.memory_stats()
     if stats["reserved"] - stats["in_use"] > WORTH_TRIMMING:
         _core.trim_memory()
 
 
 class Steps:
-    """`start` gives the logits [B, V] that follow the prompts, `step` those [L, n, V] after the tokens of a search.
+    """Runs a model for a search: over the prompts, then over one token for each sequence.
 
-    limit: the most new tokens.
+    Prompts of a model that takes no padding run apart, those of one length together. limit: the most new
+    tokens. A group: its places among the prompts of the last run, ascending, and its state.
     """
 
-    def __init__(self, model: Model, prompts: Sequence[np.ndarray], limit: int):
-        self.model, self.prompts = model, prompts
-        self.lengths = np.array([len(p) for p in prompts])
-        self.cache = Cache(self.lengths.tolist(), limit)
+    def __init__(
+        self,
+        model: Generates,
+        prompts: Sequence[np.ndarray],
+        limit: int,
+        sources: Sequence[np.ndarray] | None = None,
+    ):
+        self.model, self.prompts, self.limit, self.sources = model, prompts, limit, sources
+        self.groups: list[tuple[list[int], State]] = []
+        self.made = 0  # tokens of each sequence that were run
 
-    def __call__(self, search: Any) -> Tensor:
+    def __call__(self, search: Search) -> Tensor:
+        """The logits [L, n, V] that a search asks for; at first [B, V]."""
         with unpacked():
-            if search.tokens is None:
+            if search.live is None or search.parents is None or search.tokens is None:
                 logits = self.start()
                 trim()
                 return logits
-            self.cache.advance(search.live.numpy(), search.parents.numpy())
-            return self.step(search.tokens)
+            return self.step(search.live, search.parents, search.tokens)
 
     def start(self) -> Tensor:
-        ids, mask = padded(self.prompts)
-        last = Tensor(self.lengths - 1)
-        encoded = self.run(Tensor(ids), None if mask.all() else Tensor(mask), (causal.marks(last, ids.shape[1]),))
-        return self.logits(causal.rows_at(encoded, last))
+        lengths = [len(p) for p in self.prompts]
+        groups = [list(range(len(lengths)))]
+        if not self.model.PADS:
+            groups = [[i for i, n in enumerate(lengths) if n == T] for T in sorted(set(lengths))]
+        return self.ran(groups, [self.model.prefill(**self.inputs(places)) for places in groups])
 
-    def run(self, ids: Any, mask: Any = None, reads: Any = ()) -> Any:
-        """The rows that the decoder makes of ids, with `reads` those that are read of them."""
-        raise NotImplementedError
+    def inputs(self, places: list[int]) -> dict[str, Any]:
+        """Of the run over these prompts."""
+        prompts = padded([self.prompts[i] for i in places])
+        names = ("input_ids", "attention_mask")
+        if self.sources is None:
+            return dict(zip(names, prompts))
+        sources = padded([self.sources[i] for i in places])
+        return dict(zip(names, sources)) | dict(zip(("decoder_input_ids", "decoder_attention_mask"), prompts))
 
-    def logits(self, rows: Tensor) -> Tensor:
-        raise NotImplementedError
-
-    def step(self, tokens: Tensor) -> Tensor:
-        return self.logits(self.run(tokens).rows)
-
-
-class CausalSteps(Steps):
-    def run(self, ids: Any, mask: Any = None, reads: Any = ()) -> Any:
-        return self.model.body.encode(ids, mask, reads=reads, cache=self.cache)
-
-    def logits(self, rows: Tensor) -> Tensor:
-        return self.model.lm_head(rows)
-
-
-class StacksCausalSteps(Steps):
-    def run(self, ids: Any, mask: Any = None, reads: Any = ()) -> Any:
-        return self.model.body.decoder(ids, None, mask, reads=reads, cache=self.cache)
-
-    def logits(self, rows: Tensor) -> Tensor:
-        return self.model.output(rows)
-
-
-class Seq2SeqSteps(Steps):
-    """The prompts are the decoder's; sources the encoder's."""
-
-    def __init__(self, model: Model, prompts: Sequence[np.ndarray], limit: int, sources: Sequence[np.ndarray]):
-        super().__init__(model, prompts, limit)
-        ids, mask = padded(sources)
-        with unpacked():
-            self.encoded = model.body.encode(Tensor(ids), None if mask.all() else Tensor(mask))
-
-    def run(self, ids: Any, mask: Any = None, reads: Any = ()) -> Any:
-        return self.model.body.decode(ids, self.encoded, mask, reads=reads, cache=self.cache)
-
-    def logits(self, rows: Tensor) -> Tensor:
-        return self.model.logits(rows)
-
-
-class XLNetSteps(Steps):
-    """The next token is a target after a stand-in for it, which nobody sees. As published, each run takes the last two tokens again: in a model that
-    looks both ways they change with what follows them. Their past is the memory of earlier runs. Prompts of different lengths run apart.
-    """
-
-    def __init__(self, model: Model, prompts: Sequence[np.ndarray], limit: int):
-        super().__init__(model, prompts, limit)
-        self.groups: list[list[Any]] = [  # which prompts; their ids [B n, T]; memories [P, B n, C] by layer, or None
-            [np.flatnonzero(self.lengths == T), None, None] for T in np.unique(self.lengths)
-        ]
-
-    def __call__(self, search: Any) -> Tensor:
-        if search.tokens is None:
-            for group in self.groups:
-                group[1] = np.stack([self.prompts[i] for i in group[0]])
-        else:
-            self.advance(search.live.numpy(), search.parents.numpy(), search.tokens.numpy())
-        B = sum(len(places) for places, _, _ in self.groups)
-        with unpacked():
-            found = [self.predict(group) for group in self.groups]  # [b n, V]
-        order = np.argsort(np.concatenate([places for places, _, _ in self.groups]))
-        rows = ops.concat(found, 0) if len(found) > 1 else found[0]
-        rows = ops.reshape(rows, (B, rows.shape[0] // B, rows.shape[1]))
-        return rows if len(found) == 1 else ops.index_select(rows, Tensor(order))  # [B, n, V]
-
-    def advance(self, live: np.ndarray, parents: np.ndarray, tokens: np.ndarray) -> None:
-        groups: list[list[Any]] = []
-        for places, ids, memories in self.groups:
-            now = np.flatnonzero(np.isin(live, places))
-            if not len(now):
+    def step(self, live: Tensor, parents: Tensor, tokens: Tensor) -> Tensor:
+        runs, self.made = self.limit - 1 - self.made, self.made + 1
+        alive = live.numpy().tolist()
+        groups, found = [], []
+        for places, state in self.groups:
+            row = {place: k for k, place in enumerate(places)}
+            now = [i for i, place in enumerate(alive) if place in row]
+            if not now:
                 continue
-            n = len(ids) // len(places)
-            rows = (np.searchsorted(places, live[now])[:, None] * n + parents[now]).ravel()
-            ids = np.concatenate([ids[rows], tokens[now].reshape(-1, 1)], 1)
-            if memories is not None:
-                chosen = Tensor(rows)
-                memories = [ops.index_select(ops.narrow(m, 0, max(m.shape[0] - 2, 0)), chosen, 1) for m in memories]
-            groups.append([now, ids, memories])
-        self.groups = groups
+            continued, run = parents, tokens
+            if len(now) < len(alive):
+                mine = Tensor(np.array(now))
+                continued, run = ops.index_select(parents, mine), ops.index_select(tokens, mine)
+            kept = None
+            if len(now) < len(places):
+                kept = Tensor(np.array([row[alive[i]] for i in now]))
+            state = state.select(kept, continued).reserve(int(parents.shape[1]), runs)
+            groups.append(now)
+            found.append(self.model.step(run, state))
+        return self.ran(groups, found)
 
-    def predict(self, group: list[Any]) -> Tensor:
-        _, ids, memories = group
-        ids = np.pad(ids if memories is None else ids[:, -2:], ((0, 0), (0, 1)))
-        B, T = ids.shape
-        hidden, target = np.zeros((B, T, T), np.float32), np.zeros((B, 1, T), np.float32)
-        hidden[:, :, -1] = target[:, 0, -1] = 1
-        out = self.model(
-            Tensor(ids),
-            perm_mask=Tensor(hidden),
-            target_mapping=Tensor(target),
-            mems=None if not memories else memories,
-        )
-        group[2] = out.mems
-        return ops.reshape(out.logits, (B, out.logits.shape[-1]))
+    def ran(self, groups: list[list[int]], found: list[tuple[Tensor, State]]) -> Tensor:
+        """Keeps the states, and joins the logits."""
+        self.groups = [(places, state) for places, (_, state) in zip(groups, found)]
+        if len(found) == 1:
+            return found[0][0]
+        order = np.argsort(np.concatenate(groups))
+        return ops.index_select(ops.concat([logits for logits, _ in found], 0), Tensor(order))
 
 
 def has_encoder(model: nn.Module) -> bool:
-    return isinstance(model, seq2seq.Seq2SeqLM)
+    return isinstance(model, Generates) and model.ENCODES
 
 
-def decoder_steps(model: nn.Module) -> type[Steps] | None:
-    """How a model without an encoder is run step by step; None where it makes no text."""
-    kinds = (
-        (causal.CausalLM, CausalSteps), (stacks.StacksCausalLM, StacksCausalSteps), (xlnet.XLNetCausalLM, XLNetSteps)
-    )  # fmt: skip
-    return next((steps for kind, steps in kinds if isinstance(model, kind)), None)
-
-
-def steps_of(model: Model, prompts: Sequence[np.ndarray], sources: Sequence[np.ndarray] | None, limit: int) -> Steps:
-    if has_encoder(model):
-        return Seq2SeqSteps(model, prompts, limit, sources or ())
-    steps = decoder_steps(model)
-    if steps is None:
+def steps_of(
+    model: nn.Module, prompts: Sequence[np.ndarray], sources: Sequence[np.ndarray] | None, limit: int
+) -> Steps:
+    if not isinstance(model, Generates):
         raise ArgumentError(
-            f"{type(model).__name__} makes no text: load a directory with head='causal-lm' or head='seq2seq-lm'"
+            f"{type(model).__name__} makes no text: load a directory with head='causal-lm' or "
+            f"head='seq2seq-lm'"
         )
-    return steps(model, prompts, limit)
+    return Steps(model, prompts, limit, sources)
 
 
-def padded(rows: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    """Rows of ids as one array with 0 after their ends, and where they are.  int64 [B, T], bool [B, T]"""
+def padded(rows: Sequence[np.ndarray]) -> tuple[Tensor, Tensor | None]:
+    """Rows of ids as one tensor with 0 after their ends, and where they are, unless that is everywhere.
+    int64 [B, T], bool [B, T]
+    """
     lengths = np.array([len(r) for r in rows])
     mask = np.arange(lengths.max())[None] < lengths[:, None]
     ids = np.zeros(mask.shape, np.int64)
     ids[mask] = np.concatenate(rows)
-    return ids, mask
+    return Tensor(ids), None if mask.all() else Tensor(mask)

@@ -13,9 +13,11 @@ FATES = {Fate.kept: "kept", Fate.dropped: "dropped", Fate.finished: "finished"}
 
 @dataclass(frozen=True, eq=False)
 class Node:
-    """A continuation that a step looked at: of beams one of the best, else the token that was taken or one of the likeliest others.
+    """A continuation that a step looked at: of beams one of the best, else the token that was taken or one of
+    the likeliest others.
 
-    score: the sum of the log-probabilities of the new tokens. final_score: of a finished one, with the length penalty.
+    score: the sum of the log-probabilities of the new tokens. final_score: of a finished one, with the length
+        penalty.
     group: of diverse beams; of samples, which of them.
     """
 
@@ -58,7 +60,9 @@ class Trace:
 def traced(
     search: Search, number: int, prompt: Sequence[int], tokenizer: Any, decode: Callable[..., str]
 ) -> PromptTrace:
-    """The trace of one prompt of a search that is done. decode(tokenizer, ids) -> text; without a tokenizer ids are their own text."""
+    """The trace of one prompt of a search that is done. decode(tokenizer, ids) -> text; without a tokenizer
+    ids are their own text.
+    """
     reader = Reader(tokenizer, decode)
     steps: list[list[Node]] = []
     for considered in search.trace(number):
@@ -71,7 +75,11 @@ def traced(
     results = search.result(number)
     ends = ends_of(results, [n for nodes in steps for n in nodes if n.fate == "finished"])
     return PromptTrace(
-        list(map(int, prompt)), reader.text(prompt), steps, ends, [reader.text(found.tokens) for found in results]
+        list(map(int, prompt)),
+        reader.text(prompt),
+        steps,
+        ends,
+        [reader.text(found.tokens) for found in results],
     )
 
 
@@ -79,7 +87,15 @@ def node_of(c: Considered, step: int, place: int, parent: Node | None, reader: R
     fate = FATES[c.fate]
     text = reader.piece([] if parent is None else parent.tokens(), c.token)
     return Node(
-        step, place, parent, c.token, text, c.score, fate, c.final_score if fate == "finished" else None, c.group
+        step,
+        place,
+        parent,
+        c.token,
+        text,
+        c.score,
+        fate,
+        c.final_score if fate == "finished" else None,
+        c.group,
     )
 
 
@@ -110,6 +126,10 @@ class Reader:
         if token not in self.special:
             shorter = self.text(before)
             longer = self.text([*before, token])
-            if longer.startswith(shorter) and longer[len(shorter) :] and "\ufffd" not in longer[len(shorter) :]:
+            if (
+                longer.startswith(shorter)
+                and longer[len(shorter) :]
+                and "\ufffd" not in longer[len(shorter) :]
+            ):
                 return longer[len(shorter) :]
         return self.tokenizer.token_of(token) or str(token)

@@ -1,20 +1,18 @@
 """Model families, one module each, found by the `model_type` and `architectures` of a config.json.
 
-A family's module has MODEL_TYPES (model_type -> how its published class names begin), CONFIG, HEADS (head -> class),
-ARCHITECTURES (published class name -> head), PREFIX and NAMES (see plmcore.models.names); CONFIGS (model_type -> class) where
-its model types have defaults of their own.
+What a family's module declares: plmcore.models.declaration.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from plmcore import nn
 from plmcore._core import ArgumentError
-from plmcore.models import sizes
+from plmcore.models import declaration, sizes
 from plmcore.models.config import Config
 
 if TYPE_CHECKING:  # imported on first use
@@ -59,6 +57,7 @@ __all__ = [
     "head_name",
     "head_of",
     "mbart",
+    "register",
     "roberta",
     "t5",
     "transformer",
@@ -66,7 +65,7 @@ __all__ = [
 ]
 
 
-# model_type -> module of this package
+# model_type -> module of this package, or whole name of a registered one
 FAMILIES = {
     "albert": "albert",
     "bart": "bart",
@@ -88,28 +87,60 @@ FAMILIES = {
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> ModuleType:
-        if name in FAMILIES.values():  # found in globals() from now on
+        if name in FAMILIES.values() and "." not in name:  # found in globals() from now on
             return import_module(f"plmcore.models.{name}")
         raise AttributeError(f"module 'plmcore.models' has no attribute {name!r}")
 
 
+def register(module: ModuleType) -> None:
+    """Makes a family of a module that declares one, as docs/adding-a-model.md shows: everything that takes a
+    model takes its models from now on, in this process.
+    """
+    known = declaration.complete(module)
+    for model_type in known.MODEL_TYPES:
+        if FAMILIES.get(model_type, module.__name__) != module.__name__:
+            raise ArgumentError(
+                f"{module.__name__}.MODEL_TYPES must be of its own: {model_type!r} is of "
+                f"{FAMILIES[model_type]}"
+            )
+    FAMILIES.update(dict.fromkeys(known.MODEL_TYPES, module.__name__))
+    _MODULES[module.__name__] = module
+
+
+_MODULES: dict[str, ModuleType] = {}  # the families that were used so far
+
+
 def family(model_type: str | Config) -> ModuleType:
-    """The module of a family."""
+    """The module of a family, with all constants of plmcore.models.declaration."""
     model_type = model_type.model_type if isinstance(model_type, Config) else model_type
     if model_type not in FAMILIES:
         raise ArgumentError(f"there is no model_type {model_type!r}; one of {', '.join(sorted(FAMILIES))}")
-    return import_module(f"plmcore.models.{FAMILIES[model_type]}")
+    name = FAMILIES[model_type]
+    if name not in _MODULES:
+        _MODULES[name] = declaration.complete(import_module(f"plmcore.models.{name}"))
+    return _MODULES[name]
+
+
+def families() -> Iterator[ModuleType]:
+    """Every family's module, each once."""
+    yield from dict.fromkeys(map(family, list(FAMILIES)))
 
 
 def config_from_dict(values: Mapping[str, Any], **changes: Any) -> Config:
     """The config of the family that config.json's `model_type` names."""
     if not isinstance(values.get("model_type"), str):
         raise ArgumentError(
-            f"config.json must have a model_type, one of {', '.join(sorted(FAMILIES))}; got {values.get('model_type')!r}"
+            f"config.json must have a model_type, one of {', '.join(sorted(FAMILIES))}; got "
+            f"{values.get('model_type')!r}"
         )
-    known = family(values["model_type"])
-    kind = getattr(known, "CONFIGS", {}).get(values["model_type"], known.CONFIG)
-    return kind.from_dict(values, **changes)
+    return config_class(values["model_type"]).from_dict(values, **changes)
+
+
+def config_class(model_type: str) -> type[Config]:
+    """The class of a family's config."""
+    known = family(model_type)
+    kind: type[Config] = known.CONFIGS.get(model_type, known.CONFIG)
+    return kind
 
 
 def head_of(config: Config) -> str:
@@ -119,7 +150,8 @@ def head_of(config: Config) -> str:
     known = family(config).ARCHITECTURES
     if config.architectures[0] not in known:
         raise ArgumentError(
-            f"config.json: the architecture {config.architectures[0]!r} is not one of {', '.join(known)}; choose a head yourself: "
+            f"config.json: the architecture {config.architectures[0]!r} is not one of "
+            f"{', '.join(known)}; choose a head yourself: "
             f"head= one of {', '.join(family(config).HEADS)}"
         )
     return known[config.architectures[0]]

@@ -1,7 +1,8 @@
 """ALBERT: BERT with narrow token vectors and few parameters that all layers share (Lan et al. 2019).
 
-Shapes as in bert.py; E width of the embeddings. The L layers fall into groups; the layers of a group are one block, or inner_group_num
-blocks one after the other, applied again and again. The paper's modes of sharing, as AlbertConfig.sharing(mode) sets them:
+Shapes as in bert.py; E width of the embeddings. The L layers fall into groups; the layers of a group are one
+block, or inner_group_num blocks one after the other, applied again and again. The paper's modes of sharing,
+as AlbertConfig.sharing(mode) sets them:
 
     all         num_hidden_groups = 1
     attention   num_hidden_groups = L, groups_share = "attention"
@@ -15,10 +16,11 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from plmcore import nn
-from plmcore._core import Tensor, ops
+from plmcore._core import Tensor
 from plmcore.models import bert, heads, padding
 from plmcore.models.config import ACTIVATIONS, Config
-from plmcore.models.labels import PLACE, SENTENCE_ORDER
+from plmcore.models.declaration import CLS_SEP, SENTENCES, Recipe, Size, TokenizerFormat
+from plmcore.models.labels import SENTENCE_ORDER
 from plmcore.models.outputs import Output
 from plmcore.models.padding import FIRST
 
@@ -76,12 +78,17 @@ class Embeddings(bert.Embeddings):
         super().__init__(cfg, cfg.embedding_size)
         self.widen = nn.Linear(cfg.embedding_size, cfg.hidden_size, weight_init=cfg.weight_init)
 
-    def __call__(self, layout: padding.Whole, ids: Tensor, types: Tensor | None, positions: Tensor | None) -> Tensor:
+    def __call__(
+        self, layout: padding.Whole, ids: Tensor, types: Tensor | None, positions: Tensor | None
+    ) -> Tensor:
         return self.widen(super().__call__(layout, ids, types, positions))
 
 
 class Group(nn.Module):
-    """Blocks that are applied one after the other. `first`: the group whose attention or feed-forward this one shares."""
+    """Blocks that are applied one after the other.
+
+    `first`: the group whose attention or feed-forward this one shares.
+    """
 
     def __init__(self, cfg: AlbertConfig, first: Group | None = None):
         self.blocks = nn.ModuleList(bert.Block(cfg) for _ in range(cfg.inner_group_num))
@@ -108,24 +115,19 @@ class Albert(bert.Bert):
     def blocks(self) -> list[bert.Block]:  # type: ignore[override]
         """As they are applied."""
         L, G = self.config.num_hidden_layers, self.config.num_hidden_groups
-        # Rounded as the published models round: i * G // L differs where L / G is not exact (18 layers in 14 groups).
+        # Rounded as the published models round: i * G // L differs where L / G is not exact (18 layers in 14
+        # groups).
         return [block for i in range(L) for block in self.groups[int(i / (L / G))].blocks]
 
 
-class AlbertMaskedLM(nn.Module):
-    LABELS = (PLACE,)
-
+class AlbertMaskedLM(heads.MaskedLM):
     def __init__(self, config: AlbertConfig):
         self.config = config
         self.body = Albert(config, pooler=False)
         self.predictions = bert.Predictions(config, self.body.embeddings.tokens)
 
-    def __call__(self, input_ids: Tensor, *, labels: Tensor | None = None, **inputs: Any) -> Output:
-        encoded = self.body.encode(input_ids, **inputs, reads=(labels,))
-        return heads.language_model_output(encoded, labels, self.predictions)
 
-
-class AlbertPretraining(nn.Module):
+class AlbertPretraining(heads.MaskedLM):
     """Masked tokens and the order of two segments (label 0: as in the text)."""
 
     LABELS = (SENTENCE_ORDER,)
@@ -147,12 +149,10 @@ class AlbertPretraining(nn.Module):
     ) -> Output:
         encoded = self.body.encode(input_ids, **inputs, reads=(FIRST, labels))
         order = self.order(self.dropout(self.body.pool(encoded)))  # [B, 2]
-        loss = None
-        if labels is not None and sentence_order_label is not None:
-            tokens_loss = heads.labelled_loss(encoded, labels, self.predictions)
-            loss = ops.add(tokens_loss, ops.cross_entropy(order, ops.reshape(sentence_order_label, order.shape[:1])))
         return encoded.output(
-            loss=loss,
+            **heads.two_losses(
+                encoded, labels, self.predictions, order, sentence_order_label=sentence_order_label
+            ),
             prediction_logits=lambda: encoded.layout.unpack(self.predictions(encoded.rows)),  # [B, T, V]
             sop_logits=order,
         )
@@ -165,7 +165,9 @@ class AlbertSequenceClassification(heads.SequenceClassification):
 
 class AlbertTokenClassification(heads.TokenClassification):
     def __init__(self, cfg: AlbertConfig):
-        super().__init__(cfg, Albert(cfg, pooler=False), cfg.hidden_size, cfg.classifier_dropout_prob, cfg.weight_init)
+        super().__init__(
+            cfg, Albert(cfg, pooler=False), cfg.hidden_size, cfg.classifier_dropout_prob, cfg.weight_init
+        )
 
 
 class AlbertQuestionAnswering(heads.QuestionAnswering):
@@ -222,4 +224,44 @@ NAMES = {
     "order": "sop_classifier.classifier",
     "classifier": "classifier",
     "span": "qa_outputs",
+}
+TOKENIZERS = (
+    TokenizerFormat(
+        "albert",
+        "AlbertTokenizer",
+        dict(pad="<pad>", unk="<unk>", cls="[CLS]", sep="[SEP]", mask="[MASK]", bos="[CLS]", eos="[SEP]"),
+        **CLS_SEP,
+        kinds=("unigram",),
+        told=True,
+        pieces=dict(tidy=True, lower=True),
+        layout=dict(pad_id=0, unk_id=1, bos_id=-1, eos_id=-1, control_symbols=["[CLS]", "[SEP]", "[MASK]"]),
+    ),
+)
+
+
+def sized(s: Size) -> dict[str, Any]:
+    return bert.sized(s) | dict(embedding_size=min(128, s.width))
+
+
+RECIPES = {
+    "albert": Recipe(
+        model=sized,
+        head="pretraining",
+        objective=dict(name="sentence-order", exact=True, unit="ngram"),
+        tokenizer="unigram",
+        vocab=30_000,
+        lr=1.76e-3,
+        steps=125_000,
+        warmup=0.025,
+        optim=dict(kind="lamb", weight_decay=0.01, eps=1e-6, clip_norm=1.0),
+        schedule=dict(kind="linear"),
+        data=SENTENCES,
+        small_lr=1e-2,
+        sizes={
+            "base": Size(12, 768, 12, 512, 8, 512, None, None),
+            "large": Size(24, 1024, 16, 512, 4, 1024, None, None),
+            "xlarge": Size(24, 2048, 16, 512, 2, 2048, None, None),
+            "xxlarge": Size(12, 4096, 64, 512, 1, 4096, None, None),
+        },
+    )
 }

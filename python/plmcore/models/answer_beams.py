@@ -1,4 +1,5 @@
-"""Answers to a question as a beam: likely starts, likely ends of each, and whether there is an answer at all (Yang et al. 2019).
+"""Answers to a question as a beam: likely starts, likely ends of each, and whether there is an answer at all
+(Yang et al. 2019).
 
 Shapes: B batch, T length, C width, K starts, E ends of each.
 """
@@ -19,9 +20,10 @@ NEVER = 1e30
 class AnswerBeams(nn.Module):
     """The most likely starts, the most likely ends of each, and whether there is no answer.
 
-    start_top_log_probs and start_top_index [B, K]; end_top_log_probs and end_top_index [B, E K], the best end of every start first;
-    cls_logits [B]. They are probabilities, whatever their published names say. With start_positions and end_positions [B] there is a loss
-    instead, of ends that know the right start, and with cls_index and is_impossible [B] of whether there is an answer.
+    start_top_log_probs and start_top_index [B, K]; end_top_log_probs and end_top_index [B, E K], the best end
+    of every start first; cls_logits [B]. They are probabilities, whatever their published names say.
+    With start_positions and end_positions [B] there is a loss instead,
+    of ends that know the right start, and with cls_index and is_impossible [B] of whether there is an answer.
     p_mask [B, T]: 1 where none may begin or end.
     """
 
@@ -65,13 +67,17 @@ class AnswerBeams(nn.Module):
             if cls_index is not None and is_impossible is not None:
                 none = self.no_answer(x, ops.reshape(begin, (B, C)), cls_index)
                 truth = ops.reshape(ops.cast(is_impossible, none.dtype), (B,))
-                loss = ops.add(loss, ops.affine(losses.binary_cross_entropy_with_logits(none, truth), 0.5, 0.0))
+                loss = ops.add(
+                    loss, ops.affine(losses.binary_cross_entropy_with_logits(none, truth), 0.5, 0.0)
+                )
             return encoded.output(loss=loss)
 
         K, E = self.config.start_n_top, self.config.end_n_top
         starts = ops.softmax(starts)
         start_likely, start_index = ops.topk(starts, K)  # [B, K]
-        end_likely, end_index = ops.topk(ops.softmax(self.ends(x, rows_at(x, start_index), p_mask)), E)  # [B, K, E]
+        end_likely, end_index = ops.topk(
+            ops.softmax(self.ends(x, rows_at(x, start_index), p_mask)), E
+        )  # [B, K, E]
         begin = ops.reshape(ops.matmul(ops.reshape(starts, (B, 1, T)), x), (B, C))
         return encoded.output(
             start_top_log_probs=start_likely,
@@ -93,10 +99,14 @@ class AnswerBeams(nn.Module):
         return without(ops.reshape(logits, (B, K, T)), p_mask)
 
     def no_answer(self, x: Tensor, begin: Tensor, cls_index: Tensor | None) -> Tensor:
-        """From the start and the token that speaks for the text, the last unless given.  x [B, T, C]; begin [B, C] -> [B]"""
+        """From the start and the token that speaks for the text, the last unless given.
+        x [B, T, C]; begin [B, C] -> [B]
+        """
         B, T, C = x.shape
         text = ops.slice(x, 1, T - 1, T) if cls_index is None else rows_at(x, cls_index)
-        return ops.reshape(self.answer(self.answer_hidden(ops.concat([begin, ops.reshape(text, (B, C))], 1))), (B,))
+        return ops.reshape(
+            self.answer(self.answer_hidden(ops.concat([begin, ops.reshape(text, (B, C))], 1))), (B,)
+        )
 
 
 def without(logits: Tensor, p_mask: Tensor | None) -> Tensor:

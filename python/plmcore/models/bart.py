@@ -1,15 +1,19 @@
-"""BART: the Transformer as a denoising auto-encoder, with learned positions, GELU and a norm of the embeddings (Lewis et al. 2019).
+"""BART: the Transformer as a denoising auto-encoder, with learned positions, GELU and a norm of the
+embeddings (Lewis et al. 2019).
 
-Shapes: B batch, S source length, T target length, C width, V vocabulary; rows are [B, T, C], or [N, C] where padding was dropped.
+Shapes: B batch, S source length, T target length, C width, V vocabulary; rows are [B, T, C], or [N, C] where
+    padding was dropped.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from plmcore import nn
 from plmcore._core import Tensor, ops
-from plmcore.models import padding, seq2seq, transformer
+from plmcore.models import padding, roberta, seq2seq, stacks, transformer
+from plmcore.models.declaration import SENTENCES, Finetuning, Recipe, Size, TokenizerFormat
 from plmcore.models.names import Stored
 from plmcore.models.stacks import Decoder, Encoder, Stacks, StacksCausalLM, StacksConfig, StacksSeq2SeqLM
 from plmcore.models.transformer import DecoderBlock, EncoderBlock
@@ -23,6 +27,7 @@ class BartConfig(StacksConfig):
     num_labels: int = 3
     vocab_size: int = 50265
     classifier_dropout: float = 0.0
+    forced_last: ClassVar[int | None] = 2
 
     def check(self) -> None:
         super().check()
@@ -115,3 +120,25 @@ NAMES = {
     "classifier": "classification_head.out_proj",
     "span": "qa_outputs",
 }
+TOKENIZERS = (TokenizerFormat("bart", "BartTokenizer", roberta.SPECIAL, **roberta.AROUND, **roberta.BYTES),)
+RECIPES = {
+    "bart": Recipe(
+        model=stacks.sized,
+        head="seq2seq-lm",
+        objective=dict(name="denoising"),
+        tokenizer="byte-bpe",
+        vocab=50_265,
+        lr=4e-4,
+        steps=500_000,
+        warmup=0.02,
+        optim=dict(kind="adamw", betas=[0.9, 0.98], weight_decay=0.01, eps=1e-6, clip_norm=0.1),
+        schedule=dict(kind="polynomial"),
+        data=SENTENCES,
+        sizes={
+            "base": Size(12, 768, 12, 512, 8, 1000, None, None),
+            "large": Size(24, 1024, 16, 512, 4, 2000, None, None),
+        },
+        mixes=True,
+    )
+}
+FINETUNING = Finetuning(label_smoothing=0.1)

@@ -1,6 +1,8 @@
-"""BERT: a bidirectional encoder with learned positions, segment types and post-norm blocks (Devlin et al. 2018).
+"""BERT: a bidirectional encoder with learned positions,
+segment types and post-norm blocks (Devlin et al. 2018).
 
-Shapes: B batch, T length, N rows that are no padding, C width, V vocabulary. Rows are [B, T, C], or [N, C] where padding was dropped.
+Shapes: B batch, T length, N rows that are no padding, C width, V vocabulary. Rows are [B, T, C], or [N, C]
+    where padding was dropped.
 """
 
 from __future__ import annotations
@@ -12,7 +14,8 @@ from plmcore import nn
 from plmcore._core import Tensor, ops
 from plmcore.models import causal_attention, heads, padding
 from plmcore.models.config import ACTIVATIONS, Config
-from plmcore.models.labels import NEXT, NEXT_SENTENCE, PLACE
+from plmcore.models.declaration import CLS_SEP, SENTENCES, Recipe, Size, TokenizerFormat
+from plmcore.models.labels import NEXT, NEXT_SENTENCE
 from plmcore.models.outputs import Output
 from plmcore.models.padding import FIRST, Encoded
 
@@ -68,8 +71,12 @@ class Embeddings(nn.Module):
         self.norm = nn.LayerNorm(C, cfg.layer_norm_eps)
         self.dropout = nn.Dropout(cfg.hidden_dropout_prob)
 
-    def __call__(self, layout: padding.Whole, ids: Tensor, types: Tensor | None, positions: Tensor | None) -> Tensor:
-        positions = layout.positions() if positions is None else layout.pack(ops.broadcast_to(positions, ids.shape))
+    def __call__(
+        self, layout: padding.Whole, ids: Tensor, types: Tensor | None, positions: Tensor | None
+    ) -> Tensor:
+        positions = (
+            layout.positions() if positions is None else layout.pack(ops.broadcast_to(positions, ids.shape))
+        )
         types = ops.full(ids.shape, 0, "int64") if types is None else types
         x = ops.add(self.tokens(layout.pack(ids)), self.types(layout.pack(types)))  # [B, T, C] or [N, C]
         return self.dropout(self.norm(ops.add(x, self.positions(positions))))
@@ -147,50 +154,50 @@ class Bert(nn.Module):
     def pool(self, encoded: Encoded) -> Tensor:
         return self.pooler(encoded.first())  # [B, C]
 
-    def __call__(self, input_ids: Tensor, attention_mask: Tensor | None = None, *args: Any, **inputs: Any) -> Output:
+    def __call__(
+        self, input_ids: Tensor, attention_mask: Tensor | None = None, *args: Any, **inputs: Any
+    ) -> Output:
         pools = self.pooler is not None
         encoded = self.encode(input_ids, attention_mask, *args, **inputs, reads=(FIRST,) if pools else ())
         return encoded.output(
-            last_hidden_state=encoded.layout.unpack(encoded.rows), pooler_output=self.pool(encoded) if pools else None
+            last_hidden_state=encoded.layout.unpack(encoded.rows),
+            pooler_output=self.pool(encoded) if pools else None,
         )
 
 
 class Predictions(nn.Module):
-    """Logits over the vocabulary: a transform, then the token table as the output layer.  [..., C] -> [..., V]"""
+    """Logits over the vocabulary: a transform, then the token table as the output layer.
+    [..., C] -> [..., V]
+    """
 
     def __init__(self, cfg: Config, tokens: nn.Embedding):
         (V, E), init = tokens.weight.shape, cfg.weight_init
         self.dense = nn.Linear(cfg.hidden_size, E, activation=ACTIVATIONS[cfg.hidden_act], weight_init=init)
         self.norm = nn.LayerNorm(E, cfg.layer_norm_eps)
-        self.decoder = nn.Linear(E, V, weight=tokens.weight if cfg.tie_word_embeddings else None, weight_init=init)
+        self.decoder = nn.Linear(
+            E, V, weight=tokens.weight if cfg.tie_word_embeddings else None, weight_init=init
+        )
 
     def __call__(self, x: Tensor) -> Tensor:
         return self.decoder(self.norm(self.dense(x)))
 
 
-class BertMaskedLM(nn.Module):
-    LABELS: tuple[str, ...] = (PLACE,)
-
+class BertMaskedLM(heads.MaskedLM):
     def __init__(self, config: BertConfig):
         self.config = config
         self.body = Bert(config, pooler=False)
         self.predictions = Predictions(config, self.body.embeddings.tokens)
 
-    def __call__(self, input_ids: Tensor, *, labels: Tensor | None = None, **inputs: Any) -> Output:
-        encoded = self.body.encode(input_ids, **inputs, reads=(labels,))
-        return heads.language_model_output(encoded, labels, self.predictions)
-
 
 class BertCausalLM(BertMaskedLM):
-    """With is_decoder in the config a position sees those up to itself, and labels are compared with the position before."""
+    """With is_decoder in the config a position sees those up to itself, and labels are compared with the
+    position before.
+    """
 
     LABELS = (NEXT,)
 
-    def __call__(self, input_ids: Tensor, *, labels: Tensor | None = None, **inputs: Any) -> Output:
-        return super().__call__(input_ids, labels=None if labels is None else heads.next_token_labels(labels), **inputs)
 
-
-class BertPretraining(nn.Module):
+class BertPretraining(heads.MaskedLM):
     """Masked tokens and whether the second segment follows the first (label 0: it does)."""
 
     LABELS = (NEXT_SENTENCE,)
@@ -202,16 +209,15 @@ class BertPretraining(nn.Module):
         self.next_sentence = nn.Linear(config.hidden_size, 2, weight_init=config.weight_init)
 
     def __call__(
-        self, input_ids: Tensor, *, labels: Tensor | None = None, next_sentence_label: Tensor | None = None, **inputs: Any,
+        self, input_ids: Tensor, *, labels: Tensor | None = None, next_sentence_label: Tensor | None = None,
+        **inputs: Any,
     ) -> Output:  # fmt: skip
         encoded = self.body.encode(input_ids, **inputs, reads=(FIRST, labels))
         follows = self.next_sentence(self.body.pool(encoded))  # [B, 2]
-        loss = None
-        if labels is not None and next_sentence_label is not None:
-            tokens_loss = heads.labelled_loss(encoded, labels, self.predictions)
-            loss = ops.add(tokens_loss, ops.cross_entropy(follows, ops.reshape(next_sentence_label, follows.shape[:1])))
         return encoded.output(
-            loss=loss,
+            **heads.two_losses(
+                encoded, labels, self.predictions, follows, next_sentence_label=next_sentence_label
+            ),
             prediction_logits=lambda: encoded.layout.unpack(self.predictions(encoded.rows)),  # [B, T, V]
             seq_relationship_logits=follows,
         )
@@ -295,4 +301,35 @@ NAMES = {
     "next_sentence": "cls.seq_relationship",
     "classifier": "classifier",
     "span": "qa_outputs",
+}
+SPECIAL = dict(pad="[PAD]", unk="[UNK]", cls="[CLS]", sep="[SEP]", mask="[MASK]")
+TOKENIZERS = (
+    TokenizerFormat("bert", "BertTokenizer", SPECIAL, **CLS_SEP, kinds=("wordpiece",), usual=True, told=True),
+)
+
+
+def sized(s: Size) -> dict[str, Any]:
+    return dict(
+        num_hidden_layers=s.layers,
+        hidden_size=s.width,
+        num_attention_heads=s.heads,
+        intermediate_size=4 * s.width,
+        max_position_embeddings=s.length,
+    )
+
+
+RECIPES = {
+    "bert": Recipe(
+        model=sized,
+        head="pretraining",
+        objective=dict(name="next-sentence", exact=True, most=80, copies=10),
+        tokenizer="wordpiece",
+        vocab=30_522,
+        lr=1e-4,
+        steps=1_000_000,
+        warmup=0.01,
+        optim=dict(kind="bertadam", weight_decay=0.01, clip_norm=1.0, eps=1e-6),
+        schedule=dict(kind="linear"),
+        data=SENTENCES,
+    )
 }

@@ -13,17 +13,19 @@ import numpy as np
 from plmcore import nn
 from plmcore._core import Dim, Tensor, ops
 from plmcore.models import padding
-from plmcore.models.cache import Cache, Step
+from plmcore.models.cache import KeyValues, Step, in_reach
 from plmcore.models.padding import Masked, Whole
 
-LOWEST = {"float64": -8e307, "float32": -1.6e38, "bfloat16": -1.6e38, "float16": -3e4}  # scores vanish beside these
+# scores vanish beside these
+LOWEST = {"float64": -8e307, "float32": -1.6e38, "bfloat16": -1.6e38, "float16": -3e4}
 
 
 class Blurred(Masked):
-    """Padding runs too, and what a position may not see is pushed down, not left out: where all is, it looks at all alike.
+    """Padding runs too, and what a position may not see is pushed down, not left out:
+    where all is, it looks at all alike.
 
-    So published models treat a position that has nothing but padding before it. That matters where a head reads one: the first
-    token of a text padded on the left is predicted from the padding before it.
+    So published models treat a position that has nothing but padding before it. That matters where a head
+    reads one: the first token of a text padded on the left is predicted from the padding before it.
     """
 
     def __init__(self, mask: Tensor, weights: bool, future: float | None):
@@ -31,11 +33,13 @@ class Blurred(Masked):
         self.future = future
 
     def lower(self, scores: Tensor, band: int, stride: int) -> Tensor:
-        """By LOWEST where a key is padding or out of reach; with `future` one out of reach has that as its score.  [B, H, T, T]"""
+        """By LOWEST where a key is padding or out of reach; with `future` one out of reach has that as its
+        score.  [B, H, T, T]
+        """
         B, T, dtype = self.B, self.T, scores.dtype
         zero, low = ops.full((), 0.0, dtype), ops.full((), LOWEST[dtype], dtype)
         hidden = ops.reshape(self.hidden, (B, 1, 1, T))
-        reach = ops.reshape(in_reach(T, band, stride), (1, 1, T, T))
+        reach = ops.reshape(reaches(T, band, stride), (1, 1, T, T))
         if self.future is None:
             hidden = ops.logical_or(hidden, ops.logical_not(reach))  # [B, 1, T, T]
         else:
@@ -43,17 +47,14 @@ class Blurred(Masked):
         return ops.add(scores, ops.where(hidden, low, zero))
 
 
-def in_reach(T: Any, band: int = 0, stride: int = 0) -> Tensor:
-    """Whether query i may see key j: up to itself, of these the last `band` and each `stride`-th back.  bool [T, T]"""
+def reaches(T: Any, band: int = 0, stride: int = 0) -> Tensor:
+    """Whether query i may see key j: up to itself, of these the last `band` and each `stride`-th back.  bool
+    [T, T]
+    """
     i, j = ops.reshape(ops.arange(0, T), (T, 1)), ops.reshape(ops.arange(0, T), (1, T))
     back = ops.sub(i, j)
     seen = ops.greater_equal(back, ops.full((), 0, "int64"))
-    near = ops.less(back, ops.full((), band, "int64"))
-    if stride:
-        steps = ops.cast(ops.affine(ops.cast(back, "float64"), 1 / stride, 0.5 / stride), "int64")  # whole ones
-        on = ops.equal(back, ops.mul(steps, ops.full((), stride, "int64")))
-        near = ops.logical_or(near, on) if band else on
-    return ops.logical_and(seen, near) if band or stride else seen
+    return ops.logical_and(seen, in_reach(back, band, stride)) if band or stride else seen
 
 
 def layout(
@@ -62,15 +63,17 @@ def layout(
     reads: padding.Reads = (),
     weights: bool = False,
     *,
-    cache: Cache | None = None,
+    cache: KeyValues | None = None,
     sparse: bool = False,
     future: float | None = None,
     gapless: bool = False,
 ) -> Whole:
-    """As padding.layout, for causal attention. `cache`: as in models.cache; a new one is filled. `sparse`: layers count distances, so that holes
-    in a text must stay."""
-    if cache is not None and cache.made >= 0:
-        return Step(cache)
+    """As padding.layout, for causal attention. `cache`: as in models.cache; a new one is filled.
+
+    `sparse`: layers count distances, so that holes in a text must stay.
+    """
+    if cache is not None and cache.slots:
+        return Step(cache, shape)
     found = _prompt_layout(shape, attention_mask, reads, weights, sparse, future, gapless)
     found.cache = cache
     return found
@@ -90,7 +93,7 @@ def _prompt_layout(
 
 
 def _reads_blind(what: str | Tensor, seen: np.ndarray | None, sparse: bool) -> bool:
-    """Whether a head may read a position that sees nothing but padding (with `sparse`: one that is padding)."""
+    """Whether a head may read a position that sees only padding (with `sparse`: one that is padding)."""
     if seen is None:
         return True
     blind = seen == 0 if sparse else np.cumsum(seen != 0, 1) == 0
@@ -117,10 +120,13 @@ def look_back(attn: nn.SelfAttention, x: Tensor, layout: Whole, bias: Tensor | N
 
 
 def _blurred(attn: nn.SelfAttention, qkv: Tensor, layout: Blurred, bias: Tensor | None) -> Tensor:
-    """Step by step: ops.attention keeps the log-sum of each row, which does not tell T scores as low as LOWEST from one, and
-    its gradient would be wrong there.  [B, T, 3 H D] -> [B, T, H D]"""
+    """Step by step: ops.attention keeps the log-sum of each row, which does not tell T scores as low as
+    LOWEST from one, and its gradient would be wrong there.  [B, T, 3 H D] -> [B, T, H D]
+    """
     B, T, H, D = *qkv.shape[:2], attn.heads, attn.depth
-    q, k, v = (ops.transpose(ops.reshape(x, (B, T, H, D)), (0, 2, 1, 3)) for x in ops.split(qkv, (H * D,) * 3, 2))
+    q, k, v = (
+        ops.transpose(ops.reshape(x, (B, T, H, D)), (0, 2, 1, 3)) for x in ops.split(qkv, (H * D,) * 3, 2)
+    )
     scores = ops.affine(ops.matmul(q, k, transpose_b=True), D**-0.5 if attn.scale is None else attn.scale)
     scores = scores if bias is None else ops.add(scores, bias)
     weights = ops.softmax(layout.lower(scores, attn.band, attn.stride))  # [B, H, T, T]

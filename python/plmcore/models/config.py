@@ -8,7 +8,7 @@ import types
 import typing
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from plmcore._core import ArgumentError
 
@@ -33,7 +33,10 @@ MOST, MOST_LAYERS, MOST_LABELS = 2**31 - 1, 10_000, 1_000_000
 
 @dataclass(frozen=True, kw_only=True)
 class Config:
-    """The base of every family's config. A key that the family does not know is kept in `extra` and written back."""
+    """The base of every family's config.
+
+    A key that the family does not know is kept in `extra` and written back.
+    """
 
     model_type: str = ""
     architectures: tuple[str, ...] = ()
@@ -41,6 +44,7 @@ class Config:
     num_labels: int = 2
     problem_type: str | None = None
     extra: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    forced_last: ClassVar[int | None] = None  # token at the end of a text, unless generation_config.json says
 
     def __post_init__(self) -> None:
         hints = typing.get_type_hints(type(self))
@@ -57,11 +61,15 @@ class Config:
                 self.at_least(0, f.name)
         for key in ("id2label", "label2id"):
             if not isinstance(self.extra.get(key, {}), (Mapping, types.NoneType)):
-                raise ArgumentError(f"{type(self).__name__}: {key} must be an object, got {self.extra[key]!r:.60}")
+                raise ArgumentError(
+                    f"{type(self).__name__}: {key} must be an object, got {self.extra[key]!r:.60}"
+                )
         self.at_least(1, "num_labels")
         if getattr(self, "pad_token_id", None) is not None:
             self.at_least(0, "pad_token_id")
-        self.one_of("problem_type", (None, "regression", "single_label_classification", "multi_label_classification"))
+        self.one_of(
+            "problem_type", (None, "regression", "single_label_classification", "multi_label_classification")
+        )
         self.check()
 
     def check(self) -> None:
@@ -73,7 +81,9 @@ class Config:
         return getattr(self, "max_position_embeddings", None)
 
     def fitted(self, tensors: Mapping[str, Any]) -> Self:
-        """The config that the tensors of a file, by published names, ask for where they know better than config.json."""
+        """The config that the tensors of a file, by published names,
+        ask for where they know better than config.json.
+        """
         return self
 
     if TYPE_CHECKING:  # the keys that only some families have
@@ -87,14 +97,18 @@ class Config:
         """From the keys of a config.json; `changes` replace some of them."""
         known = {f.name for f in dataclasses.fields(cls)} - {"extra"}
         if unknown := [key for key in changes if key not in known and key not in values]:
-            raise ArgumentError(f"{cls.__name__} has no key {unknown[0]!r}; one of {', '.join(sorted(known))}")
+            raise ArgumentError(
+                f"{cls.__name__} has no key {unknown[0]!r}; one of {', '.join(sorted(known))}"
+            )
         values = {**values, **changes}
         values.setdefault("dtype", values.pop("torch_dtype", None))
         values["architectures"] = values.get("architectures") or ()
         if "num_labels" not in changes and isinstance(values.get("id2label"), Mapping):
             values["num_labels"] = len(values["id2label"])
         extra = {key: value for key, value in values.items() if key not in known}
-        own: dict[str, Any] = {key: tuple(v) if isinstance(v, list) else v for key, v in values.items() if key in known}
+        own: dict[str, Any] = {
+            key: tuple(v) if isinstance(v, list) else v for key, v in values.items() if key in known
+        }
         return cls(**own, extra=extra)
 
     def to_dict(self) -> dict[str, Any]:
@@ -162,5 +176,11 @@ def _fits(value: Any, hint: Any) -> bool:
 def _spoken(hint: Any) -> str:
     if isinstance(hint, types.UnionType) or typing.get_origin(hint) is typing.Union:
         return " or ".join(_spoken(option) for option in typing.get_args(hint))
-    words = {int: "a whole number", float: "a number", bool: "true or false", str: "a text", types.NoneType: "null"}
+    words = {
+        int: "a whole number",
+        float: "a number",
+        bool: "true or false",
+        str: "a text",
+        types.NoneType: "null",
+    }
     return words.get(hint, "an object" if typing.get_origin(hint) in (dict, Mapping) else "a list")

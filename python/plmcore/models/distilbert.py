@@ -1,4 +1,5 @@
-"""DistilBERT: a BERT of half the depth that learned from BERT, without segment types and pooler (Sanh et al. 2019).
+"""DistilBERT: a BERT of half the depth that learned from BERT,
+without segment types and pooler (Sanh et al. 2019).
 
 Shapes as in bert.py.
 """
@@ -14,7 +15,7 @@ from plmcore import nn
 from plmcore._core import Tensor, ops
 from plmcore.models import bert, heads, padding
 from plmcore.models.config import ACTIVATIONS, Config
-from plmcore.models.labels import PLACE
+from plmcore.models.declaration import CLS_SEP, TokenizerFormat
 from plmcore.models.outputs import Output
 from plmcore.models.padding import Encoded
 
@@ -53,7 +54,9 @@ class DistilBertConfig(Config):
 
 
 def sinusoids(shape: tuple[int, int], dtype: str = "float32") -> Tensor:
-    """Initial positions: sin(p / 10000^(2i / C)) in column 2i, the cosine of the same in column 2i + 1.  [T, C]"""
+    """Initial positions: sin(p / 10000^(2i / C)) in column 2i,
+    the cosine of the same in column 2i + 1.  [T, C]
+    """
     T, C = shape
     angles = np.arange(T)[:, None] / 10000.0 ** (np.arange(C) // 2 * 2 / C)
     return Tensor(np.where(np.arange(C) % 2, np.cos(angles), np.sin(angles)), dtype=dtype)
@@ -71,7 +74,9 @@ class Embeddings(nn.Module):
         self.dropout = nn.Dropout(cfg.dropout)
 
     def __call__(self, layout: padding.Whole, ids: Tensor, positions: Tensor | None) -> Tensor:
-        positions = layout.positions() if positions is None else layout.pack(ops.broadcast_to(positions, ids.shape))
+        positions = (
+            layout.positions() if positions is None else layout.pack(ops.broadcast_to(positions, ids.shape))
+        )
         x = ops.add(self.tokens(layout.pack(ids)), self.positions(positions))  # [B, T, C] or [N, C]
         return self.dropout(self.norm(x))
 
@@ -81,7 +86,9 @@ class Block(bert.Block):
 
     def __init__(self, cfg: DistilBertConfig):
         C, init = cfg.dim, cfg.weight_init
-        self.attn = nn.SelfAttention(C, cfg.n_heads, dropout=cfg.attention_dropout, out_dropout=0.0, weight_init=init)
+        self.attn = nn.SelfAttention(
+            C, cfg.n_heads, dropout=cfg.attention_dropout, out_dropout=0.0, weight_init=init
+        )
         self.norm1 = nn.LayerNorm(C, EPS)
         self.mlp = nn.MLP(C, cfg.hidden_dim, ACTIVATIONS[cfg.activation], cfg.dropout, weight_init=init)
         self.norm2 = nn.LayerNorm(C, EPS)
@@ -113,7 +120,9 @@ class DistilBert(nn.Module):
                 states.append(x)
         return Encoded(x, layout, states)
 
-    def __call__(self, input_ids: Tensor, attention_mask: Tensor | None = None, *args: Any, **inputs: Any) -> Output:
+    def __call__(
+        self, input_ids: Tensor, attention_mask: Tensor | None = None, *args: Any, **inputs: Any
+    ) -> Output:
         encoded = self.encode(input_ids, attention_mask, *args, **inputs)
         return encoded.output(last_hidden_state=encoded.layout.unpack(encoded.rows))
 
@@ -123,20 +132,16 @@ class Predictions(bert.Predictions):
         (V, C), init = tokens.weight.shape, cfg.weight_init
         self.dense = nn.Linear(C, C, activation=ACTIVATIONS[cfg.activation], weight_init=init)
         self.norm = nn.LayerNorm(C, EPS)
-        self.decoder = nn.Linear(C, V, weight=tokens.weight if cfg.tie_word_embeddings else None, weight_init=init)
+        self.decoder = nn.Linear(
+            C, V, weight=tokens.weight if cfg.tie_word_embeddings else None, weight_init=init
+        )
 
 
-class DistilBertMaskedLM(nn.Module):
-    LABELS = (PLACE,)
-
+class DistilBertMaskedLM(heads.MaskedLM):
     def __init__(self, config: DistilBertConfig):
         self.config = config
         self.body = DistilBert(config)
         self.predictions = Predictions(config, self.body.embeddings.tokens)
-
-    def __call__(self, input_ids: Tensor, *, labels: Tensor | None = None, **inputs: Any) -> Output:
-        encoded = self.body.encode(input_ids, **inputs, reads=(labels,))
-        return heads.language_model_output(encoded, labels, self.predictions)
 
 
 class Pooler(nn.Linear):
@@ -211,3 +216,6 @@ NAMES = {
     "classifier": "classifier",
     "span": "qa_outputs",
 }
+TOKENIZERS = (
+    TokenizerFormat("distilbert", "DistilBertTokenizer", bert.SPECIAL, **CLS_SEP, kinds=("wordpiece",)),
+)

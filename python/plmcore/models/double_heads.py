@@ -1,4 +1,5 @@
-"""Two heads on one decoder: the next token, and which of several continuations is right (Radford et al. 2018).
+"""Two heads on one decoder: the next token, and which
+of several continuations is right (Radford et al. 2018).
 
 Shapes: B batch, K choices, T length, C width, V vocabulary.
 """
@@ -12,10 +13,11 @@ from typing import Any, cast
 from plmcore import nn
 from plmcore._core import Dim, ShapeError, Tensor, ops
 from plmcore.models import heads
-from plmcore.models.causal import CausalLM, Decoder, marks, rows_at
+from plmcore.models.causal import CausalLM, Decoder, marks
 from plmcore.models.config import ACTIVATIONS, Config
+from plmcore.models.labels import CHOICE, NEXT, placed
 from plmcore.models.outputs import Output
-from plmcore.models.padding import EVERYWHERE, Encoded
+from plmcore.models.padding import EVERYWHERE, Encoded, rows_at
 
 SUMMARIES = ("cls_index", "last", "first", "mean")
 
@@ -23,15 +25,19 @@ SUMMARIES = ("cls_index", "last", "first", "mean")
 class DoubleHeads(CausalLM):
     """The next token of each choice, and which choice is right: logits [B, K, T, V] and mc_logits [B, K].
 
-    input_ids and what goes with them [B, K, T], or [K, T]; mc_token_ids: the token of each choice that speaks for it, the last
-    unless given.
+    input_ids and what goes with them [B, K, T], or [K, T]; mc_token_ids: the token of each choice that speaks
+    for it, the last unless given.
     """
+
+    LABELS = (NEXT, CHOICE)
 
     def __init__(self, config: Config, body: Decoder, width: int, weight_init: nn.init.Init):
         super().__init__(config, body, weight_init)
         self.choice = None
         if config.summary_use_proj:
-            self.choice = nn.Linear(width, 1 if config.summary_proj_to_labels else width, weight_init=weight_init)
+            self.choice = nn.Linear(
+                width, 1 if config.summary_proj_to_labels else width, weight_init=weight_init
+            )
         self.activation = nn.Activation(ACTIVATIONS[config.summary_activation or "linear"])
         self.dropout = nn.Dropout(config.summary_first_dropout)
 
@@ -46,18 +52,23 @@ class DoubleHeads(CausalLM):
     ) -> Output:
         if input_ids.ndim not in (2, 3):
             raise ShapeError(
-                f"double-heads: input_ids must be [batch, choices, length] or [choices, length], got {list(input_ids.shape)}"
+                f"double-heads: input_ids must be [batch, choices, length] or [choices, length], got "
+                f"{list(input_ids.shape)}"
             )
         *lead, T = input_ids.shape
         flat = (math.prod(lead), T)
-        inputs = {k: ops.reshape(x, flat) if isinstance(x, Tensor) and x.ndim == 3 else x for k, x in inputs.items()}
+        inputs = {
+            k: ops.reshape(x, flat) if isinstance(x, Tensor) and x.ndim == 3 else x for k, x in inputs.items()
+        }
         input_ids = ops.reshape(input_ids, flat)
-        labels = None if labels is None else heads.next_token_labels(ops.reshape(labels, flat))
+        labels = None if labels is None else placed(NEXT, ops.reshape(labels, flat))
         speaker = self.speaker(input_ids, mc_token_ids)
         read = EVERYWHERE if speaker is None else marks(speaker, T)
         encoded = self.body.encode(input_ids, **inputs, reads=(read, labels))
 
-        x = self.dropout(ops.mean(encoded.rows, 1) if speaker is None else rows_at(encoded, speaker))  # [B K, C]
+        x = self.dropout(
+            ops.mean(encoded.rows, 1) if speaker is None else rows_at(encoded, speaker)
+        )  # [B K, C]
         x = self.activation(x if self.choice is None else self.choice(x))
         choices = ops.reshape(x, lead if x.shape[1] == 1 else (*lead, x.shape[1]))
         mc_loss = None
@@ -67,8 +78,12 @@ class DoubleHeads(CausalLM):
             mc_loss = ops.cross_entropy(ops.reshape(choices, (rows, K)), ops.reshape(mc_labels, (rows,)))
         return self.output(encoded, lead, labels, mc_logits=choices, mc_loss=mc_loss)
 
-    def output(self, encoded: Encoded, lead: Sequence[int | Dim], labels: Tensor | None, **fields: Any) -> Output:
-        """The language model's part by choices, as published: so are the last of the hidden states, and not the others."""
+    def output(
+        self, encoded: Encoded, lead: Sequence[int | Dim], labels: Tensor | None, **fields: Any
+    ) -> Output:
+        """The language model's part by choices, as published:
+        so are the last of the hidden states, and not the others.
+        """
 
         def by_choice(rows: Tensor) -> Tensor:
             return ops.reshape(encoded.layout.unpack(rows), (*lead, encoded.layout.T, rows.shape[-1]))
@@ -77,10 +92,14 @@ class DoubleHeads(CausalLM):
             return by_choice(self.lm_head(encoded.rows))  # [B, K, T, V]
 
         states, weights = encoded.states, encoded.layout.collected
+        loss = None if labels is None else heads.labelled_loss(encoded, labels, self.lm_head)
         return Output(
-            loss=None if labels is None else heads.labelled_loss(encoded, labels, self.lm_head),
+            loss=loss,
+            losses={"labels": loss, "mc_labels": fields["mc_loss"]},
             logits=logits() if labels is None else logits,
-            hidden_states=None if states is None else (*map(encoded.layout.unpack, states[:-1]), by_choice(states[-1])),
+            hidden_states=None
+            if states is None
+            else (*map(encoded.layout.unpack, states[:-1]), by_choice(states[-1])),
             attentions=None if weights is None else tuple(map(encoded.layout.unpack_weights, weights)),
             **fields,
         )

@@ -1,4 +1,5 @@
-"""GPT: a decoder with learned positions and post-norm blocks, for pre-training and fine-tuning (Radford et al. 2018).
+"""GPT: a decoder with learned positions and post-norm blocks,
+for pre-training and fine-tuning (Radford et al. 2018).
 
 Shapes: B batch, T length, C width, V vocabulary. Rows are [B, T, C], or [N, C] where padding was dropped.
 """
@@ -12,10 +13,12 @@ from plmcore._core import Tensor
 from plmcore.models import causal
 from plmcore.models.causal_attention import look_back
 from plmcore.models.config import ACTIVATIONS, Config
+from plmcore.models.declaration import Finetuning, Recipe, Size, TokenizerFormat
 from plmcore.models.double_heads import SUMMARIES, DoubleHeads
 from plmcore.models.padding import Whole
 
-AFN = {"gelu": "gelu_tanh", "relu": "relu", "silu": "silu", "swish": "silu"}  # this family means the tanh form by gelu
+# this family means the tanh form by gelu
+AFN = {"gelu": "gelu_tanh", "relu": "relu", "silu": "silu", "swish": "silu"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,7 +77,8 @@ class Block(nn.Module):
 
 
 class GPT1(causal.Decoder):
-    FUTURE = -1e4  # the score of what is to come: above that of padding, so that it is seen where there is nothing else
+    # the score of what is to come: above that of padding, so that it is seen where there is nothing else
+    FUTURE = -1e4
 
     def __init__(self, config: GPT1Config):
         self.config = config
@@ -128,3 +132,25 @@ NAMES = {
     "choice": "multiple_choice_head.summary",
     "score": "score",
 }
+SPECIAL = dict(unk="<unk>")
+TOKENIZERS = (
+    TokenizerFormat("openai-gpt", "OpenAIGPTTokenizer", SPECIAL, kinds=("bpe",), usual=True, told=True),
+)
+ALIASES = {"gpt": "openai-gpt", "gpt1": "openai-gpt"}
+RECIPES = {
+    "openai-gpt": Recipe(
+        model=causal.sized,
+        head="causal-lm",
+        objective=dict(name="causal-lm"),
+        tokenizer="bpe",
+        vocab=40_478,
+        lr=2.5e-4,
+        steps=1_600_000,
+        warmup=0.00125,
+        optim=dict(kind="adamw", weight_decay=0.01, clip_norm=1.0),
+        schedule=dict(kind="cosine"),
+        sizes={"base": Size(12, 768, 12, 512, 8, 8, None, None)},
+        lacks=("large",),
+    )
+}
+FINETUNING = Finetuning(lr=6.25e-5, warmup_share=0.002, lm_weight=0.5)

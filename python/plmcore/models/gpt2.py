@@ -14,6 +14,7 @@ from plmcore._core import Tensor, ops
 from plmcore.models import causal, heads
 from plmcore.models.causal_attention import look_back
 from plmcore.models.config import ACTIVATIONS, Config
+from plmcore.models.declaration import DECODER_FINETUNING, Recipe, Size, TokenizerFormat
 from plmcore.models.double_heads import SUMMARIES, DoubleHeads
 from plmcore.models.padding import Whole
 
@@ -55,7 +56,9 @@ class GPT2Config(Config):
         self.one_of("activation_function", ACTIVATIONS)
         self.one_of("summary_type", SUMMARIES)
         self.one_of("summary_activation", (None, *ACTIVATIONS))
-        self.probability("resid_pdrop", "embd_pdrop", "attn_pdrop", "classifier_dropout", "summary_first_dropout")
+        self.probability(
+            "resid_pdrop", "embd_pdrop", "attn_pdrop", "classifier_dropout", "summary_first_dropout"
+        )
         self.one_of("add_cross_attention", (False,))
 
     @property
@@ -78,13 +81,24 @@ class Block(nn.Module):
         scale = (C // cfg.n_head) ** -0.5 if cfg.scale_attn_weights else 1.0
         self.norm1 = nn.LayerNorm(C, cfg.layer_norm_epsilon)
         self.attn = nn.SelfAttention(
-            C, cfg.n_head, causal=True, scale=scale / (layer + 1) if cfg.scale_attn_by_inverse_layer_idx else scale,
-            dropout=cfg.attn_pdrop, out_dropout=cfg.resid_pdrop, weight_init=init, out_init=residual,
-        )  # fmt: skip
+            C,
+            cfg.n_head,
+            causal=True,
+            scale=scale / (layer + 1) if cfg.scale_attn_by_inverse_layer_idx else scale,
+            dropout=cfg.attn_pdrop,
+            out_dropout=cfg.resid_pdrop,
+            weight_init=init,
+            out_init=residual,
+        )
         self.norm2 = nn.LayerNorm(C, cfg.layer_norm_epsilon)
         self.mlp = nn.MLP(
-            C, cfg.n_inner or 4 * C, ACTIVATIONS[cfg.activation_function], cfg.resid_pdrop, weight_init=init, down_init=residual
-        )  # fmt: skip
+            C,
+            cfg.n_inner or 4 * C,
+            ACTIVATIONS[cfg.activation_function],
+            cfg.resid_pdrop,
+            weight_init=init,
+            down_init=residual,
+        )
 
     def __call__(self, x: Tensor, layout: Whole) -> Tensor:
         h, x = self.norm2.with_sum(look_back(self.attn, self.norm1(x), layout), x)
@@ -176,3 +190,26 @@ NAMES = {
     "classifier": "classifier",
     "span": "qa_outputs",
 }
+SPECIAL = dict(unk="<|endoftext|>", bos="<|endoftext|>", eos="<|endoftext|>")
+TOKENIZERS = (TokenizerFormat("gpt2", "GPT2Tokenizer", SPECIAL, kinds=("byte-bpe",), usual=True, told=True),)
+RECIPES = {
+    "gpt2": Recipe(
+        model=causal.sized,
+        head="causal-lm",
+        objective=dict(name="causal-lm"),
+        tokenizer="byte-bpe",
+        vocab=50_257,
+        lr=6e-4,
+        steps=600_000,
+        warmup=0.05,
+        optim=dict(kind="adamw", betas=[0.9, 0.99], weight_decay=0.1, clip_norm=1.0),
+        schedule=dict(kind="cosine", floor=0.1),
+        sizes=dict.fromkeys(("small", "base"), Size(12, 768, 12, 1024, 4, 128, None, None))
+        | {
+            "medium": Size(24, 1024, 16, 1024, 2, 256, None, None, 3e-4),
+            "large": Size(36, 1280, 20, 1024, 1, 512, None, None, 2.5e-4),
+            "xl": Size(48, 1600, 25, 1024, 1, 512, None, None, 2e-4),
+        },
+    )
+}
+FINETUNING = DECODER_FINETUNING

@@ -1,14 +1,18 @@
-"""GPT-3: GPT-2 with layers that alternate between dense and sparse causal attention (Brown et al. 2020, after Child et al. 2019).
+"""GPT-3: GPT-2 with layers that alternate between dense
+and sparse causal attention (Brown et al. 2020, after Child et al. 2019).
 
 A dense layer sees all that came before, a banded one the last `attention_band` positions, a strided one each
-`attention_stride`-th back, both with its own position among them. No weights were published: the names in a file are GPT-2's.
+`attention_stride`-th back, both with its own position among them. No weights were published: the names in a
+file are GPT-2's.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
-from plmcore.models import gpt2
+from plmcore.models import causal, gpt2
+from plmcore.models.declaration import Recipe, Size, TokenizerFormat
 
 KINDS = ("dense", "banded", "strided", "banded+strided")
 
@@ -63,7 +67,8 @@ class GPT3QuestionAnswering(gpt2.GPT2QuestionAnswering):
     Body = GPT3
 
 
-# The paper's table, but for two widths that are no multiple of their heads there: 1.3B has 16 heads of 128, 13B a width of 5120.
+# The paper's table, but for two widths that are no multiple of their heads there: 1.3B has 16 heads of 128,
+# 13B a width of 5120.
 SIZES = {
     "125M": dict(n_layer=12, n_embd=768, n_head=12),
     "350M": dict(n_layer=24, n_embd=1024, n_head=16),
@@ -86,3 +91,33 @@ HEADS = {
 }
 ARCHITECTURES = {name.replace("GPT2", "GPT3"): head for name, head in gpt2.ARCHITECTURES.items()}
 PREFIX, DROPPED, NAMES = gpt2.PREFIX, gpt2.DROPPED, gpt2.NAMES
+TOKENIZERS = (TokenizerFormat("gpt3", "GPT2Tokenizer", gpt2.SPECIAL, kinds=("byte-bpe",)),)
+
+
+def sized(s: Size) -> dict[str, Any]:
+    return causal.sized(s) | dict(
+        attention_band=min(256, s.length // 2), resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0
+    )
+
+
+RECIPES = {
+    "gpt3": Recipe(
+        model=sized,
+        head="causal-lm",
+        objective=dict(name="causal-lm"),
+        tokenizer="byte-bpe",
+        vocab=50_257,
+        lr=6e-4,
+        steps=572_000,
+        warmup=0.00125,
+        optim=dict(kind="adamw", betas=[0.9, 0.95], weight_decay=0.1, clip_norm=1.0),
+        schedule=dict(kind="cosine", floor=0.1),
+        sizes=dict.fromkeys(("small", "base"), Size(12, 768, 12, 2048, 2, 122, None, None))
+        | {
+            "medium": Size(24, 1024, 16, 2048, 1, 244, None, None, 3e-4),
+            "large": Size(24, 1536, 16, 2048, 1, 244, None, None, 2.5e-4),
+            "xl": Size(24, 2048, 16, 2048, 1, 488, None, None, 2e-4),
+        },
+    )
+}
+FINETUNING = gpt2.FINETUNING

@@ -1,6 +1,7 @@
 """Heads that families share, and the losses the published classes compute from labels.
 
-A body has encode(input_ids, ..., reads=()) -> Encoded and, where a head needs one vector per sequence, pool(Encoded) -> [B, C].
+A body has encode(input_ids, ..., reads=()) -> Encoded and, where a head needs one vector per sequence,
+pool(Encoded) -> [B, C].
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import Any
 from plmcore import losses, nn
 from plmcore._core import Dim, ShapeError, Tensor, ops
 from plmcore.models.config import Config
+from plmcore.models.labels import PLACE, placed
 from plmcore.models.outputs import Output
 from plmcore.models.padding import EVERYWHERE, FIRST, Encoded, Reads
 
@@ -18,7 +20,9 @@ from plmcore.models.padding import EVERYWHERE, FIRST, Encoded, Reads
 
 
 def classification_loss(config: Config, logits: Tensor, labels: Tensor) -> Tensor:
-    """Of one answer per sequence: the squared error of one label, cross-entropy of int labels, else one yes or no per label.  logits [B, L]"""
+    """Of one answer per sequence: the squared error of one label, cross-entropy of int labels, else one yes
+    or no per label.  logits [B, L]
+    """
     kind = config.problem_type
     if kind is None:
         whole = labels.dtype in ("int64", "int32")
@@ -27,12 +31,18 @@ def classification_loss(config: Config, logits: Tensor, labels: Tensor) -> Tenso
         return ops.cross_entropy(logits, ops.reshape(labels, logits.shape[:1]))
     labels = ops.reshape(ops.cast(labels, logits.dtype), logits.shape)
     return (
-        losses.mse(logits, labels) if kind == "regression" else losses.binary_cross_entropy_with_logits(logits, labels)
+        losses.mse(logits, labels)
+        if kind == "regression"
+        else losses.binary_cross_entropy_with_logits(logits, labels)
     )
 
 
-def span_loss(start_logits: Tensor, end_logits: Tensor, start_positions: Tensor, end_positions: Tensor) -> Tensor:
-    """The mean of two cross-entropies over positions; an answer beyond the text does not count.  logits [B, T]; positions [B]"""
+def span_loss(
+    start_logits: Tensor, end_logits: Tensor, start_positions: Tensor, end_positions: Tensor
+) -> Tensor:
+    """The mean of two cross-entropies over positions; an answer beyond the text does not count.
+    logits [B, T]; positions [B]
+    """
     B, T = start_logits.shape
 
     def one(logits: Tensor, positions: Tensor) -> Tensor:
@@ -46,20 +56,37 @@ def span_loss(start_logits: Tensor, end_logits: Tensor, start_positions: Tensor,
 
 
 def labelled_loss(encoded: Encoded, labels: Tensor, project: Callable[[Tensor], Tensor]) -> Tensor:
-    """Cross-entropy of the labelled positions, whose logits alone are computed.  labels [B, T], -100 for none; project [M, C] -> [M, V]"""
+    """Cross-entropy of the labelled positions, whose logits alone are computed.  labels [B, T], -100 for
+    none; project [M, C] -> [M, V]
+    """
     rows, labels = encoded.layout.labelled(encoded.rows, labels)
     return ops.cross_entropy(project(rows), labels)
 
 
-def next_token_labels(labels: Tensor) -> Tensor:
-    """labels[:, t + 1] at t, -100 at the last.  [B, T]"""
-    if labels.ndim != 2:
-        raise ShapeError(f"labels must be [batch, length] like input_ids, got {list(labels.shape)}")
-    return ops.pad(ops.slice(labels, 1, 1, labels.shape[1]), [0, 0], [0, 1], -100)
+def two_losses(
+    encoded: Encoded,
+    labels: Tensor | None,
+    project: Callable[[Tensor], Tensor],
+    answers: Tensor,
+    **of_sequences: Tensor | None,
+) -> dict[str, Any]:
+    """Fields of an Output: the loss of tokens plus that of one answer per sequence, by the name of its
+    labels; none unless both have labels.  answers [B, L]
+    """
+    ((name, right),) = of_sequences.items()
+    if labels is None or right is None:
+        return {}
+    tokens = labelled_loss(encoded, labels, project)
+    sequences = ops.cross_entropy(answers, ops.reshape(right, answers.shape[:1]))
+    return {"loss": ops.add(tokens, sequences), "losses": {"labels": tokens, name: sequences}}
 
 
 def language_model_output(
-    encoded: Encoded, labels: Tensor | None, project: Callable[[Tensor], Tensor], name: str = "logits", **fields: Any
+    encoded: Encoded,
+    labels: Tensor | None,
+    project: Callable[[Tensor], Tensor],
+    name: str = "logits",
+    **fields: Any,
 ) -> Output:
     """Loss and logits of a language model's head; with labels the logits wait until they are read."""
 
@@ -74,8 +101,40 @@ def language_model_output(
 # ---- heads ----
 
 
+class Predicts(nn.Module):
+    """Heads that predict tokens: LABELS says what their labels mean. One gives body and logits."""
+
+    LABELS: tuple[str, ...]
+    body: Any
+
+    def logits(self, rows: Tensor) -> Tensor:
+        """rows -> [..., V]"""
+        raise NotImplementedError
+
+    def scored(self, input_ids: Tensor, attention_mask: Tensor | None, labels: Tensor) -> Encoded:
+        """The rows whose logits predict the labels, which stand where they are predicted.  [B, T] each"""
+        return self.body.encode(input_ids, attention_mask, reads=(labels,))
+
+    def __call__(self, input_ids: Tensor, *, labels: Tensor | None = None, **inputs: Any) -> Output:
+        labels = placed(self.LABELS[0], labels)
+        encoded = self.body.encode(input_ids, **inputs, reads=(labels,))
+        return language_model_output(encoded, labels, self.logits)
+
+
+class MaskedLM(Predicts):
+    """logits [B, T, V] of each place, by `predictions`."""
+
+    LABELS: tuple[str, ...] = (PLACE,)
+    predictions: Any
+
+    def logits(self, rows: Tensor) -> Tensor:
+        return self.predictions(rows)
+
+
 class SequenceClassification(nn.Module):
-    """logits [B, L] of each sequence, from the body's pooled vector; a head may have a pool(Encoded) -> [B, C] of its own."""
+    """logits [B, L] of each sequence, from the body's pooled vector;
+    a head may have a pool(Encoded) -> [B, C] of its own.
+    """
 
     def __init__(self, config: Config, body: Any, width: int, dropout: float, weight_init: nn.init.Init):
         self.config, self.body = config, body
@@ -108,9 +167,13 @@ class TokenClassification(nn.Module):
 
 
 class QuestionAnswering(nn.Module):
-    """start_logits and end_logits [B, T] of an answer; they compete over all positions, so that padding runs too."""
+    """start_logits and end_logits [B, T] of an answer;
+    they compete over all positions, so that padding runs too.
+    """
 
-    def __init__(self, config: Config, body: Any, width: int, weight_init: nn.init.Init, dropout: float = 0.0):
+    def __init__(
+        self, config: Config, body: Any, width: int, weight_init: nn.init.Init, dropout: float = 0.0
+    ):
         self.config, self.body = config, body
         self.dropout = nn.Dropout(dropout)
         self.span = nn.Linear(width, 2, weight_init=weight_init)
@@ -146,10 +209,14 @@ class MultipleChoice(nn.Module):
                 f"multiple-choice: input_ids must be [batch, choices, length], got {list(input_ids.shape)}"
             )
         B, K, T = input_ids.shape
-        flat = {name: ops.reshape(x, (B * K, T)) if isinstance(x, Tensor) else x for name, x in inputs.items()}
+        flat = {
+            name: ops.reshape(x, (B * K, T)) if isinstance(x, Tensor) else x for name, x in inputs.items()
+        }
         encoded = self.body.encode(ops.reshape(input_ids, (B * K, T)), **flat, reads=self.reads((B * K, T)))
         logits = ops.reshape(self.classifier(self.dropout(self.pool(encoded))), (B, K))
-        return encoded.output(logits=logits, loss=None if labels is None else ops.cross_entropy(logits, labels))
+        return encoded.output(
+            logits=logits, loss=None if labels is None else ops.cross_entropy(logits, labels)
+        )
 
     def reads(self, shape: Sequence[int | Dim]) -> Reads:
         return (FIRST,)

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 
 from plmcore import nn
 from plmcore._core import ArgumentError, Tensor, ops
-from plmcore.models import bart, padding, seq2seq, stacks
+from plmcore.models import bart, padding, roberta, seq2seq, stacks
 from plmcore.models.bart import Bart, BartConfig, Embeddings
 from plmcore.models.causal_attention import look_back
+from plmcore.models.declaration import TokenizerFormat
 from plmcore.models.seq2seq import Source
 from plmcore.models.stacks import Decoder, Encoder, Stacks, StacksCausalLM, StacksSeq2SeqLM
 
@@ -113,3 +114,31 @@ ARCHITECTURES = {f"M{name}": head for name, head in bart.ARCHITECTURES.items()}
 PREFIX = "model."
 DROPPED = bart.DROPPED
 NAMES = {**bart.NAMES, "encoder.norm": "encoder.layer_norm", "decoder.norm": "decoder.layer_norm"}
+LANGUAGES = tuple(
+    "ar_AR cs_CZ de_DE en_XX es_XX et_EE fi_FI fr_XX gu_IN hi_IN it_IT ja_XX kk_KZ ko_KR lt_LT lv_LV "
+    "my_MM ne_NP nl_XX ro_RO ru_RU si_LK tr_TR vi_VN zh_CN".split()
+)
+LANGUAGES50 = LANGUAGES + tuple(
+    "af_ZA az_AZ bn_IN fa_IR he_IL hr_HR id_ID ka_GE km_KH mk_MK ml_IN mn_MN mr_IN pl_PL ps_AF pt_XX "
+    "sv_SE sw_KE ta_IN te_IN th_TH tl_XX uk_UA ur_PK xh_ZA gl_ES sl_SI".split()
+)
+TOKENIZERS = (
+    TokenizerFormat(
+        "mbart",
+        "MBartTokenizer",
+        roberta.SPECIAL,
+        "A eos language",
+        "A B eos language",
+        languages=LANGUAGES,
+        **roberta.PIECES,
+    ),
+    TokenizerFormat(
+        "mbart50",
+        "MBart50Tokenizer",
+        roberta.SPECIAL,
+        "language A eos",
+        "language A B eos",
+        languages=LANGUAGES50,
+        **roberta.PIECES,
+    ),
+)

@@ -2,21 +2,28 @@
 
 A family's table NAMES reads ours -> published, by module or by single parameter; {i}, {j} are numbers:
 
-    "blocks.{i}.mlp.up": "encoder.layer.{i}.intermediate.dense"      weight and bias; a norm's gamma and beta are published so too
-    "blocks.{i}.attn.qkv": "encoder.layer.{i}.attention.self.{query,key,value}"     published apart, here one below the other
+    "blocks.{i}.mlp.up": "encoder.layer.{i}.intermediate.dense"      weight and bias; a norm's gamma and beta
+                                                                     are published so too
+    "blocks.{i}.attn.qkv": "encoder.layer.{i}.attention.self.{query,key,value}"     published apart, here one
+                                                                                    below the other
     "blocks.{i}.attn.qkv": "h.{i}.attn.c_attn^T"                     matrices published as [in, out]
-    "decoder.bias": "cls.predictions.bias | cls.predictions.decoder.bias"           written under the first name, read under any, the last first
-    "blocks.{i}.attn.out.weight": Stored(("layer.{i}.rel_attn.o",), shape=lambda c: (c.d_model, c.n_head, c.d_head))
+    "decoder.bias": "cls.predictions.bias | cls.predictions.decoder.bias"           written under the first
+                                                                                    name, read under any, the
+                                                                                    last first
+    "blocks.{i}.attn.out.weight": Stored(("layer.{i}.rel_attn.o",), shape=lambda c: (c.d_model, c.n_head,
+    c.d_head))
 
-The parameters of a head's `body` are published under the family's PREFIX; files with and without it are read. A parameter that
-several modules share is one tensor, found under the name of any of them; a file that holds different values under two of these
-names unties them. With tie_word_embeddings false every name of a `|` is written: the published classes then have them all.
-Shared parameters whose names match REPEATED (a pattern) are written under each of them, for readers that know nothing of the
-sharing. Names that match DROPPED are not parameters. RENAMED lists (pattern, replacement) for names of old files, JOINED (pattern,
-replacements) for tensors that hold the rows of several.
-A head whose files differ from its family's has attributes NAMES (further lines) or PREFIX of its own.
+The parameters of a head's `body` are published under the family's PREFIX; files with and without it are read.
+A parameter that several modules share is one tensor, found under the name of any of them; a file that holds
+different values under two of these names unties them. With tie_word_embeddings false every name of a `|` is
+written: the published classes then have them all. Shared parameters whose names match REPEATED (a pattern)
+are written under each of them, for readers that know nothing of the sharing. Names that match DROPPED are not
+parameters. RENAMED lists (pattern, replacement) for names of old files, JOINED (pattern, replacements) for
+tensors that hold the rows of several. A head whose files differ from its family's has attributes NAMES
+(further lines) or PREFIX of its own.
 
-A family whose NAMES is None, as OWN, stands for files in which every parameter has our name and lies as it does here.
+A family whose NAMES is None, as OWN, stands for files in which every parameter has our name
+and lies as it does here.
 """
 
 from __future__ import annotations
@@ -29,11 +36,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from plmcore import _core, no_grad
+from plmcore import _core
 from plmcore._core import Dim, Tensor, ops
 from plmcore.models.config import Config
 from plmcore.nn import Buffer, Module, Parameter
 from plmcore.nn.parameter import Unset
+from plmcore.runtime.autograd import no_grad
 
 if TYPE_CHECKING:
     from plmcore.models import Model
@@ -41,12 +49,15 @@ if TYPE_CHECKING:
 RENAMED = ((r"LayerNorm\.gamma$", "LayerNorm.weight"), (r"LayerNorm\.beta$", "LayerNorm.bias"))
 LEAVES = {"gamma": "weight", "beta": "bias"}
 OWN = SimpleNamespace(NAMES=None, PREFIX="body.")
-SMALL = 1 << 16  # bytes; such a tensor is copied: looking at it in a mapped file brings in what lies around it, too
+# bytes; such a tensor is copied: looking at it in a mapped file brings in what lies around it, too
+SMALL = 1 << 16
 
 
 @dataclass(frozen=True)
 class Stored:
-    """How one of our parameters lies in a file: its rows in several parts, each perhaps transposed, perhaps of another shape."""
+    """How one of our parameters lies in a file: its rows in several parts, each perhaps transposed, perhaps
+    of another shape.
+    """
 
     parts: tuple[str, ...]
     transposed: bool = False
@@ -112,7 +123,9 @@ class Report:
 
 @dataclass
 class Found:
-    """What a file has of one parameter: values by the names of its slots, and the published names that were used for them."""
+    """What a file has of one parameter: values by the names of its slots, and the published names that were
+    used for them.
+    """
 
     values: dict[str, Tensor]
     used: list[str]
@@ -125,7 +138,9 @@ def slots(family: Any, model: Module) -> list[Slot]:
     """Every attribute of the model that holds a parameter, with what it is called in a file."""
     table = []
     if family.NAMES is not None:
-        table = [(_pattern(key), value) for key, value in {**family.NAMES, **getattr(model, "NAMES", {})}.items()]
+        table = [
+            (_pattern(key), value) for key, value in {**family.NAMES, **getattr(model, "NAMES", {})}.items()
+        ]
     prefix, found = getattr(model, "PREFIX", family.PREFIX), []
     for path, module in model.named_modules():
         for attribute, value in module.members():
@@ -136,7 +151,10 @@ def slots(family: Any, model: Module) -> list[Slot]:
 
 
 def published(family: Any, model: Model, values: Mapping[str, Tensor] | None = None) -> dict[str, Tensor]:
-    """The parameters, or `values` by our names (gradients, say), as they stand in a file. Shared ones come once, unless REPEATED."""
+    """The parameters, or `values` by our names (gradients, say), as they stand in a file.
+
+    Shared ones come once, unless REPEATED.
+    """
     values = model.state_dict() if values is None else values
     repeated = getattr(family, "REPEATED", None)
     firsts: dict[int, str] = {}
@@ -165,8 +183,12 @@ def groups(family: Any, model: Module) -> list[list[Slot]]:
     return list(found.values())
 
 
-def read(family: Any, group: Sequence[Slot], tensors: Mapping[str, Tensor], config: Config, dtype: str) -> Found:
-    """One parameter from a file's tensors: the very tensors where dtype and layout fit, else converted copies, of large matrices on first use."""
+def read(
+    family: Any, group: Sequence[Slot], tensors: Mapping[str, Tensor], config: Config, dtype: str
+) -> Found:
+    """One parameter from a file's tensors: the very tensors where dtype and layout fit, else converted
+    copies, of large matrices on first use.
+    """
     values: dict[str, Tensor] = {}
     used: list[str] = []
     wrong: list[str] = []
@@ -179,7 +201,9 @@ def read(family: Any, group: Sequence[Slot], tensors: Mapping[str, Tensor], conf
             shape = slot.stored.part_shape(slot.parameter.shape, config)
             bad = [n for n, t in chosen.items() if tuple(t.shape) != shape]
             wrong += [f"{n} {list(chosen[n].shape)}, expected {list(shape)}" for n in bad]
-            whole = [] if _keeps_whole_numbers(slot) else [n for n, t in chosen.items() if "float" not in t.dtype]
+            whole = (
+                [] if _keeps_whole_numbers(slot) else [n for n, t in chosen.items() if "float" not in t.dtype]
+            )
             mistyped += [f"{n} {chosen[n].dtype}" for n in whole]
             if not bad and not whole:
                 values[slot.name] = _converted(slot, list(chosen.values()), dtype)
@@ -193,8 +217,9 @@ def read(family: Any, group: Sequence[Slot], tensors: Mapping[str, Tensor], conf
 
 
 def load(family: Any, model: Model, tensors: Mapping[str, Tensor], dtype: str | None = None) -> Report:
-    """Gives a model built inside nn.init.skipped() its weights: the very tensors where dtype and layout fit; else, and of small ones, copies,
-    which large matrices that lie in parts or transposed become when somebody looks at them.
+    """Gives a model built inside nn.init.skipped() its weights: the very tensors where dtype and layout fit;
+    else, and of small ones, copies, which large matrices that lie in parts or transposed become when somebody
+    looks at them.
 
     Parameters that are not there are drawn as for a fresh model.
     """
@@ -235,7 +260,8 @@ def _stored(family: Any, table: list[Any], prefix: str, name: str) -> Stored:
     if not matches:
         raise KeyError(f"{family.__name__}.NAMES has no entry for the parameter '{name}'")
     match, value = max(
-        matches, key=lambda found: (found[0]["leaf"] is None, len(found[1] if isinstance(found[1], str) else ""))
+        matches,
+        key=lambda found: (found[0]["leaf"] is None, len(found[1] if isinstance(found[1], str) else "")),
     )
     numbers = {k: v for k, v in match.groupdict().items() if k != "leaf"}
     leaf = match["leaf"]
@@ -247,12 +273,18 @@ def _stored(family: Any, table: list[Any], prefix: str, name: str) -> Stored:
         return prefix + text + ending
 
     if isinstance(value, Stored):
-        return Stored(tuple(map(full, value.parts)), value.transposed, value.shape, tuple(map(full, value.aliases)))
+        return Stored(
+            tuple(map(full, value.parts)), value.transposed, value.shape, tuple(map(full, value.aliases))
+        )
     main, *aliases = (text.strip() for text in value.split("|"))
     transposed = main.endswith("^T")
     main = main.removesuffix("^T")
     choice = re.search(r"\{([^{}]*,[^{}]*)\}", main)
-    parts = [main[: choice.start()] + w + main[choice.end() :] for w in choice[1].split(",")] if choice else [main]
+    parts = (
+        [main[: choice.start()] + w + main[choice.end() :] for w in choice[1].split(",")]
+        if choice
+        else [main]
+    )
     return Stored(tuple(map(full, parts)), transposed, None, tuple(map(full, aliases)))
 
 
@@ -283,12 +315,17 @@ def _apart(family: Any, name: str, tensor: Tensor) -> Iterable[tuple[str, Tensor
 
 
 def find(stored: Stored, tensors: Mapping[str, Tensor], prefix: str) -> list[list[str]]:
-    """For each part the names under which the file has it, with or without the family's prefix; the last counts."""
+    """For each part the names under which the file has it,
+    with or without the family's prefix; the last counts.
+    """
 
     def spellings(name: str) -> tuple[str, ...]:
         return (name, name.removeprefix(prefix) if prefix and name.startswith(prefix) else prefix + name)
 
-    return [[n for name in (part, *stored.aliases) for n in spellings(name) if n in tensors] for part in stored.parts]
+    return [
+        [n for name in (part, *stored.aliases) for n in spellings(name) if n in tensors]
+        for part in stored.parts
+    ]
 
 
 def _common_dtype(tensors: Any) -> str:
@@ -298,7 +335,9 @@ def _common_dtype(tensors: Any) -> str:
 
 
 def _keeps_whole_numbers(slot: Slot) -> bool:
-    """Weights of a quantised model; of another, whole numbers are the codes of some format that is not known here."""
+    """Weights of a quantised model; of another, whole numbers are the codes of some format
+    that is not known here.
+    """
     return "int" in (getattr(slot.parameter, "stored_as", None) or "")
 
 
@@ -321,10 +360,17 @@ def _converted(slot: Slot, parts: list[Tensor], dtype: str) -> Tensor:
 
 
 def _waits(slot: Slot, parts: list[Tensor], dtype: str) -> bool:
-    """Whether a weight that lies otherwise in the file is a matrix large enough to be put together on first use."""
+    """Whether a weight that lies otherwise in the file is a matrix large enough
+    to be put together on first use.
+    """
     stored, large = slot.stored, sum(p.nbytes for p in parts) > SMALL
     otherwise = (stored.transposed or len(parts) > 1) and stored.shape is None and slot.parameter.ndim == 2
-    return otherwise and large and not isinstance(slot.parameter, Buffer) and all(p.dtype == dtype for p in parts)
+    return (
+        otherwise
+        and large
+        and not isinstance(slot.parameter, Buffer)
+        and all(p.dtype == dtype for p in parts)
+    )
 
 
 def release(tensors: Iterable[Tensor]) -> None:

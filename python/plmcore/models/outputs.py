@@ -11,10 +11,12 @@ Layers: TypeAlias = tuple[Tensor, ...] | Any
 
 
 class Output(Mapping[str, Any]):
-    """What a model returns: tensors, or tuples of them over layers, by the names that transformers gives them.
+    """What a model returns: tensors, or tuples of them over layers,
+    by the names that transformers gives them.
 
-    A field that was not computed is None and is not among the keys. A field given as a function is computed when it is first
-    read: with labels the loss needs the logits of few positions, and most callers need no others.
+    A field that was not computed is None and is not among the keys. A field given as a function is computed
+    when it is first read: with labels the loss needs the logits of few positions, and most callers need no
+    others.
     """
 
     loss: Field
@@ -26,6 +28,8 @@ class Output(Mapping[str, Any]):
     prediction_logits: Field
     seq_relationship_logits: Field
     sop_logits: Field
+    forward_logits: Field
+    backward_logits: Field
     start_logits: Field
     end_logits: Field
     start_top_log_probs: Field
@@ -44,9 +48,11 @@ class Output(Mapping[str, Any]):
     encoder_hidden_states: Layers
     encoder_attentions: Layers
 
-    def __init__(self, **fields: Any | Callable[[], Any]):
+    def __init__(self, losses: Mapping[str, Field] | None = None, **fields: Any | Callable[[], Any]):
+        """losses: means, each by the name of the labels that it is of; the loss by `labels` unless given."""
         if unknown := [name for name in fields if name not in FIELDS]:
             raise TypeError(f"Output has no field {unknown[0]!r}; add it to outputs.Output")
+        self.losses: Mapping[str, Field] = {"labels": fields.get("loss")} if losses is None else losses
         self._fields = {name: fields[name] for name in FIELDS if fields.get(name) is not None}
 
     if not TYPE_CHECKING:

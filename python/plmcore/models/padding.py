@@ -1,8 +1,8 @@
 """No work on padding: where the rows of a batch lie while they run through a model.
 
-A Layout turns [B, T, ...] into rows and back, says what attention must know about them, and finds the rows that heads read.
-Rows are [B, T, C] for Whole and Masked, [N, C] for Packed. Positions that the attention mask hides are 0 in everything that
-leaves a model.
+A Layout turns [B, T, ...] into rows and back, says what attention must know about them, and finds the rows
+that heads read. Rows are [B, T, C] for Whole and Masked, [N, C] for Packed. Positions that the attention mask
+hides are 0 in everything that leaves a model.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Reads = Sequence["str | Tensor | None"]
 class Whole:
     """No padding: rows are [B, T, C]."""
 
-    cache: Any = None  # a models.cache.Cache that a decoder fills and reads
+    cache: Any = None  # a models.cache.KeyValues that a decoder fills and reads
 
     def __init__(self, shape: Sequence[int | Dim], weights: bool = False):
         self.B, self.T = shape
@@ -54,13 +54,13 @@ class Whole:
         return ops.reshape(ops.slice(rows, 1, 0, 1), (self.B, rows.shape[-1]))
 
     def labelled(self, rows: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
-        """The rows that have a label, [M, C], and these labels, [M]; the head's `reads` must have the labels."""
+        """The rows that have a label, [M, C], and those labels, [M]; the head's `reads` must have them."""
         found, wanted, _ = ops.select_labelled(rows, labels)
         return found, wanted
 
 
 class Masked(Whole):
-    """Padding stays and is hidden from attention: for attention weights, and heads that read every position."""
+    """Padding stays, hidden from attention: for attention weights, and heads that read every position."""
 
     def __init__(self, mask: Tensor, weights: bool = False):
         super().__init__(mask.shape, weights)
@@ -78,7 +78,8 @@ class Masked(Whole):
 class Packed(Whole):
     """The rows of all sequences one after the other, [N, C], without padding.
 
-    Masked positions that a head reads (`also`, bool [B, T]) stay as rows that look at the others and are not looked at.
+    Masked positions that a head reads (`also`, bool [B, T]) stay as rows that look at the others
+    and are not looked at.
     """
 
     def __init__(self, mask: Tensor, also: Tensor | None = None):
@@ -97,7 +98,8 @@ class Packed(Whole):
 
     def places(self) -> Tensor:
         """[N], b * T + the row's number within its sequence: where rows lie when the sequences begin at 0."""
-        dropped = ops.cumsum(ops.cast(ops.logical_not(self.keep), "int64"), 1)  # before t, for a row that is kept
+        # before t, for a row that is kept
+        dropped = ops.cumsum(ops.cast(ops.logical_not(self.keep), "int64"), 1)
         return ops.sub(self.index, self.pack(dropped))
 
     def pack(self, x: Tensor) -> Tensor:
@@ -130,9 +132,12 @@ def layout(
     weights: bool = False,
     gapless: bool = False,
 ) -> Whole:
-    """The cheapest layout for ids of this shape: no mask or one of ones is Whole. `weights`: attention weights are asked for.
+    """The cheapest layout for ids of this shape: no mask or one of ones is Whole.
 
-    gapless: rows that follow each other stay so, holes of the mask stay rows, for models that look at the distance between rows.
+    `weights`: attention weights are asked for.
+
+    gapless: rows that follow each other stay so, holes of the mask stay rows, for models that look at the
+        distance between rows.
     """
     if attention_mask is None:
         return Whole(shape, weights)
@@ -153,7 +158,9 @@ def layout(
     return Packed(mask, also)
 
 
-def check_ids(input_ids: Tensor, most: int | None = None, called: str = "input_ids", **others: Tensor | None) -> None:
+def check_ids(
+    input_ids: Tensor, most: int | None = None, called: str = "input_ids", **others: Tensor | None
+) -> None:
     """input_ids must be whole numbers [B, T] with T at most `most`; `others` must have the same shape."""
     if input_ids.ndim != 2 or input_ids.dtype not in ("int64", "int32"):
         raise ShapeError(
@@ -162,7 +169,8 @@ def check_ids(input_ids: Tensor, most: int | None = None, called: str = "input_i
     T = input_ids.shape[1]
     if most is not None and isinstance(T, int) and T > most:
         raise ShapeError(
-            f"{called}: the length {T} is more than the {most} positions of the model; cut the text into pieces"
+            f"{called}: the length {T} is more than the {most} positions of the model; cut the text "
+            f"into pieces"
         )
     for name, tensor in others.items():
         if tensor is not None:
@@ -175,7 +183,8 @@ class Encoded:
 
     rows: Tensor
     layout: Whole
-    states: list[Tensor] | None = field(default_factory=list)  # of each layer, as rows; None when not asked for
+    # of each layer, as rows; None when not asked for
+    states: list[Tensor] | None = field(default_factory=list)
 
     def first(self) -> Tensor:
         return self.layout.first(self.rows)
@@ -188,6 +197,19 @@ class Encoded:
             hidden_states=None if self.states is None else tuple(self.layout.unpack(x) for x in self.states),
             attentions=None if weights is None else tuple(self.layout.unpack_weights(w) for w in weights),
         )
+
+
+def rows_at(encoded: Encoded, positions: Tensor) -> Tensor:
+    """The row of one position of each sequence, which the head's `reads` must have.  positions int64 [B] ->
+    [B, C]
+    """
+    layout, rows = encoded.layout, encoded.rows
+    B, T, C = layout.B, layout.T, rows.shape[-1]
+    if isinstance(layout, Packed):
+        numbers = ops.unpack_rows(ops.arange(0, rows.shape[0]), layout.index, B, T)
+    else:
+        rows, numbers = ops.reshape(rows, (B * T, C)), ops.reshape(ops.arange(0, B * T), (B, T))
+    return ops.index_select(rows, ops.reshape(ops.gather(numbers, ops.reshape(positions, (B, 1)), 1), (B,)))
 
 
 def check_shape(name: str, tensor: Tensor, shape: Sequence[int | Dim], like: str = "input_ids") -> None:

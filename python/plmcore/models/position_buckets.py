@@ -1,4 +1,6 @@
-"""Relative positions as biases of attention, one for each bucket of distances (T5).  Shapes: H heads, T queries, S keys."""
+"""Relative positions as biases of attention, one for each bucket of distances (T5).
+Shapes: H heads, T queries, S keys.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +12,10 @@ from plmcore.models.cache import Step
 
 
 def buckets(distance: Tensor, n: int, most: int, both_ways: bool) -> Tensor:
-    """The bucket, 0 to n - 1, of a key's position minus the query's (float32): near ones have one each, farther ones share more and
-    more widely up to `most`, beyond which all are in the last. both_ways: half of the buckets are for keys that come later."""
+    """The bucket, 0 to n - 1, of a key's position minus the query's (float32): near ones have one each,
+    farther ones share more and more widely up to `most`, beyond which all are in the last. both_ways: half of
+    the buckets are for keys that come later.
+    """
     if both_ways:
         n //= 2
         later = ops.affine(ops.cast(ops.greater(distance, ops.full((), 0, "float32")), "float32"), n, 0)
@@ -22,13 +26,16 @@ def buckets(distance: Tensor, n: int, most: int, both_ways: bool) -> Tensor:
     exact = ops.full((), n // 2, "float32")
     far = ops.log(ops.div(ops.maximum(distance, exact), exact))
     far = ops.div(far, ops.full((), math.log(most / (n // 2)), "float32"))
-    far = ops.cast(ops.affine(far, n - n // 2, 0), "int64")  # step by step as published: rounding decides at the edges
+    # step by step as published: rounding decides at the edges
+    far = ops.cast(ops.affine(far, n - n // 2, 0), "int64")
     far = ops.minimum(ops.add(ops.cast(far, "float32"), exact), ops.full((), n - 1, "float32"))
     return ops.cast(ops.add(later, ops.where(ops.less(distance, exact), distance, far)), "int64")
 
 
 class PositionBias(nn.Module):
-    """A number for each head and bucket of distances, added to the scores of all layers of a stack.  -> [1, H, T, S]"""
+    """A number for each head and bucket of distances,
+    added to the scores of all layers of a stack.  -> [1, H, T, S]
+    """
 
     def __init__(self, n: int, most: int, heads: int, causal: bool, weight_init: nn.init.Init):
         self.n, self.most, self.causal = n, most, causal
@@ -45,7 +52,7 @@ class PositionBias(nn.Module):
 
     def step(self, layout: Step) -> Tensor:
         """For one token of each sequence over the slots of a cache.  [1|B, H, n, room]"""
-        back = ops.affine(Tensor(layout.cache.distances().astype("float32")), -1, 0)
+        back = ops.affine(ops.cast(layout.cache.distances(), "float32"), -1, 0)
         bias = ops.transpose(self.table(buckets(back, self.n, self.most, False)), (0, 2, 1))  # [1|B, H, room]
         B, H, room = bias.shape
         return ops.broadcast_to(ops.reshape(bias, (B, H, 1, room)), (B, H, layout.T, room))

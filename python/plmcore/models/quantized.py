@@ -1,7 +1,7 @@
 """Model directories whose weights have fewer bits (docs/adr/0010).
 
-config.json says so under quantization_config. Tensors have our own names and lie as the layers want them, so that the mapped file is
-what they compute with:
+config.json says so under quantization_config. Tensors have our own names and lie as the layers want them, so
+that the mapped file is what they compute with:
 
     body.blocks.0.attn.qkv.weight   int8 [N, K]     for int8, with
     body.blocks.0.attn.qkv.scale    float32 [N]     the row n is weight[n] * scale[n]
@@ -29,7 +29,9 @@ if TYPE_CHECKING:
     from plmcore.models import Model
 
 KEY = "quantization_config"
-METHOD = "plmcore"  # under "method": without a quant_method transformers refuses the directory; one that it does not know it passes over, with fresh weights
+# under "method": without a quant_method transformers refuses the directory; one that it does not know it
+# passes over, with fresh weights
+METHOD = "plmcore"
 WEIGHTS = ("int8", "bfloat16")
 
 
@@ -43,7 +45,8 @@ def weights_of(config: Config) -> str | None:
         return None
     if settings.get("weights") not in WEIGHTS:
         raise FormatError(
-            f"config.json: the weights of {KEY} must be one of {', '.join(WEIGHTS)}, got {settings.get('weights')!r}"
+            f"config.json: the weights of {KEY} must be one of {', '.join(WEIGHTS)}, got "
+            f"{settings.get('weights')!r}"
         )
     return settings["weights"]
 
@@ -67,8 +70,9 @@ def weights_in(model: Module) -> str | None:
 
 
 def quantizable(model: Model, group: list[names.Slot]) -> bool:
-    """Whether a parameter is the weight of linear layers, or a table of tokens, or both: positions and segments have few rows and add
-    to every one, so that rounding them saves nothing worth its error."""
+    """Whether a parameter is the weight of linear layers, or a table of tokens, or both: positions and
+    segments have few rows and add to every one, so that rounding them saves nothing worth its error.
+    """
     if any(slot.attribute != "weight" or not is_quantizable(slot.owner) for slot in group):
         return False
     config, rows = model.config, group[0].parameter.shape[0]
@@ -77,23 +81,34 @@ def quantizable(model: Model, group: list[names.Slot]) -> bool:
 
 
 def activation_bits(head: str) -> int:
-    """Beside int8 weights. A step of generation waits for the weights, so that 13 bits cost nothing; an encoder multiplies many rows, and 8
-    bits take half the time on processors that multiply bytes. What a head has, it has on every processor and for any number of rows."""
+    """Beside int8 weights.
+
+    A step of generation waits for the weights, so that 13 bits cost nothing; an encoder multiplies many rows,
+    and 8 bits take half the time on processors that multiply bytes. What a head has, it has on every
+    processor and for any number of rows.
+    """
     return 13 if head in ("causal-lm", "seq2seq-lm") else 8
 
 
 def prepare(model: Model, head: str, tensors: Mapping[str, Tensor], weights: str) -> Model:
-    """Makes quantised layers of those of a model built inside nn.init.skipped() whose weights the file has so."""
+    """Makes quantised layers of those of a model built inside nn.init.skipped() whose
+    weights the file has so.
+    """
     for group in names.groups(names.OWN, model):
         shape = tuple(group[0].parameter.shape)
         spelled = [
-            name for slot in group for found in names.find(slot.stored, tensors, names.OWN.PREFIX) for name in found
+            name
+            for slot in group
+            for found in names.find(slot.stored, tensors, names.OWN.PREFIX)
+            for name in found
         ]
         if not any(tensors[n].dtype == weights and tuple(tensors[n].shape) == shape for n in spelled):
             continue
         if not all(slot.attribute == "weight" and is_quantizable(slot.owner) for slot in group):
             if weights == "int8":
-                raise FormatError(f"'{spelled[0]}' must not be int8: it is not the weight of a linear layer or a table")
+                raise FormatError(
+                    f"'{spelled[0]}' must not be int8: it is not the weight of a linear layer or a table"
+                )
             continue
         weight = UnsetQuantizedWeight(init.zeros, shape, stored_as=weights)
         scale = UnsetBuffer(init.zeros, shape[:1], stored_as="float32") if weights == "int8" else None
@@ -116,15 +131,19 @@ def check(folder: pathlib.Path, tensors: Mapping[str, Tensor]) -> None:
             continue
         scale = tensors.get(scale_name(name))
         if scale is None:
-            raise FormatError(f"'{folder}' cannot be read: '{name}' is int8 and '{scale_name(name)}' is missing")
+            raise FormatError(
+                f"'{folder}' cannot be read: '{name}' is int8 and '{scale_name(name)}' is missing"
+            )
         if scale.dtype != "float32" or tensor.ndim != 2 or tuple(scale.shape) != tuple(tensor.shape[:1]):
             raise FormatError(
-                f"'{folder}' cannot be read: '{scale_name(name)}' must be float32, one for each row of '{name}' {list(tensor.shape)}, "
-                f"got {scale.dtype} {list(scale.shape)}"
+                f"'{folder}' cannot be read: '{scale_name(name)}' must be float32, "
+                f"one for each row of '{name}' {list(tensor.shape)}, got {scale.dtype} {list(scale.shape)}"
             )
         values = scale.numpy()
         if not (np.isfinite(values).all() and (values >= 0).all()):
-            raise FormatError(f"'{folder}' cannot be read: '{scale_name(name)}' must be finite and not negative")
+            raise FormatError(
+                f"'{folder}' cannot be read: '{scale_name(name)}' must be finite and not negative"
+            )
 
 
 def plain(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:

@@ -1,23 +1,54 @@
-"""What Transformer-XL brought and XLNet kept: distances between tokens as sinusoids, and the memory of earlier segments.
+"""What Transformer-XL brought and XLNet kept: distances between tokens as sinusoids, and the memory of
+earlier segments.
 
 Shapes: B batch, T length, P memory, S = P + T keys, L distances, C width.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
 from plmcore._core import Dim, ShapeError, Tensor, ops
+from plmcore.nn.state import State, chosen
 
 STEP = 256
 LIMIT = STEP * STEP // 2  # positions are from -LIMIT to LIMIT - 1
 
 
+@dataclass(frozen=True)
+class Memories(State):
+    """What a model remembers of earlier segments, of each layer.  [P, B n, C], n sequences of B prompts"""
+
+    layers: tuple[Tensor, ...]
+    each: int | Dim = 1  # n
+
+    @property
+    def batch(self) -> int | Dim:
+        rows: Any = self.layers[0].shape[1]
+        return rows // self.each
+
+    def tensors(self) -> dict[str, Tensor]:
+        return {str(i): m for i, m in enumerate(self.layers)}
+
+    def rebuilt(self, tensors: Mapping[str, Tensor]) -> Memories:
+        return Memories(tuple(tensors[str(i)] for i in range(len(tensors))), self.each)
+
+    def select(self, live: Tensor | None, parents: Tensor | None) -> Memories:
+        B, n = self.batch, self.each
+        rows = chosen(ops.reshape(ops.arange(0, B * n), (B, n)), live, parents)  # by their numbers
+        every = ops.reshape(rows, (rows.shape[0] * rows.shape[1],))
+        return Memories(tuple(ops.index_select(m, every, 1) for m in self.layers), rows.shape[1])
+
+
 def distances(T: int | Dim, S: int | Dim, ahead: bool, most: int = 0) -> Tensor:
-    """From S - 1 down to 0, or to 1 - T for those who look ahead, as ops.rel_shift wants them; `most`: none is larger, either way.  int64 [L]"""
+    """From S - 1 down to 0, or to 1 - T for those who look ahead, as ops.rel_shift wants them; `most`: none
+    is larger, either way.  int64 [L]
+    """
     d = ops.slice(ops.arange(0, S), 0, 0, S, -1)
     if ahead:
         d = ops.concat([d, ops.mul(ops.arange(1, T), whole(-1))])
@@ -25,10 +56,12 @@ def distances(T: int | Dim, S: int | Dim, ahead: bool, most: int = 0) -> Tensor:
 
 
 def sinusoids(positions: Tensor, width: int, dtype: str) -> Tensor:
-    """sin(p f), then cos(p f), with frequencies f = 10000^(-2 i / width), i < width / 2.  int64 [...] -> [..., width]
+    """sin(p f), then cos(p f), with frequencies f = 10000^(-2 i / width), i < width / 2.
+    int64 [...] -> [..., width]
 
-    A length has no number while a program is traced, so that there is no table of all positions: p = 256 a + b, and the sum
-    formulas join two small tables. The angles are exact, where a product p f in float32 is off by up to p / 2^24.
+    A length has no number while a program is traced, so that there is no table of all positions:
+    p = 256 a + b, and the sum formulas join two small tables.
+    The angles are exact, where a product p f in float32 is off by up to p / 2^24.
     """
     high, low = _tables(width, "float64" if dtype == "float64" else "float32")
     p = ops.add(positions, whole(LIMIT))
@@ -42,8 +75,12 @@ def sinusoids(positions: Tensor, width: int, dtype: str) -> Tensor:
     return ops.cast(ops.concat([sin, cos], -1), dtype)
 
 
-def next_memory(memory: Tensor | None, h: Tensor, mem_len: int | None, reuse_len: int | None = None) -> Tensor:
-    """Of the memory and the first reuse_len positions of h the last mem_len; None or 0: all.  [B, P, C], [B, T, C] -> [.., B, C]"""
+def next_memory(
+    memory: Tensor | None, h: Tensor, mem_len: int | None, reuse_len: int | None = None
+) -> Tensor:
+    """Of the memory and the first reuse_len positions of h the last mem_len; None or 0: all.
+    [B, P, C], [B, T, C] -> [.., B, C]
+    """
     both = h if memory is None else ops.concat([memory, h], 1)
     both = ops.transpose(both, (1, 0, 2)).detach()  # [S, B, C]
     if not mem_len and not reuse_len:
@@ -88,7 +125,7 @@ def whole(n: int) -> Tensor:
 
 def count(n: int | Dim) -> Tensor:
     """A size, which may have no number yet, as a tensor."""
-    return ops.sum(ops.full((n,), 1, "int64"))
+    return whole(n) if isinstance(n, int) else ops.sum(ops.full((n,), 1, "int64"))
 
 
 @lru_cache(maxsize=8)

@@ -1,4 +1,5 @@
-"""RoBERTa: BERT's body, trained longer and without sentence pairs (Liu et al. 2019); XLM-R: the same in a hundred languages (Conneau et al. 2019).
+"""RoBERTa: BERT's body, trained longer and without sentence pairs (Liu et al. 2019);
+XLM-R: the same in a hundred languages (Conneau et al. 2019).
 
 Positions count the tokens that are not the padding token, from pad_token_id + 1. Shapes as in bert.py.
 """
@@ -11,8 +12,8 @@ from typing import Any
 from plmcore import nn
 from plmcore._core import Tensor, ops
 from plmcore.models import bert, heads, padding
-from plmcore.models.labels import NEXT, PLACE
-from plmcore.models.outputs import Output
+from plmcore.models.declaration import SENTENCES, Recipe, Size, TokenizerFormat
+from plmcore.models.labels import NEXT
 from plmcore.models.padding import Encoded
 
 
@@ -52,7 +53,9 @@ class Embeddings(bert.Embeddings):
         size = cfg.max_position_embeddings
         self.positions = nn.Embedding(size, cfg.hidden_size, self.pad, weight_init=cfg.weight_init)
 
-    def __call__(self, layout: padding.Whole, ids: Tensor, types: Tensor | None, positions: Tensor | None) -> Tensor:
+    def __call__(
+        self, layout: padding.Whole, ids: Tensor, types: Tensor | None, positions: Tensor | None
+    ) -> Tensor:
         return super().__call__(layout, ids, types, self.count(ids) if positions is None else positions)
 
     def count(self, ids: Tensor) -> Tensor:
@@ -70,26 +73,19 @@ class Roberta(bert.Bert):
         self.pooler = nn.Linear(C, C, activation="tanh", weight_init=init) if pooler else None
 
 
-class RobertaMaskedLM(nn.Module):
-    LABELS: tuple[str, ...] = (PLACE,)
-
+class RobertaMaskedLM(heads.MaskedLM):
     def __init__(self, config: RobertaConfig):
         self.config = config
         self.body = Roberta(config, pooler=False)
         self.predictions = bert.Predictions(config.replace(hidden_act="gelu"), self.body.embeddings.tokens)
 
-    def __call__(self, input_ids: Tensor, *, labels: Tensor | None = None, **inputs: Any) -> Output:
-        encoded = self.body.encode(input_ids, **inputs, reads=(labels,))
-        return heads.language_model_output(encoded, labels, self.predictions)
-
 
 class RobertaCausalLM(RobertaMaskedLM):
-    """With is_decoder in the config a position sees those up to itself, and labels are compared with the position before."""
+    """With is_decoder in the config a position sees those up to itself, and labels are compared with the
+    position before.
+    """
 
     LABELS = (NEXT,)
-
-    def __call__(self, input_ids: Tensor, *, labels: Tensor | None = None, **inputs: Any) -> Output:
-        return super().__call__(input_ids, labels=None if labels is None else heads.next_token_labels(labels), **inputs)
 
 
 class Classifier(nn.Module):
@@ -159,7 +155,9 @@ ARCHITECTURES = {
 PREFIX = "roberta."
 DROPPED = bert.DROPPED
 NAMES = {
-    **{ours: name for ours, name in bert.NAMES.items() if ours.startswith(("embeddings", "blocks", "pooler"))},
+    **{
+        ours: name for ours, name in bert.NAMES.items() if ours.startswith(("embeddings", "blocks", "pooler"))
+    },
     "predictions.dense": "lm_head.dense",
     "predictions.norm": "lm_head.layer_norm",
     "predictions.decoder.weight": "lm_head.decoder.weight",
@@ -168,4 +166,45 @@ NAMES = {
     "classifier.out": "classifier.out_proj",
     "classifier": "classifier",
     "span": "qa_outputs",
+}
+# in the order of their ids
+SPECIAL = dict(bos="<s>", pad="<pad>", eos="</s>", unk="<unk>", mask="<mask>", cls="<s>", sep="</s>")
+AROUND: Any = dict(single="cls A sep", pair="cls A sep sep B sep")
+BYTES: Any = dict(kinds=("byte-bpe",), trims=True)
+PIECES: Any = dict(
+    kinds=("unigram",),
+    pieces=dict(fairseq=True),
+    layout=dict(unk_id=0, bos_id=1, eos_id=2, pad_id=-1),
+    file="sentencepiece.bpe.model",
+)
+TOKENIZERS = (
+    TokenizerFormat("roberta", "RobertaTokenizer", SPECIAL, **AROUND, **BYTES, told=True),
+    TokenizerFormat("xlm-roberta", "XLMRobertaTokenizer", SPECIAL, **AROUND, **PIECES, told=True),
+)
+
+
+def sized(s: Size) -> dict[str, Any]:
+    return bert.sized(s) | dict(
+        max_position_embeddings=s.length + 2, type_vocab_size=1, layer_norm_eps=1e-5, pad_token_id=1
+    )
+
+
+RECIPES = {
+    "roberta": Recipe(
+        model=sized,
+        head="masked-lm",
+        objective=dict(name="masked-lm", exact=True, rounding="random", specials=False),
+        tokenizer="byte-bpe",
+        vocab=50_265,
+        lr=6e-4,
+        steps=500_000,
+        warmup=0.048,
+        optim=dict(kind="adamw", betas=[0.9, 0.98], weight_decay=0.01, eps=1e-6, clip_norm=None),
+        schedule=dict(kind="linear"),
+        data=SENTENCES,
+        sizes={
+            "base": Size(12, 768, 12, 512, 8, 1024, None, None),
+            "large": Size(24, 1024, 16, 512, 4, 2048, None, None, 4e-4),
+        },
+    )
 }

@@ -1,10 +1,12 @@
 """What encoder-decoder families share: how a decoder sees its source, shifted labels, outputs, heads.
 
-A family's body is an EncoderDecoder. Shapes: B batch, T target length, S source length, C width, H heads, D head width.
+A family's body is an EncoderDecoder. Shapes: B batch, T target length, S source length, C width,
+H heads, D head width.
 """
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,16 +16,20 @@ import numpy as np
 from plmcore import nn
 from plmcore._core import ArgumentError, Tensor, ops
 from plmcore.models import heads, padding
-from plmcore.models.cache import Cache
+from plmcore.models.cache import KeyValues
 from plmcore.models.config import Config
+from plmcore.models.generates import Decodes
 from plmcore.models.labels import DECODER
 from plmcore.models.outputs import Output
 from plmcore.models.padding import EVERYWHERE, Encoded, Packed
 from plmcore.nn.attention import attend
+from plmcore.nn.state import State
 
 
 def shift_right(ids: Tensor, start: int, pad: int) -> Tensor:
-    """start, ids[:, 0], ids[:, 1], ... without the last; -100 becomes `pad`: a decoder's input from its labels.  [B, T]"""
+    """start, ids[:, 0], ids[:, 1], ... without the last; -100 becomes `pad`: a decoder's input from its
+    labels.  [B, T]
+    """
     ids = ops.where(ops.equal(ids, ops.full((), -100, ids.dtype)), ops.full((), pad, ids.dtype), ids)
     return ops.pad(ops.slice(ids, 1, 0, ids.shape[1] - 1), [0, 1], [0, 0], start)
 
@@ -32,7 +38,10 @@ def shift_right(ids: Tensor, start: int, pad: int) -> Tensor:
 
 
 class Source:
-    """An encoder's rows as a decoder looks at them. `collected`: the weights of cross-attention [B, H, T, S], when they are asked for."""
+    """An encoder's rows as a decoder looks at them.
+
+    `collected`: the weights of cross-attention [B, H, T, S], when they are asked for.
+    """
 
     def __init__(self, encoded: Encoded, weights: bool = False):
         self.rows, self.layout = encoded.rows, encoded.layout
@@ -41,7 +50,8 @@ class Source:
         self.places = None
         self.kept: dict[int, Tensor] | None = None  # keys and values by layer, for a decoder with a cache
         if isinstance(self.layout, Packed):
-            # Keys have no order: moved to the front they need no more than lengths, unless masked rows stayed.
+            # Keys have no order: moved to the front they need no more than lengths, unless masked rows
+            # stayed.
             self.places = self.layout.places()
             self.attention = self.attention or {"lengths": self.layout.lengths}
 
@@ -55,17 +65,26 @@ class Source:
             self.kept[id(attn)] = kv
         return kv
 
-    def select(self, rows: Tensor) -> None:
-        """Of what is kept, these sequences.  int64 [n]"""
-        self.kept = {key: ops.index_select(kv, rows) for key, kv in (self.kept or {}).items()}
-        self.attention = {name: ops.index_select(x, rows) for name, x in self.attention.items()}
+    def tensors(self) -> dict[str, Tensor]:
+        """Of what is kept: for a State."""
+        kept = {f"source.kv.{k}": kv for k, kv in enumerate((self.kept or {}).values())}
+        return {f"source.{name}": x for name, x in self.attention.items()} | kept
+
+    def rebuilt(self, tensors: Mapping[str, Tensor]) -> Source:
+        source = copy.copy(self)
+        source.kept = {layer: tensors[f"source.kv.{k}"] for k, layer in enumerate(self.kept or {})}
+        source.attention = {name: tensors[f"source.{name}"] for name in self.attention}
+        return source
+
+    def select(self, live: Tensor) -> Source:
+        return self.rebuilt({name: ops.index_select(x, live) for name, x in self.tensors().items()})
 
 
-def source_of(encoded: Encoded, weights: bool, cache: Cache | None) -> Source:
-    """What a decoder looks at; with a cache it is made once."""
+def source_of(encoded: Encoded | None, weights: bool, cache: KeyValues | None) -> Source | None:
+    """What a decoder looks at; with a cache it is made once. None: it is alone."""
     if cache is None:
-        return Source(encoded, weights)
-    if cache.source is None:
+        return None if encoded is None else Source(encoded, weights)
+    if cache.source is None and encoded is not None:
         cache.source = Source(encoded)
         cache.source.kept = {}
     return cache.source
@@ -75,15 +94,21 @@ def look(attn: nn.CrossAttention, x: Tensor, layout: padding.Whole, source: Sour
     """Cross-attention of a decoder's rows, in whatever layout, over the source.  x, result: rows"""
     q = layout.spread(ops.reshape(attn.q(x), (*x.shape[:-1], attn.heads, attn.depth)))  # [B, T, H, D]
     y = attend(
-        source.collected, q, source.keys_values(attn), scale=attn.scale, dropout=attn.dropout if attn.training else 0.0,
+        source.collected,
+        q,
+        source.keys_values(attn),
+        scale=attn.scale,
+        dropout=attn.dropout if attn.training else 0.0,
         **source.attention,
-    )  # fmt: skip
+    )
     y = layout.pack(ops.reshape(y, (*y.shape[:2], attn.heads * attn.depth)))  # rows
     return attn.out_dropout(attn.out(y))
 
 
 def given(encoder_outputs: Any, attention_mask: Tensor | None, weights: bool = False) -> Encoded:
-    """An encoder's result from an earlier call: its Output, a tuple that begins with the states, or the states [B, S, C]."""
+    """An encoder's result from an earlier call: its Output, a tuple that begins with the states, or the
+    states [B, S, C].
+    """
     states = encoder_outputs
     if isinstance(states, Mapping):
         states = states.get("encoder_last_hidden_state", states.get("last_hidden_state"))
@@ -91,7 +116,9 @@ def given(encoder_outputs: Any, attention_mask: Tensor | None, weights: bool = F
         states = states[0]
     if not isinstance(states, Tensor) or states.ndim != 3:
         shape = list(states.shape) if isinstance(states, Tensor) else type(states).__name__
-        raise ArgumentError(f"encoder_outputs must hold the encoder's states [batch, length, width], got {shape}")
+        raise ArgumentError(
+            f"encoder_outputs must hold the encoder's states [batch, length, width], got {shape}"
+        )
     layout = padding.layout(states.shape[:2], attention_mask, weights=weights)
     layout.collected = None
     return Encoded(layout.pack(states), layout, None)
@@ -102,7 +129,10 @@ def given(encoder_outputs: Any, attention_mask: Tensor | None, weights: bool = F
 
 @dataclass
 class Decoded(Encoded):
-    """A decoder's result as rows. `encoded` is None for a decoder without its encoder, `crossed` the weights over the source."""
+    """A decoder's result as rows.
+
+    `encoded` is None for a decoder without its encoder, `crossed` the weights over the source.
+    """
 
     encoded: Encoded | None = None
     crossed: list[Tensor] | None = None
@@ -131,7 +161,9 @@ class Decoded(Encoded):
 
 
 class EncoderDecoder(nn.Module):
-    """A family gives config, encode and decode, and target_of where the decoder can do without ids of its own."""
+    """A family gives config, encode and decode, and target_of
+    where the decoder can do without ids of its own.
+    """
 
     config: Any
 
@@ -154,7 +186,9 @@ class EncoderDecoder(nn.Module):
         """The decoder's input for these labels."""
         start, pad = self.config.decoder_start_token_id, self.config.pad_token_id
         if start is None or pad is None:
-            raise ArgumentError("the config has no decoder_start_token_id or no pad_token_id: pass decoder_input_ids")
+            raise ArgumentError(
+                "the config has no decoder_start_token_id or no pad_token_id: pass decoder_input_ids"
+            )
         return shift_right(ids, start, pad)
 
     def target_of(self, input_ids: Tensor | None) -> Tensor:
@@ -171,7 +205,10 @@ class EncoderDecoder(nn.Module):
         reads: padding.Reads = (),
         **asked: bool,
     ) -> Decoded:
-        """Both stacks. `asked`: output_hidden_states, output_attentions; `reads`: as for padding.layout, of the decoder."""
+        """Both stacks.
+
+        `asked`: output_hidden_states, output_attentions; `reads`: as for padding.layout, of the decoder.
+        """
         if input_ids is None and encoder_outputs is None:
             raise ArgumentError("one of input_ids and encoder_outputs must be given")
         if decoder_input_ids is None:
@@ -190,14 +227,11 @@ class EncoderDecoder(nn.Module):
 # ---- heads ----
 
 
-class Seq2SeqLM(nn.Module):
+class Seq2SeqLM(heads.Predicts, Decodes):
     """A family gives config, body and logits(rows) -> [..., V]."""
 
+    ENCODES = True
     LABELS = (DECODER,)
-    body: Any
-
-    def logits(self, rows: Tensor) -> Tensor:
-        raise NotImplementedError
 
     def __call__(
         self,
@@ -211,14 +245,39 @@ class Seq2SeqLM(nn.Module):
         if labels is not None and decoder_input_ids is None:
             padding.check_ids(labels, called="labels")
             decoder_input_ids = self.body.shifted(labels)
-        decoded = self.body.run(input_ids, attention_mask, decoder_input_ids, *args, **inputs, reads=(labels,))
+        decoded = self.body.run(
+            input_ids, attention_mask, decoder_input_ids, *args, **inputs, reads=(labels,)
+        )
         return heads.language_model_output(decoded, labels, self.logits)
+
+    def scored(self, input_ids: Tensor, attention_mask: Tensor | None, labels: Tensor) -> Encoded:
+        """The decoder writes the labels."""
+        return self.body.run(input_ids, attention_mask, self.body.shifted(labels), reads=(labels,))
+
+    def prefill(  # type: ignore[override]  # the encoder reads input_ids
+        self,
+        input_ids: Tensor,
+        attention_mask: Tensor | None,
+        decoder_input_ids: Tensor,
+        decoder_attention_mask: Tensor | None = None,
+    ) -> tuple[Tensor, State]:
+        encoded = self.body.encode(input_ids, attention_mask)
+        return super().prefill(decoder_input_ids, decoder_attention_mask, encoded)
+
+    def decode(
+        self, ids: Tensor, mask: Tensor | None, cache: KeyValues, encoded: Encoded | None = None
+    ) -> Encoded:
+        return self.body.decode(ids, encoded, mask, cache=cache)
 
 
 class SequenceClassification(nn.Module):
-    """logits [B, L] from the decoder's state at the last end-of-sequence token; the decoder reads the same text, shifted."""
+    """logits [B, L] from the decoder's state at the last end-of-sequence token; the decoder reads the same
+    text, shifted.
+    """
 
-    def __init__(self, config: Config, body: EncoderDecoder, width: int, dropout: float, weight_init: nn.init.Init):
+    def __init__(
+        self, config: Config, body: EncoderDecoder, width: int, dropout: float, weight_init: nn.init.Init
+    ):
         self.config, self.body = config, body
         self.dense = nn.Linear(width, width, activation="tanh", weight_init=weight_init)
         self.dropout = nn.Dropout(dropout)
@@ -248,13 +307,17 @@ class SequenceClassification(nn.Module):
 
 
 def last_places(ids: Tensor, token: int) -> Tensor:
-    """b * T + t where the last `token` of a row stands, -1 elsewhere. Every row must have it, and all equally often.  [B, T]"""
+    """b * T + t where the last `token` of a row stands, -1 elsewhere.
+
+    Every row must have it, and all equally often.  [B, T]
+    """
     B, T = ids.shape
     found = ops.equal(ids, ops.full((), token, ids.dtype))
     seen = padding.values(found)
     if seen is not None and len(np.unique(counts := seen.sum(1))) > 1:
         raise ArgumentError(
-            f"input_ids must have the same number of end-of-sequence tokens {token} in every row, got {counts.tolist()}"
+            f"input_ids must have the same number of end-of-sequence tokens {token} in every row, got "
+            f"{counts.tolist()}"
         )
     if seen is not None and not seen.any(1).all():
         raise ArgumentError(f"input_ids must have an end-of-sequence token {token} in every row, got none")
@@ -264,7 +327,9 @@ def last_places(ids: Tensor, token: int) -> Tensor:
 
 
 class QuestionAnswering(nn.Module):
-    """start_logits and end_logits [B, T] of an answer, over the decoder's states; the decoder reads the same text, shifted."""
+    """start_logits and end_logits [B, T] of an answer, over the decoder's states; the decoder reads the same
+    text, shifted.
+    """
 
     def __init__(self, config: Config, body: EncoderDecoder, width: int, weight_init: nn.init.Init):
         self.config, self.body = config, body
@@ -283,7 +348,9 @@ class QuestionAnswering(nn.Module):
         if decoder_input_ids is None and input_ids is not None:
             padding.check_ids(input_ids)
             decoder_input_ids = self.body.shifted(input_ids)
-        decoded = self.body.run(input_ids, attention_mask, decoder_input_ids, *args, **inputs, reads=(EVERYWHERE,))
+        decoded = self.body.run(
+            input_ids, attention_mask, decoder_input_ids, *args, **inputs, reads=(EVERYWHERE,)
+        )
         B, T = decoded.layout.B, decoded.layout.T
         start, end = (ops.reshape(x, (B, T)) for x in ops.split(self.span(decoded.rows), (1, 1), 2))
         loss = None

@@ -12,13 +12,17 @@ from plmcore.models.relative import count, whole
 
 
 class Summary(nn.Module):
-    """One vector for a sequence: its last position (where <cls> stands), the first, or the mean.  -> [B, C]"""
+    """One vector for a sequence: its last position (where <cls> is), the first, or the mean.  -> [B, C]"""
 
-    def __init__(self, kind: str, width: int | None, activation: str | None, dropout: float, weight_init: nn.init.Init):
+    def __init__(
+        self, kind: str, width: int | None, activation: str | None, dropout: float, weight_init: nn.init.Init
+    ):
         """width: of a projection, None for none."""
         self.kind = kind
         act = ACTIVATIONS[activation or "linear"]
-        self.dense = nn.Linear(width, width, activation=act, weight_init=weight_init) if width else nn.Activation(act)
+        self.dense = (
+            nn.Linear(width, width, activation=act, weight_init=weight_init) if width else nn.Activation(act)
+        )
         self.dropout = nn.Dropout(dropout)
 
     def reads(self, shape: Sequence[int | Dim]) -> Reads:

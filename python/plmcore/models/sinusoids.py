@@ -34,14 +34,18 @@ class Sinusoids(nn.Module):
 
     def __init__(self, length: int, width: int, kind: str, pad: int):
         table = {"vaswani": vaswani, "marian": marian}[kind]
-        self.weight = nn.Buffer.new(lambda s, dtype="float32": Tensor(table(*s).astype(dtype)), (length, width))
+        self.weight = nn.Buffer.new(
+            lambda s, dtype="float32": Tensor(table(*s).astype(dtype)), (length, width)
+        )
 
     def __call__(self, ids: Tensor, layout: padding.Whole) -> Tensor:
         return ops.embedding(self.weight, layout.positions())
 
 
 class CountedSinusoids(nn.Module):
-    """fairseq's: only tokens that are no padding count, the first is at row pad + 1; padding gets zeros.  ids [B, T] -> rows"""
+    """fairseq's: only tokens that are no padding count, the first is at row pad + 1; padding gets zeros.  ids
+    [B, T] -> rows
+    """
 
     def __init__(self, length: int, width: int, kind: str, pad: int):
         draw = nn.init.zero_row(lambda s, dtype="float32": Tensor(fairseq(*s).astype(dtype)), pad)
@@ -50,7 +54,9 @@ class CountedSinusoids(nn.Module):
     def __call__(self, ids: Tensor, layout: padding.Whole) -> Tensor:
         pad = ops.full((), self.pad, "int64")
         if isinstance(layout, Step):  # what is made is no padding
-            return ops.embedding(self.weight, ops.add(layout.positions(), ops.full((), self.pad + 1, "int64")))
+            return ops.embedding(
+                self.weight, ops.add(layout.positions(), ops.full((), self.pad + 1, "int64"))
+            )
         real = ops.cast(ops.not_equal(ops.cast(ids, "int64"), pad), "int64")
         return ops.embedding(self.weight, layout.pack(ops.add(ops.mul(ops.cumsum(real, 1), real), pad)))
 

@@ -1,6 +1,8 @@
-"""An encoder and a decoder of blocks, with the keys and heads that the Transformer, Marian, BART and mBART have in common.
+"""An encoder and a decoder of blocks, with the keys and heads that the Transformer, Marian, BART and mBART
+have in common.
 
-A block is called with (rows, layout), in a decoder with (rows, layout, source or None); embeddings with (ids, layout).
+A block is called with (rows, layout), in a decoder with (rows, layout, source or None);
+embeddings with (ids, layout).
 """
 
 from __future__ import annotations
@@ -13,8 +15,10 @@ from typing import Any
 from plmcore import nn
 from plmcore._core import Tensor
 from plmcore.models import causal_attention, heads, padding, seq2seq
-from plmcore.models.cache import Cache
+from plmcore.models.cache import KeyValues
 from plmcore.models.config import ACTIVATIONS, Config
+from plmcore.models.declaration import Size
+from plmcore.models.generates import Decodes
 from plmcore.models.labels import FOLLOWING
 from plmcore.models.outputs import Output
 from plmcore.models.padding import Encoded
@@ -54,7 +58,9 @@ class StacksConfig(Config):
         self.probability("dropout", "attention_dropout", "activation_dropout")
         for key in ("encoder_layerdrop", "decoder_layerdrop"):
             if getattr(self, key) != 0:
-                self.refuse(key, f"must be 0 (whole layers are never dropped here; plm.load(dir, {key}=0) opens it)")
+                self.refuse(
+                    key, f"must be 0 (whole layers are never dropped here; plm.load(dir, {key}=0) opens it)"
+                )
 
     @property
     def weight_init(self) -> nn.init.Init:
@@ -82,9 +88,13 @@ def self_attention(cfg: StacksConfig, heads: int, causal: bool = False) -> nn.Se
 
 def feed_forward(cfg: StacksConfig, hidden: int) -> nn.MLP:
     return nn.MLP(
-        cfg.d_model, hidden, ACTIVATIONS[cfg.activation_function], cfg.dropout, inner_dropout=cfg.activation_dropout,
+        cfg.d_model,
+        hidden,
+        ACTIVATIONS[cfg.activation_function],
+        cfg.dropout,
+        inner_dropout=cfg.activation_dropout,
         weight_init=cfg.weight_init,
-    )  # fmt: skip
+    )
 
 
 def cross_attention(cfg: StacksConfig) -> nn.CrossAttention:
@@ -101,7 +111,9 @@ def cross_attention(cfg: StacksConfig) -> nn.CrossAttention:
 class Stack(nn.Module):
     """Embeddings, blocks, and a norm at the end where blocks are pre-norm."""
 
-    def __init__(self, cfg: StacksConfig, embeddings: Any, blocks: Iterable[nn.Module], norm: nn.Module | None = None):
+    def __init__(
+        self, cfg: StacksConfig, embeddings: Any, blocks: Iterable[nn.Module], norm: nn.Module | None = None
+    ):
         self.longest = cfg.max_position_embeddings
         self.embeddings, self.blocks, self.norm = embeddings, nn.ModuleList(blocks), norm
 
@@ -143,20 +155,26 @@ class Decoder(Stack):
         output_hidden_states: bool = False,
         output_attentions: bool = False,
         reads: padding.Reads = (),
-        cache: Cache | None = None,
+        cache: KeyValues | None = None,
     ) -> Decoded:
         """cache: as in models.cache; a new one is filled."""
         alone = encoded is None
         side = "" if alone else "decoder_"
-        padding.check_ids(input_ids, self.longest, f"{side}input_ids", **{f"{side}attention_mask": attention_mask})
-        layout = causal_attention.layout(input_ids.shape, attention_mask, reads, output_attentions, cache=cache)
-        source = None if encoded is None else seq2seq.source_of(encoded, output_attentions, cache)
+        padding.check_ids(
+            input_ids, self.longest, f"{side}input_ids", **{f"{side}attention_mask": attention_mask}
+        )
+        layout = causal_attention.layout(
+            input_ids.shape, attention_mask, reads, output_attentions, cache=cache
+        )
+        source = seq2seq.source_of(encoded, output_attentions, cache)
         x, states = self.run(input_ids, layout, source, keep=output_hidden_states)
         return Decoded(x, layout, states, encoded, None if source is None else source.collected)
 
 
 class Stacks(seq2seq.EncoderDecoder):
-    """A body of an encoder and a decoder, which functions of (config, token table or None) make. share: they may have one table."""
+    """A body of an encoder and a decoder, which functions of (config, token table or None) make. share: they
+    may have one table.
+    """
 
     def __init__(
         self,
@@ -167,7 +185,9 @@ class Stacks(seq2seq.EncoderDecoder):
     ):
         V, C = config.vocab_size, config.d_model
         self.config = config
-        self.shared = nn.Embedding(V, C, config.pad_token_id, weight_init=config.token_init) if share else None
+        self.shared = (
+            nn.Embedding(V, C, config.pad_token_id, weight_init=config.token_init) if share else None
+        )
         weight = self.shared.weight if self.shared is not None and config.tie_word_embeddings else None
         self.encoder, self.decoder = encoder(config, weight), decoder(config, weight)
 
@@ -194,7 +214,9 @@ class StacksSeq2SeqLM(seq2seq.Seq2SeqLM):
 
 
 class DecoderAlone(nn.Module):
-    """The body of a language model made of a decoder; `shared` is where files of the whole model have its token table."""
+    """The body of a language model made of a decoder;
+    `shared` is where files of the whole model have its token table.
+    """
 
     def __init__(self, config: StacksConfig, decoder: Decoder):
         self.config, self.decoder = config, decoder
@@ -202,7 +224,7 @@ class DecoderAlone(nn.Module):
         self.shared = nn.Embedding(weight.shape[0], weight.shape[1], config.pad_token_id, weight=weight)
 
 
-class StacksCausalLM(nn.Module):
+class StacksCausalLM(heads.Predicts, Decodes):
     """Labels are compared with the logits of their own position: shift them before."""
 
     LABELS = (FOLLOWING,)
@@ -229,9 +251,27 @@ class StacksCausalLM(nn.Module):
         decoded.encoded = None  # is not of this model
         return heads.language_model_output(decoded, labels, self.output)
 
+    def scored(self, input_ids: Tensor, attention_mask: Tensor | None, labels: Tensor) -> Encoded:
+        return self.body.decoder(input_ids, None, attention_mask, reads=(labels,))
+
+    def decode(
+        self, ids: Tensor, mask: Tensor | None, cache: KeyValues, encoded: Encoded | None = None
+    ) -> Encoded:
+        return self.body.decoder(ids, None, mask, cache=cache)
+
+    def logits(self, rows: Tensor) -> Tensor:
+        return self.output(rows)
+
 
 def output_layer(config: StacksConfig, decoder: Decoder) -> nn.Linear:
     tokens = decoder.embeddings.tokens.weight
     V, C = tokens.shape
     weight = tokens if config.tie_word_embeddings else None
     return nn.Linear(C, V, bias=False, weight=weight, weight_init=config.token_init)
+
+
+def sized(s: Size) -> dict[str, Any]:
+    half = max(2, s.layers // 2)
+    return dict(d_model=s.width, encoder_layers=half, decoder_layers=half, encoder_attention_heads=s.heads,
+                decoder_attention_heads=s.heads, encoder_ffn_dim=4 * s.width, decoder_ffn_dim=4 * s.width,
+                max_position_embeddings=2 * s.length)  # fmt: skip

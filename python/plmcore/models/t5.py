@@ -1,9 +1,11 @@
-"""T5: every task as text to text, by an encoder and a decoder whose positions are biases of attention (Raffel et al. 2019).
+"""T5: every task as text to text, by an encoder and a decoder whose positions are biases
+of attention (Raffel et al. 2019).
 
-Blocks are pre-norm with RMS norms; no layer has a bias, and scores are not divided by sqrt(D). Version 1.1 gates the feed-forward layer and has an
-output layer of its own.
+Blocks are pre-norm with RMS norms; no layer has a bias, and scores are not divided by sqrt(D). Version 1.1
+gates the feed-forward layer and has an output layer of its own.
 
-Shapes: B batch, S source length, T target length, C width, H heads, D head width, V vocabulary; source rows [B, S, C], or [N, C] where padding was dropped.
+Shapes: B batch, S source length, T target length, C width, H heads, D head width, V vocabulary; source rows
+    [B, S, C], or [N, C] where padding was dropped.
 """
 
 from __future__ import annotations
@@ -16,9 +18,10 @@ from typing import Any, Self
 from plmcore import nn
 from plmcore._core import Tensor, ops
 from plmcore.models import causal_attention, heads, padding, seq2seq
-from plmcore.models.cache import Cache, Step
+from plmcore.models.cache import KeyValues, Step
 from plmcore.models.causal_attention import look_back
 from plmcore.models.config import ACTIVATIONS, Config
+from plmcore.models.declaration import SENTENCES, Finetuning, Recipe, Size, TokenizerFormat
 from plmcore.models.outputs import Output
 from plmcore.models.padding import Encoded
 from plmcore.models.position_buckets import PositionBias
@@ -59,7 +62,11 @@ class T5Config(Config):
 
     def to_dict(self) -> dict[str, Any]:
         derived = {"scale_decoder_outputs": self.scales, "num_decoder_layers": self.decoder_layers}
-        return {k: v for k, v in (super().to_dict() | derived).items() if k not in ("dense_act_fn", "is_gated_act")}
+        return {
+            k: v
+            for k, v in (super().to_dict() | derived).items()
+            if k not in ("dense_act_fn", "is_gated_act")
+        }
 
     def fitted(self, tensors: Mapping[str, Tensor]) -> Self:
         """A file without an output layer has a tied one, whatever config.json says."""
@@ -151,7 +158,9 @@ class DecoderBlock(nn.Module):
 class Stack(nn.Module):
     """ids [B, T] -> rows, and with `keep` those after each layer. The stacks share their tokens."""
 
-    def __init__(self, cfg: T5Config, shared: nn.Embedding, block: Callable[[T5Config], nn.Module], layers: int):
+    def __init__(
+        self, cfg: T5Config, shared: nn.Embedding, block: Callable[[T5Config], nn.Module], layers: int
+    ):
         self.tokens = nn.Embedding(cfg.vocab_size, cfg.d_model, weight=shared.weight)
         n, most, init = (
             cfg.relative_attention_num_buckets,
@@ -164,7 +173,7 @@ class Stack(nn.Module):
         self.dropout = nn.Dropout(cfg.dropout_rate)
 
     def __call__(
-        self, ids: Tensor, layout: padding.Whole, keep: bool, *source: seq2seq.Source
+        self, ids: Tensor, layout: padding.Whole, keep: bool, *source: seq2seq.Source | None
     ) -> tuple[Tensor, list[Tensor] | None]:
         x = self.dropout(self.tokens(layout.pack(ids)))  # [B, T, C] or [N, C]
         bias = self.bias.step(layout) if isinstance(layout, Step) else self.bias(layout.T, layout.T)
@@ -213,22 +222,27 @@ class T5(T5Encoder, seq2seq.EncoderDecoder):  # type: ignore[misc]  # encode tak
     def decode(
         self,
         decoder_input_ids: Tensor,
-        encoded: Encoded,
+        encoded: Encoded | None,
         decoder_attention_mask: Tensor | None = None,
         *,
         output_hidden_states: bool = False,
         output_attentions: bool = False,
         reads: padding.Reads = (),
-        cache: Cache | None = None,
+        cache: KeyValues | None = None,
     ) -> seq2seq.Decoded:
         """cache: as in models.cache; a new one is filled."""
         padding.check_ids(decoder_input_ids, called="decoder_input_ids")
         layout = causal_attention.layout(
-            decoder_input_ids.shape, decoder_attention_mask, reads, output_attentions, cache=cache, gapless=True
+            decoder_input_ids.shape,
+            decoder_attention_mask,
+            reads,
+            output_attentions,
+            cache=cache,
+            gapless=True,
         )
         source = seq2seq.source_of(encoded, output_attentions, cache)
         rows, states = self.decoder(decoder_input_ids, layout, output_hidden_states, source)
-        return seq2seq.Decoded(rows, layout, states, encoded, source.collected)
+        return seq2seq.Decoded(rows, layout, states, encoded, None if source is None else source.collected)
 
 
 class T5Seq2SeqLM(seq2seq.Seq2SeqLM):
@@ -318,3 +332,56 @@ NAMES = {
     "classifier": "classifier",
     "span": "qa_outputs",
 }
+TOKENIZERS = (
+    TokenizerFormat(
+        "t5",
+        "T5Tokenizer",
+        dict(pad="<pad>", eos="</s>", unk="<unk>"),
+        "A eos",
+        "A eos B eos",
+        extra=tuple(f"<extra_id_{i}>" for i in reversed(range(100))),
+        kinds=("unigram",),
+        usual=True,
+        told=True,
+        pieces=dict(sentinels=True),
+        layout=dict(pad_id=0, eos_id=1, unk_id=2, bos_id=-1),
+    ),
+)
+
+
+def sized(s: Size) -> dict[str, Any]:
+    layers = s.layers if s.vocab is None else max(2, s.layers // 2)
+    return dict(
+        d_model=s.width,
+        num_layers=layers,
+        num_heads=s.heads,
+        d_kv=64 if s.width >= 512 else s.width // s.heads,
+        d_ff=4 * s.width,
+    )
+
+
+ADAFACTOR = dict(kind="adafactor", betas=None, eps=None, weight_decay=0.0, clip_norm=None)
+RECIPES = {
+    "t5": Recipe(
+        model=sized,
+        head="seq2seq-lm",
+        objective=dict(name="span-corruption"),
+        tokenizer="unigram",
+        vocab=32_100,
+        lr=1.0,
+        steps=524_288,
+        warmup=0.0,
+        optim=ADAFACTOR,
+        schedule=dict(kind="inverse_sqrt"),
+        data=SENTENCES,
+        small_lr=1.0,
+        mixes=True,
+        sizes={
+            "small": Size(6, 512, 8, 512, 16, 8, None, None),
+            "base": Size(12, 768, 12, 512, 8, 16, None, None),
+            "large": Size(24, 1024, 16, 512, 4, 32, None, None),
+        },
+        decoder_start="pad",
+    )
+}
+FINETUNING = Finetuning(lr=1e-3, small_lr_times=1.0, warmup_share=0.0, optim=ADAFACTOR, schedule="constant")

@@ -1,18 +1,23 @@
-"""The Transformer: an encoder and a decoder of attention alone, with sinusoids for positions (Vaswani et al. 2017).
+"""The Transformer: an encoder and a decoder of attention alone,
+with sinusoids for positions (Vaswani et al. 2017).
 
-Marian and fairseq lay the sinusoids out in other ways; Marian's published models add a fixed bias to the logits. Blocks are post-norm.
+Marian and fairseq lay the sinusoids out in other ways; Marian's published models add a fixed bias to the
+logits. Blocks are post-norm.
 
-Shapes: B batch, S source length, T target length, C width, V vocabulary; rows are [B, T, C], or [N, C] where padding was dropped.
+Shapes: B batch, S source length, T target length, C width, V vocabulary; rows are [B, T, C], or [N, C] where
+    padding was dropped.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from plmcore import nn
 from plmcore._core import Tensor, ops
 from plmcore.models import padding, seq2seq, stacks
 from plmcore.models.causal_attention import look_back
+from plmcore.models.declaration import GENERIC, Recipe, Size, TokenizerFormat
 from plmcore.models.names import Stored
 from plmcore.models.seq2seq import Source
 from plmcore.models.sinusoids import SINUSOIDS
@@ -21,7 +26,9 @@ from plmcore.models.stacks import Decoder, Encoder, Stacks, StacksCausalLM, Stac
 
 @dataclass(frozen=True, kw_only=True)
 class TransformerConfig(StacksConfig):
-    """Vaswani's base model. position_embedding_type: how sinusoids lie in a position's vector, a key of SINUSOIDS."""
+    """Vaswani's base model. position_embedding_type: how sinusoids lie
+    in a position's vector, a key of SINUSOIDS.
+    """
 
     model_type: str = "transformer"
     vocab_size: int = 37000
@@ -45,7 +52,9 @@ class TransformerConfig(StacksConfig):
         super().check()
         self.one_of("position_embedding_type", SINUSOIDS)
         if self.share_encoder_decoder_embeddings and self.target_size != self.vocab_size:
-            self.refuse("decoder_vocab_size", f"must be vocab_size = {self.vocab_size} where embeddings are shared")
+            self.refuse(
+                "decoder_vocab_size", f"must be vocab_size = {self.vocab_size} where embeddings are shared"
+            )
 
     @property
     def target_size(self) -> int:
@@ -77,6 +86,7 @@ class MarianConfig(TransformerConfig):
     pad_token_id: int | None = 58100
     eos_token_id: int | None = 0
     decoder_start_token_id: int | None = 58100
+    forced_last: ClassVar[int | None] = 0
 
     weight_init = StacksConfig.weight_init  # pyright: ignore[reportIncompatibleMethodOverride]
     token_init = StacksConfig.token_init  # pyright: ignore[reportIncompatibleMethodOverride]
@@ -86,9 +96,13 @@ class Embeddings(nn.Module):
     """sqrt(C) * token + sinusoid.  ids [B, T] -> rows"""
 
     def __init__(self, cfg: TransformerConfig, size: int, weight: nn.Parameter | None):
-        self.tokens = nn.Embedding(size, cfg.d_model, cfg.pad_token_id, weight=weight, weight_init=cfg.token_init)
+        self.tokens = nn.Embedding(
+            size, cfg.d_model, cfg.pad_token_id, weight=weight, weight_init=cfg.token_init
+        )
         kind = cfg.position_embedding_type
-        self.positions = SINUSOIDS[kind](cfg.max_position_embeddings, cfg.d_model, kind, cfg.pad_token_id or 0)
+        self.positions = SINUSOIDS[kind](
+            cfg.max_position_embeddings, cfg.d_model, kind, cfg.pad_token_id or 0
+        )
         self.scale = cfg.embedding_scale
         self.dropout = nn.Dropout(cfg.dropout)
 
@@ -194,4 +208,45 @@ NAMES = {
     "decoder.blocks.{i}.norm3": "decoder.layers.{i}.final_layer_norm",
     "output": "lm_head",
     "logits_bias": Stored(("final_logits_bias",), shape=lambda config: (1, config.target_size)),
+}
+TOKENIZERS = (
+    TokenizerFormat(
+        "transformer",
+        GENERIC,
+        dict(bos="<s>", pad="<pad>", eos="</s>", unk="<unk>"),
+        "A eos",
+        "A eos B eos",
+        kinds=("words",),
+        told=True,
+    ),
+    TokenizerFormat(
+        "marian",
+        "MarianTokenizer",
+        dict(pad="<pad>", eos="</s>", unk="<unk>"),
+        "A eos",
+        "A B eos",
+        file="source.spm",
+    ),
+)
+RECIPES = {
+    "transformer": Recipe(
+        model=stacks.sized,
+        head="seq2seq-lm",
+        objective=dict(name="translation"),
+        tokenizer="byte-bpe",
+        special_tokens="bart",
+        vocab=37_000,
+        lr=1.0,
+        steps=100_000,
+        warmup=0.04,
+        optim=dict(kind="adam", betas=[0.9, 0.98], eps=1e-9, weight_decay=0.0, clip_norm=None),
+        schedule=dict(kind="noam"),
+        data=dict(documents="line", sentences="document", unwrap=False),
+        train=dict(label_smoothing=0.1),
+        small_lr=1.0,
+        sizes={
+            "base": Size(12, 512, 8, 128, 64, 12, None, None),
+            "large": Size(12, 1024, 16, 128, 32, 24, None, None),
+        },
+    )
 }

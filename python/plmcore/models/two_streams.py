@@ -1,4 +1,5 @@
-"""Attention of the two streams of plmcore.models.xlnet, and what it must know: who sees whom, and how far away that is, made once for all layers.
+"""Attention of the two streams of plmcore.models.xlnet, and what it must know: who sees whom, and how far
+away that is, made once for all layers.
 
 Shapes: B batch, T length, P memory, S = P + T, M targets, L distances, C width, H heads, D = C // H.
 """
@@ -39,7 +40,9 @@ def view(
 ) -> View:  # fmt: skip
     B, T = layout.B, layout.T
     if cfg.bi_data and isinstance(B, int) and B % 2:
-        raise ShapeError(f"input_ids: with bi_data half of a batch runs backwards, so that it must be even, got {B}")
+        raise ShapeError(
+            f"input_ids: with bi_data half of a batch runs backwards, so that it must be even, got {B}"
+        )
     if perm_mask is not None:
         relative.check_shape("perm_mask", perm_mask, (B, T, T), "[batch, length, length]")
     if targets is not None:
@@ -47,13 +50,17 @@ def view(
         relative.check_shape("target_mapping", targets, (B, M, T), "[batch, targets, length]")
         targets = ops.cast(targets, dtype)
     content_mask, query_mask = _masks(cfg, layout, attention_mask, perm_mask, P)
-    return View(layout, *_distances(cfg, B, T, P + T, dtype), _differs(types, P), content_mask, query_mask, targets)
+    return View(
+        layout, *_distances(cfg, B, T, P + T, dtype), _differs(types, P), content_mask, query_mask, targets
+    )
 
 
 def _masks(
     cfg: Config, layout: Whole, attention_mask: Tensor | None, perm_mask: Tensor | None, P: int | Dim
 ) -> tuple[Tensor | None, Tensor | None]:
-    """Whom the content and the query stream may see; attn_type uni also hides what comes later, in ops.attention."""
+    """Whom the content and the query stream may see; attn_type uni also hides what comes later, in
+    ops.attention.
+    """
     B, T, S = layout.B, layout.T, P + layout.T
     seen = []
     if isinstance(layout, (Masked, Packed)) and attention_mask is not None:
@@ -71,7 +78,9 @@ def _masks(
     return ops.logical_or(query, ops.reshape(itself, (1, 1, T, S))), query
 
 
-def _distances(cfg: Config, B: int | Dim, T: int | Dim, S: int | Dim, dtype: str) -> tuple[Tensor, Tensor | None]:
+def _distances(
+    cfg: Config, B: int | Dim, T: int | Dim, S: int | Dim, dtype: str
+) -> tuple[Tensor, Tensor | None]:
     """With bi_data the second half of the batch runs backwards."""
     d = relative.distances(T, S, cfg.attn_type == "bi", cfg.clamp_len)
     d, direction = ops.reshape(d, (1, d.shape[0])), None
@@ -91,7 +100,9 @@ def _differs(types: Tensor | None, P: int | Dim) -> Tensor | None:
 
 
 class RelativeAttention(nn.Module):
-    """Both streams look at keys and values of h and of the memory; what depends on distance and segment is the bias of ops.attention."""
+    """Both streams look at keys and values of h and of the memory; what depends on distance and segment is
+    the bias of ops.attention.
+    """
 
     def __init__(self, width: int, heads: int, *, causal: bool, dropout: float, weight_init: nn.init.Init):
         C, H, init = width, heads, weight_init
@@ -105,13 +116,17 @@ class RelativeAttention(nn.Module):
         self.segments = nn.Parameter.new(init, (2, H, C // H))
         self.dropout = nn.Dropout(dropout)
 
-    def __call__(self, h: Tensor, g: Tensor | None, memory: Tensor | None, view: View) -> tuple[Tensor, Tensor | None]:
+    def __call__(
+        self, h: Tensor, g: Tensor | None, memory: Tensor | None, view: View
+    ) -> tuple[Tensor, Tensor | None]:
         """h rows, g [B, M, C], memory [B, P, C]"""
         kv = view.spread(self.kv(h))  # [B, T, 2 C]
         kv = kv if memory is None else ops.concat([self.kv(memory), kv], 1)  # [B, S, 2 C]
         kv = ops.reshape(kv, (*kv.shape[:2], 2, self.heads, self.depth))
         r = ops.affine(self.r(view.distances), self.scale, 0.0)
-        r = ops.transpose(ops.reshape(r, (*r.shape[:2], self.heads, self.depth)), (0, 2, 1, 3))  # [1|2, H, L, D]
+        r = ops.transpose(
+            ops.reshape(r, (*r.shape[:2], self.heads, self.depth)), (0, 2, 1, 3)
+        )  # [1|2, H, L, D]
         r = r if view.direction is None else ops.index_select(r, view.direction)  # [B, H, L, D]
 
         y = self.attend(view.spread(self.q(h)), kv, r, view, view.content_mask)
@@ -127,15 +142,25 @@ class RelativeAttention(nn.Module):
         B, T, C = q.shape
         q = ops.reshape(q, (B, T, self.heads, self.depth))
         by_head = ops.transpose(q, (0, 2, 1, 3))  # [B, H, T, D]
-        bias = ops.rel_shift(ops.matmul(self.plus(by_head, self.v), r, transpose_b=True), kv.shape[1])  # [B, H, T, S]
+        bias = ops.rel_shift(
+            ops.matmul(self.plus(by_head, self.v), r, transpose_b=True), kv.shape[1]
+        )  # [B, H, T, S]
         if view.differs is not None:
-            e = ops.matmul(self.plus(by_head, self.s), ops.transpose(self.segments, (1, 2, 0)))  # [B, H, T, 2]
+            e = ops.matmul(
+                self.plus(by_head, self.s), ops.transpose(self.segments, (1, 2, 0))
+            )  # [B, H, T, 2]
             same, other = ops.split(ops.affine(e, self.scale, 0.0), (1, 1), 3)
             bias = ops.add(bias, ops.where(view.differs, other, same))
         y = attend(
-            view.layout.collected, ops.add(q, self.u), kv, bias=bias, mask=mask, causal=self.causal, scale=self.scale,
+            view.layout.collected,
+            ops.add(q, self.u),
+            kv,
+            bias=bias,
+            mask=mask,
+            causal=self.causal,
+            scale=self.scale,
             dropout=self.dropout.p if self.training else 0.0,
-        )  # fmt: skip
+        )
         return ops.reshape(y, (B, T, C))
 
     def plus(self, by_head: Tensor, bias: Tensor) -> Tensor:

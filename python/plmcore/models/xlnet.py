@@ -1,18 +1,20 @@
 """XLNet: a Transformer that predicts tokens in any order of factorisation (Yang et al. 2019).
 
-Two streams run through the same weights. The content stream h starts as the tokens; a position sees itself and what comes before it
-in the order. The query stream g starts as one learned vector for each target; it knows the target's position and what comes
-before it, not the token itself. Both look at keys and values of h, and of the memory of earlier segments. A score is
+Two streams run through the same weights. The content stream h starts as the tokens; a position sees itself
+and what comes before it in the order. The query stream g starts as one learned vector for each target; it
+knows the target's position and what comes before it, not the token itself. Both look at keys and values of h,
+and of the memory of earlier segments. A score is
 
     ((q + u) k + (q + v) r[i - j] + (q + s) e[same or other segment]) / sqrt(D)
 
 with r of the distance; its last two terms are the bias of ops.attention.
 
-perm_mask[b, i, j] = 1 hides j from i; target_mapping[b, m, t] = 1 puts target m at position t. A target that sees nothing (the first in
-the order, without memory) attends to nothing here; the published code lets it look at all positions alike, itself included. It
-must not be a target in either.
+perm_mask[b, i, j] = 1 hides j from i; target_mapping[b, m, t] = 1 puts target m at position t. A target that
+sees nothing (the first in the order, without memory) attends to nothing here; the published code lets it look
+at all positions alike, itself included. It must not be a target in either.
 
-Shapes: B batch, T length, P memory, S = P + T, M targets, L distances, C width, H heads, D = C // H. Rows are [B, T, C], or [N, C] where
+Shapes: B batch, T length, P memory, S = P + T, M targets, L distances, C width, H heads, D = C // H. Rows are
+    [B, T, C], or [N, C] where
 padding was dropped.
 """
 
@@ -22,17 +24,20 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
-from plmcore import nn, no_grad
+from plmcore import nn
 from plmcore._core import ArgumentError, Dim, Tensor, ops
 from plmcore.models import heads, padding, relative, two_streams
 from plmcore.models.answer_beams import AnswerBeams
 from plmcore.models.config import ACTIVATIONS, Config
+from plmcore.models.declaration import SENTENCES, Recipe, Size, TokenizerFormat
 from plmcore.models.labels import PLACE, TARGETS
 from plmcore.models.names import Stored
 from plmcore.models.outputs import Output
 from plmcore.models.padding import EVERYWHERE, Encoded, Masked, Packed, Whole
+from plmcore.models.rereading import Rereads
 from plmcore.models.sequence_summary import Summary
 from plmcore.models.two_streams import RelativeAttention, View
+from plmcore.runtime.autograd import no_grad
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,7 +93,9 @@ class XLNetConfig(Config):
 
     def summary(self) -> Summary:
         width = self.d_model if self.summary_use_proj else None
-        return Summary(self.summary_type, width, self.summary_activation, self.summary_last_dropout, self.weight_init)
+        return Summary(
+            self.summary_type, width, self.summary_activation, self.summary_last_dropout, self.weight_init
+        )
 
 
 class Block(nn.Module):
@@ -103,7 +110,9 @@ class Block(nn.Module):
         self.norm2 = nn.LayerNorm(C, cfg.layer_norm_eps)
         self.dropout = nn.Dropout(cfg.dropout)
 
-    def __call__(self, h: Tensor, g: Tensor | None, memory: Tensor | None, view: View) -> tuple[Tensor, Tensor | None]:
+    def __call__(
+        self, h: Tensor, g: Tensor | None, memory: Tensor | None, view: View
+    ) -> tuple[Tensor, Tensor | None]:
         seen_h, seen_g = self.attn(h, g, memory, view)
         return self.rest(seen_h, h), None if g is None or seen_g is None else self.rest(seen_g, g)
 
@@ -114,7 +123,9 @@ class Block(nn.Module):
 
 @dataclass
 class Streams(Encoded):
-    """rows and layout are those of g where there are targets; `content`, if kept, is h before each layer and at the end."""
+    """rows and layout are those of g where there are targets;
+    `content`, if kept, is h before each layer and at the end.
+    """
 
     content: list[Tensor] = field(default_factory=list)
     attentions: tuple[Any, ...] | None = None
@@ -148,7 +159,9 @@ class XLNet(nn.Module):
         output_attentions: bool = False,
         reads: padding.Reads = (),
     ) -> Streams:
-        """mems: [P, B, C] of each layer, as the last call gave them. input_mask: 1 where an attention_mask has 0."""
+        """mems: [P, B, C] of each layer, as the last call gave them.
+        input_mask: 1 where an attention_mask has 0.
+        """
         cfg = self.config
         padding.check_ids(
             input_ids, token_type_ids=token_type_ids, attention_mask=attention_mask, input_mask=input_mask
@@ -156,11 +169,14 @@ class XLNet(nn.Module):
         B, T = input_ids.shape
         if input_mask is not None:
             if attention_mask is not None:
-                raise ArgumentError("attention_mask and input_mask say the same, 1 for tokens or for padding; pass one")
+                raise ArgumentError(
+                    "attention_mask and input_mask say the same, 1 for tokens or for padding; pass one"
+                )
             attention_mask = ops.logical_not(ops.cast(input_mask, "bool"))
         if use_mems is None:
             use_mems = cfg.use_mems_train if self.training else cfg.use_mems_eval
-        reads = () if target_mapping is not None else reads  # they read the query stream, which has no padding
+        # they read the query stream, which has no padding
+        reads = () if target_mapping is not None else reads
         reads = (*reads, EVERYWHERE) if use_mems and self.training else reads
         layout = padding.layout(input_ids.shape, attention_mask, reads, output_attentions)
         memories = relative.by_batch(mems, cfg.n_layer, B, T, cfg.d_model)
@@ -169,18 +185,23 @@ class XLNet(nn.Module):
             attention_mask=attention_mask, perm_mask=perm_mask, targets=target_mapping, types=token_type_ids,
         )  # fmt: skip
         view.distances = self.dropout(view.distances)  # once for the batch, not for each sequence
-        encoded = self.run(input_ids, memories, view, output_hidden_states, use_mems and not isinstance(layout, Packed))
+        encoded = self.run(
+            input_ids, memories, view, output_hidden_states, use_mems and not isinstance(layout, Packed)
+        )
         if use_mems:
 
             def kept() -> tuple[Tensor, ...]:
-                """The memory has padding too, as published: rows that were dropped are made up for when somebody reads it."""
+                """The memory has padding too, as published: rows that were dropped are made up for when
+                somebody reads it.
+                """
                 states = encoded.content
                 with no_grad():
                     if isinstance(layout, Packed) and attention_mask is not None:
                         padded = replace(view, layout=Masked(ops.cast(attention_mask, "bool")))
                         states = self.run(input_ids, memories, padded).content
                     return tuple(
-                        relative.next_memory(m, h, cfg.mem_len, cfg.reuse_len) for m, h in zip(memories, states)
+                        relative.next_memory(m, h, cfg.mem_len, cfg.reuse_len)
+                        for m, h in zip(memories, states)
                     )
 
             encoded.mems = kept
@@ -197,7 +218,9 @@ class XLNet(nn.Module):
         layout, targets = view.layout, view.targets
         h, g = self.dropout(self.tokens(layout.pack(ids))), None
         if targets is not None:
-            g = self.dropout(ops.broadcast_to(self.mask, (*targets.shape[:2], self.config.d_model)))  # [B, M, C]
+            g = self.dropout(
+                ops.broadcast_to(self.mask, (*targets.shape[:2], self.config.d_model))
+            )  # [B, M, C]
         content, query = [h], [g]
         for block, memory in zip(self.blocks, memories):
             h, g = block(h, g, memory, view)
@@ -218,7 +241,7 @@ class XLNet(nn.Module):
         return encoded.output(last_hidden_state=encoded.layout.unpack(encoded.rows))
 
 
-class XLNetCausalLM(nn.Module):
+class XLNetCausalLM(heads.Predicts, Rereads):
     """Logits of the targets, or of every position; labels are for the same positions."""
 
     LABELS = (TARGETS, PLACE)
@@ -227,11 +250,24 @@ class XLNetCausalLM(nn.Module):
         self.config = config
         self.body = XLNet(config)
         tied = self.body.tokens.weight if config.tie_word_embeddings else None
-        self.decoder = nn.Linear(config.d_model, config.vocab_size, weight=tied, weight_init=config.weight_init)
+        self.decoder = nn.Linear(
+            config.d_model, config.vocab_size, weight=tied, weight_init=config.weight_init
+        )
 
-    def __call__(self, input_ids: Tensor, *, labels: Tensor | None = None, **inputs: Any) -> Output:
-        encoded = self.body.encode(input_ids, **inputs, reads=(labels,))
-        return heads.language_model_output(encoded, labels, self.decoder)
+    def logits(self, rows: Tensor) -> Tensor:
+        return self.decoder(rows)
+
+    def scored(self, input_ids: Tensor, attention_mask: Tensor | None, labels: Tensor) -> Encoded:
+        """Every token is a target that sees those before it."""
+        B, T = labels.shape
+        seen, place = (ops.reshape(ops.arange(0, T), shape) for shape in ((1, 1, T), (1, T, 1)))
+        later, own = (
+            ops.broadcast_to(ops.cast(x, "float32"), (B, T, T))
+            for x in (ops.greater_equal(seen, place), ops.equal(seen, place))
+        )
+        return self.body.encode(
+            input_ids, attention_mask, perm_mask=later, target_mapping=own, use_mems=False
+        )
 
 
 class XLNetSequenceClassification(nn.Module):
@@ -327,4 +363,65 @@ NAMES = {
     "scores": "logits_proj",
     "classifier": "classifier",
     "span": "qa_outputs",
+}
+TOKENIZERS = (
+    TokenizerFormat(
+        "xlnet",
+        "XLNetTokenizer",
+        dict(pad="<pad>", unk="<unk>", cls="<cls>", sep="<sep>", mask="<mask>", bos="<s>", eos="</s>"),
+        single="A sep cls:2",
+        pair="A sep B:1 sep:1 cls:2",
+        padding_side="left",
+        pad_type=3,
+        extra=("<eop>", "<eod>"),
+        kinds=("unigram",),
+        told=True,
+        pieces=dict(tidy=True, lower=False),
+        layout=dict(
+            unk_id=0, bos_id=1, eos_id=2, pad_id=-1,
+            control_symbols=["<cls>", "<sep>", "<pad>", "<mask>", "<eod>", "<eop>"],
+        ),
+    ),
+)  # fmt: skip
+
+
+def sized(s: Size) -> dict[str, Any]:
+    return dict(n_layer=s.layers, d_model=s.width, n_head=s.heads, d_inner=4 * s.width, mem_len=0)
+
+
+def streams(chosen: dict[str, dict[str, Any]]) -> None:
+    """With memory: windows advance by half of their length, the orders hold within the halves, and of 512
+    tokens 85 are predicted.
+    """
+    data, objective = chosen["data"], chosen["objective"]
+    if not chosen["train"]["mem_len"] or objective["name"] != "permutation-lm":
+        chosen["train"]["mem_len"] = 0
+        return
+    half = max(2, data["length"] // 2)
+    usual = dict(
+        stride=half, block=half, streams=data["batch"], predict=max(1, round(85 * data["length"] / 512))
+    )
+    objective |= {k: v for k, v in usual.items() if objective[k] is None}
+
+
+RECIPES = {
+    "xlnet": Recipe(
+        model=sized,
+        head="causal-lm",
+        objective=dict(name="permutation-lm"),
+        tokenizer="unigram",
+        vocab=32_000,
+        lr=4e-4,
+        steps=500_000,
+        warmup=0.08,
+        optim=dict(kind="adamw", weight_decay=0.01, eps=1e-6, clip_norm=1.0),
+        schedule=dict(kind="linear"),
+        data=SENTENCES,
+        sizes={
+            "base": Size(12, 768, 12, 512, 8, 256, None, None),
+            "large": Size(24, 1024, 16, 512, 4, 2048, None, None),
+        },
+        train=dict(mem_len=384),
+        derive=streams,
+    )
 }

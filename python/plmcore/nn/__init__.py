@@ -13,8 +13,33 @@ from plmcore.nn.module import Module
 from plmcore.nn.norms import LayerNorm, RMSNorm
 from plmcore.nn.parameter import Buffer, Parameter, QuantizedWeight
 from plmcore.nn.quantized import QuantizedEmbedding, QuantizedLinear
+from plmcore.nn.state import State
 
 __all__ = [
-    "GELU", "MLP", "Activation", "Buffer", "CrossAttention", "Dropout", "Embedding", "LayerNorm", "Linear", "LockedDropout", "Module", "ModuleList",
-    "Parameter", "QuantizedEmbedding", "QuantizedLinear", "QuantizedWeight", "RMSNorm", "ReLU", "SelfAttention", "Sequential", "SiLU", "Sigmoid", "Tanh", "inference", "init",
-]  # fmt: skip
+    "GELU",
+    "MLP",
+    "Activation",
+    "Buffer",
+    "CrossAttention",
+    "Dropout",
+    "Embedding",
+    "LayerNorm",
+    "Linear",
+    "LockedDropout",
+    "Module",
+    "ModuleList",
+    "Parameter",
+    "QuantizedEmbedding",
+    "QuantizedLinear",
+    "QuantizedWeight",
+    "RMSNorm",
+    "ReLU",
+    "SelfAttention",
+    "Sequential",
+    "SiLU",
+    "Sigmoid",
+    "State",
+    "Tanh",
+    "inference",
+    "init",
+]

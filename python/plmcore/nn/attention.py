@@ -1,7 +1,8 @@
-"""Multi-head attention layers. Shapes: B batch, T query length, S source length, C width, H heads, D head width, C // H unless given.
+"""Multi-head attention layers. Shapes: B batch, T query length, S source length, C width, H heads,
+D head width, C // H unless given.
 
-`weights` is a list to which a call appends its attention weights [B, H, T, S]. out_init draws the last weight, q_init that
-of CrossAttention's queries, weight_init all unless they are given.
+`weights` is a list to which a call appends its attention weights [B, H, T, S]. out_init draws the last
+weight, q_init that of CrossAttention's queries, weight_init all unless they are given.
 """
 
 from __future__ import annotations
@@ -35,8 +36,8 @@ def attend(collected: list[Tensor] | None, *inputs: Tensor, **options: Any) -> T
 class SelfAttention(Module):
     """Self-attention; causal=True hides later positions.  x [B, T, C] -> [B, T, C]
 
-    dropout falls on the attention weights, out_dropout (the same unless given) on the result. With `offsets` x holds the rows of B
-    sequences one after the other, [N, C].
+    dropout falls on the attention weights, out_dropout (the same unless given) on the result. With `offsets`
+    x holds the rows of B sequences one after the other, [N, C].
     """
 
     def __init__(
@@ -76,10 +77,22 @@ class SelfAttention(Module):
         """x [B, T, C] attends to itself -> [B, T, C]."""
         qkv = ops.reshape(self.qkv(x), (*x.shape[:-1], 3, self.heads, self.depth))  # [B, T, 3, H, D]
         y = attend(
-            weights, qkv, causal=self.causal, band=self.band, stride=self.stride, scale=self.scale,
-            dropout=self.dropout if self.training else 0.0, lengths=lengths, mask=mask, bias=bias, offsets=offsets, prefix=prefix,
-        )  # fmt: skip
-        return self.out_dropout(self.out(ops.reshape(y, (*x.shape[:-1], self.heads * self.depth))))  # [B, T, C]
+            weights,
+            qkv,
+            causal=self.causal,
+            band=self.band,
+            stride=self.stride,
+            scale=self.scale,
+            dropout=self.dropout if self.training else 0.0,
+            lengths=lengths,
+            mask=mask,
+            bias=bias,
+            offsets=offsets,
+            prefix=prefix,
+        )
+        return self.out_dropout(
+            self.out(ops.reshape(y, (*x.shape[:-1], self.heads * self.depth)))
+        )  # [B, T, C]
 
     def describe(self) -> str:
         return f"heads={self.heads}" + (", causal" if self.causal else "")
@@ -107,7 +120,9 @@ class CrossAttention(Module):
         self.scale = scale
         inner = heads * self.depth
         self.q = Linear(width, inner, bias, weight_init=q_init or weight_init)
-        self.kv = Linear(width if source_width is None else source_width, 2 * inner, bias, weight_init=weight_init)
+        self.kv = Linear(
+            width if source_width is None else source_width, 2 * inner, bias, weight_init=weight_init
+        )
         self.out = Linear(inner, width, bias, weight_init=out_init or weight_init)
         self.dropout = dropout
         self.out_dropout = Dropout(dropout if out_dropout is None else out_dropout)
@@ -132,9 +147,18 @@ class CrossAttention(Module):
         if kv is None:
             kv = self.project(cast(Tensor, source))
         y = attend(
-            weights, q, kv, scale=self.scale, dropout=self.dropout if self.training else 0.0, lengths=lengths, mask=mask, bias=bias
-        )  # fmt: skip
-        return self.out_dropout(self.out(ops.reshape(y, (*x.shape[:-1], self.heads * self.depth))))  # [B, T, C]
+            weights,
+            q,
+            kv,
+            scale=self.scale,
+            dropout=self.dropout if self.training else 0.0,
+            lengths=lengths,
+            mask=mask,
+            bias=bias,
+        )
+        return self.out_dropout(
+            self.out(ops.reshape(y, (*x.shape[:-1], self.heads * self.depth)))
+        )  # [B, T, C]
 
     def describe(self) -> str:
         return f"heads={self.heads}"

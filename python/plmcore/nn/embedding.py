@@ -11,7 +11,8 @@ SMALL = init.normal(0.02)
 class Embedding(Module):
     """Rows of a table.  ids [...] -> [..., C]; weight [V, C]
 
-    padding_idx: this row starts as zeros and gets no gradient. sparse: the gradient holds the rows that were used and no others.
+    padding_idx: this row starts as zeros and gets no gradient. sparse: the gradient holds the rows that were
+        used and no others.
     weight: a parameter of another layer, to be shared with it.
     """
 
@@ -30,7 +31,9 @@ class Embedding(Module):
         if padding_idx is not None:
             weight_init = init.zero_row(weight_init, padding_idx)
         if weight is not None and tuple(weight.shape) != (size, width):
-            raise ArgumentError(f"Embedding: the shared weight must be {[size, width]}, got {list(weight.shape)}")
+            raise ArgumentError(
+                f"Embedding: the shared weight must be {[size, width]}, got {list(weight.shape)}"
+            )
         self.weight = Parameter.new(weight_init, (size, width)) if weight is None else weight
         self.padding_idx = padding_idx
         self.sparse = sparse

@@ -59,7 +59,9 @@ def normal(std: float = 0.02, mean: float = 0.0) -> Init:
 
 
 def truncated_normal(std: float = 0.02, mean: float = 0.0, cut: float = 2.0) -> Init:
-    """Normal, redrawn where it falls beyond `cut` standard deviations; `std` is that before the cut, as in BERT."""
+    """Normal, redrawn where it falls beyond `cut` standard deviations;
+    `std` is that before the cut, as in BERT.
+    """
 
     def draw(shape: Sequence[int], dtype: str = "float32") -> Tensor:
         values = np.array(ops.normal(shape, 0.0, 1.0, "float32").numpy())
@@ -99,11 +101,15 @@ def xavier_uniform(gain: float = 1.0) -> Init:
 
 def xavier_normal(gain: float = 1.0) -> Init:
     """N(0, gain^2 * 2 / (fan_in + fan_out))."""
-    return lambda shape, dtype="float32": ops.normal(shape, 0.0, gain * math.sqrt(2 / sum(_fans(shape))), dtype)
+    return lambda shape, dtype="float32": ops.normal(
+        shape, 0.0, gain * math.sqrt(2 / sum(_fans(shape))), dtype
+    )
 
 
 def kaiming_uniform(gain: float = math.sqrt(2)) -> Init:
-    """He: variance gain^2 / fan_in; the default gain is that of relu. gain 1/sqrt(3) is torch's default for linear layers."""
+    """He: variance gain^2 / fan_in; the default gain is that of relu. gain 1/sqrt(3) is torch's default for
+    linear layers.
+    """
     return lambda shape, dtype="float32": _within(gain * math.sqrt(3 / _fans(shape)[0]), shape, dtype)
 
 

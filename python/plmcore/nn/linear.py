@@ -12,7 +12,8 @@ TORCH_DEFAULT = init.kaiming_uniform(1 / math.sqrt(3))  # within 1 / sqrt(in)
 
 
 class Linear(Module):
-    """activation(x W^T + b), the activation inside the product's epilogue.  x [..., in] -> [..., out]; weight [out, in]; bias [out]
+    """activation(x W^T + b), the activation inside the product's epilogue.  x [..., in] -> [..., out]; weight
+    [out, in]; bias [out]
 
     weight: a parameter of another layer, to be shared with it.
     """
@@ -29,7 +30,9 @@ class Linear(Module):
         bias_init: init.Init = init.zeros,
     ):
         if weight is not None and tuple(weight.shape) != (out_width, in_width):
-            raise ArgumentError(f"Linear: the shared weight must be {[out_width, in_width]}, got {list(weight.shape)}")
+            raise ArgumentError(
+                f"Linear: the shared weight must be {[out_width, in_width]}, got {list(weight.shape)}"
+            )
         check_activation("Linear", activation)
         self.weight = Parameter.new(weight_init, (out_width, in_width)) if weight is None else weight
         self.bias = Parameter.new(bias_init, (out_width,)) if bias else None

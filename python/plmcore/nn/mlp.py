@@ -8,9 +8,11 @@ from plmcore.nn.module import Module
 
 
 class MLP(Module):
-    """Two linear layers with an activation between: the position-wise part of a Transformer block.  [..., C] -> [..., C]
+    """Two linear layers with an activation between: the position-wise part of a Transformer block.
+    [..., C] -> [..., C]
 
-    dropout falls on the result, inner_dropout on what is between. down_init draws the second weight, weight_init both unless it is given.
+    dropout falls on the result, inner_dropout on what is between. down_init draws the second weight,
+    weight_init both unless it is given.
     """
 
     def __init__(

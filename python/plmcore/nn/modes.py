@@ -18,7 +18,8 @@ _scopes = _Scopes()
 
 @contextlib.contextmanager
 def inference() -> Iterator[None]:
-    """Inside, modules on this thread compute as in eval mode, whatever mode they are in, and ops are not recorded.
+    """Inside, modules on this thread compute as in eval mode, whatever mode they are in,
+    and ops are not recorded.
 
     No module is changed: another thread may train the same model meanwhile.
     """

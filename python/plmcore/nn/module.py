@@ -31,7 +31,8 @@ class Module:
                 yield name, value
             elif isinstance(value, (list, tuple)) and any(isinstance(v, (Module, Parameter)) for v in value):
                 raise KindError(
-                    f"{type(self).__name__}.{name} is a plain {type(value).__name__} of modules, whose parameters would be missed; use nn.ModuleList"
+                    f"{type(self).__name__}.{name} is a plain {type(value).__name__} of modules, whose "
+                    f"parameters would be missed; use nn.ModuleList"
                 )
 
     def named_modules(self, prefix: str = "") -> Iterator[tuple[str, Module]]:
@@ -71,12 +72,18 @@ class Module:
     # ---- state ----
 
     def state_dict(self) -> dict[str, Tensor]:
-        """Parameters and buffers by name. The tensors share memory with the module: np.savez(path, **module.state_dict())."""
+        """Parameters and buffers by name.
+
+        The tensors share memory with the module: np.savez(path, **module.state_dict()).
+        """
         return {name: p.detach() for name, p in self._named((Parameter, Buffer))}
 
     def load_state_dict(self, state: Mapping[str, Any], strict: bool = True) -> tuple[list[str], list[str]]:
-        """Copies values in by name, from tensors or arrays of any float dtype. Returns the names that were missing and those that
-        were not expected, which strict=True does not allow. Nothing is changed when an error is raised."""
+        """Copies values in by name, from tensors or arrays of any float dtype.
+
+        Returns the names that were missing and those that were not expected, which strict=True does not
+        allow. Nothing is changed when an error is raised.
+        """
         own = dict(self._named((Parameter, Buffer)))
         missing, unexpected = [n for n in own if n not in state], [n for n in state if n not in own]
         shapes = [
@@ -149,7 +156,9 @@ class Module:
         return self
 
     def to(self, dtype: str) -> Self:
-        """Parameters and constant float tensors in another dtype, as new tensors: make the optimiser afterwards."""
+        """Parameters and constant float tensors in another dtype, as new tensors:
+        make the optimiser afterwards.
+        """
         self._refuse_fixed("to", "have the one dtype")
         converted: dict[int, Tensor] = {}
         for module in self.modules():
@@ -168,7 +177,8 @@ class Module:
         for name, module in self.named_modules():
             if module.fixed:
                 raise ArgumentError(
-                    f"{what}: '{name}' has {module.fixed}, which {rule}; plm.load(dir, dtype=\"float32\") makes ordinary weights of them"
+                    f"{what}: '{name}' has {module.fixed}, which {rule}; plm.load(dir, "
+                    f'dtype="float32") makes ordinary weights of them'
                 )
 
     # ---- repr ----

@@ -7,7 +7,9 @@ from plmcore.nn.parameter import Parameter
 
 
 class LayerNorm(Module):
-    """(x - mean) / sqrt(var + eps) * gamma + beta over the last axis, of x or of x + residual in one pass.  x [..., C]"""
+    """(x - mean) / sqrt(var + eps) * gamma + beta over the last axis,
+    of x or of x + residual in one pass.  x [..., C]
+    """
 
     def __init__(self, width: int, eps: float = 1e-5):
         self.gamma = Parameter.new(init.ones, (width,))

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar, Never
 
-from plmcore._core import Tensor, keep_packed
+from plmcore._core import Tensor, keep_layouts
 from plmcore.nn import init
 
 if TYPE_CHECKING:
@@ -23,9 +23,11 @@ class Parameter(Tensor):
         @property
         def size(self) -> int: ...
 
-    def __init__(self, data: TensorLike | float, dtype: DTypeLike | None = None, requires_grad: bool = True) -> None:
+    def __init__(
+        self, data: TensorLike | float, dtype: DTypeLike | None = None, requires_grad: bool = True
+    ) -> None:
         super().__init__(data, dtype=dtype, requires_grad=requires_grad)
-        keep_packed(self)
+        keep_layouts(self)
 
     @staticmethod
     def new(draw: init.Init, shape: Sequence[int]) -> Parameter:
@@ -34,7 +36,9 @@ class Parameter(Tensor):
 
 
 class Buffer(Tensor):
-    """A tensor of a Module that is saved with it but not trained, and no parameter: a table of sinusoids, a fixed bias."""
+    """A tensor of a Module that is saved with it but not trained, and no parameter:
+    a table of sinusoids, a fixed bias.
+    """
 
     if TYPE_CHECKING:  # its sizes are numbers, also while tracing
 
@@ -57,7 +61,8 @@ NOTHING = Tensor([])
 
 
 class Unset:
-    """A tensor that has a shape and no memory yet: what a model is built of for counting, or before its weights are loaded.
+    """A tensor that has a shape and no memory yet: what a model is built of for counting, or before its
+    weights are loaded.
 
     stored_as: a dtype that loading leaves as it is, whatever the others are converted to.
     """
@@ -85,7 +90,9 @@ class Unset:
         return 4 * self.size
 
     def numpy(self) -> Never:
-        raise RuntimeError(f"a parameter {list(self._shape)} of a model built inside nn.init.skipped() has no values")
+        raise RuntimeError(
+            f"a parameter {list(self._shape)} of a model built inside nn.init.skipped() has no values"
+        )
 
     def drawn(self) -> Tensor:
         return self.kind(self.draw(self._shape))

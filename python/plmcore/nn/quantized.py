@@ -1,7 +1,7 @@
 """Layers whose weights have fewer bits than what they compute with: for inference.
 
-They are made of a model's own layers, by `quantize_layer`, so that a model's file knows nothing of them. A weight that two layers share
-stays shared. Activations are float32.
+They are made of a model's own layers, by `quantize_layer`, so that a model's file knows nothing of them. A
+weight that two layers share stays shared. Activations are float32.
 """
 
 from __future__ import annotations
@@ -16,7 +16,9 @@ from plmcore.nn.parameter import Buffer, QuantizedWeight
 
 
 class Quantized(Module):
-    """weight: int8 [N, K] with scale float32 [N], which stands for weight * scale by rows; or bfloat16 [N, K] and scale None."""
+    """weight: int8 [N, K] with scale float32 [N], which stands for weight * scale by rows; or bfloat16 [N, K]
+    and scale None.
+    """
 
     weight: Any  # a QuantizedWeight, where the layer had a Parameter
     scale: Buffer | None
@@ -30,7 +32,10 @@ class Quantized(Module):
 
 
 class QuantizedLinear(Quantized, Linear):  # pyright: ignore[reportIncompatibleVariableOverride]
-    """activation(x W^T scale + b). With int8 the rows of x are rounded, too, to 13 bits or 8, and the sums are exact."""
+    """activation(x W^T scale + b).
+
+    With int8 the rows of x are rounded, too, to 13 bits or 8, and the sums are exact.
+    """
 
     bits = 13
 

@@ -81,7 +81,7 @@ WITHOUT_TEXT = ("contrastive", "text-to-text")  # made of pairs or records
 
 
 def make(name: str, *data: Any, **settings: Any) -> Objective:
-    """Makes the objective of this name, over a corpus and a tokenizer. Its class describes data and settings."""
+    """Makes the objective of this name, over a corpus and a tokenizer. Its class describes both."""
     if name not in _CLASSES:
         raise ArgumentError(f"there is no objective {name!r}; there are {', '.join(NAMES)}")
     known = arguments_of(name)
@@ -109,7 +109,9 @@ def arguments_of(name: str) -> dict[str, str]:
     makers = [cls.__init__ for cls in kind_of(name).__mro__ if "__init__" in vars(cls)]
     while makers:
         parameters = inspect.signature(makers.pop(0)).parameters.values()
-        found |= {p.name: p.annotation for p in parameters if p.kind is not p.VAR_KEYWORD and p.name != "self"}
+        found |= {
+            p.name: p.annotation for p in parameters if p.kind is not p.VAR_KEYWORD and p.name != "self"
+        }
         rest = next((p.name for p in parameters if p.kind is p.VAR_KEYWORD), None)
         if rest != "settings":  # those go to the class below, others to the masks
             makers = [Masking.__init__] if rest else []

@@ -16,15 +16,18 @@ MASKS = ("[MASK]", "[sMASK]", "[gMASK]")
 
 
 class BlankInfilling(TextObjective):
-    """GLM: spans are blanked out, and written after the text, in random order, each token from what is before it.
+    """GLM: spans are blanked out, and written after the text, in random order,
+    each token from what is before it.
 
-    input_ids is the text with a mask for each span, then for each span the start-of-piece token and the span; labels has the span
-    and the end-of-piece token there, in the places where they are predicted (the model moves nothing). position_ids of a span are the
-    place of its mask, block_position_ids count 1, 2, ... in it and are 0 in the text. source_lengths [B]: up to there all see all.
-    input_ids is longer than `length`, by about two tokens for each span; positions are not.
+    input_ids is the text with a mask for each span, then for each span the start-of-piece token and the span;
+    labels has the span and the end-of-piece token there, in the places where they are predicted (the model
+    moves nothing). position_ids of a span are the place of its mask, block_position_ids count 1, 2, ... in it
+    and are 0 in the text. source_lengths [B]: up to there all see all. input_ids is longer than `length`, by
+    about two tokens for each span; positions are not.
 
-    Each example is in one mode, with the given weights: "token": spans of 1 to 39 tokens, Poisson with mean `mean`, until
-    `rate` of the text; "sentence": whole sentences, likewise; "document": one from the middle or before to the end.
+    Each example is in one mode, with the given weights: "token": spans of 1 to 39 tokens, Poisson with mean
+    `mean`, until `rate` of the text; "sentence": whole sentences, likewise; "document": one from the middle
+    or before to the end.
     """
 
     labels = BLANKS
@@ -58,7 +61,9 @@ class BlankInfilling(TextObjective):
         named |= {token: i for token, i, weight in zip(MASKS, found, modes) if weight}
         missing = [token for token, i in named.items() if i is None]
         if missing:
-            raise ArgumentError(f"BlankInfilling needs {', '.join(missing)}, and this tokenizer has none; pass the ids")
+            raise ArgumentError(
+                f"BlankInfilling needs {', '.join(missing)}, and this tokenizer has none; pass the ids"
+            )
         self.masks = np.array([0 if i is None else i for i in found])
         super().__init__(corpus, tokenizer, length, packing, separator=tokenizer.sep_token_id, copies=copies)
 
@@ -86,7 +91,9 @@ class BlankInfilling(TextObjective):
         # Part B: spans in random order, with a start token each; what they predict ends with an end token.
         place = starts - (np.cumsum(sizes, 1) - sizes) + np.arange(sizes.shape[1]) + len(self.format.fixed[0])
         order = rows.shuffled(chance.uniform("order", sizes.shape[1]), spans)
-        begin, size, place = (np.take_along_axis(x, order, 1)[real] for x in (starts, sizes, place))  # [spans of all]
+        begin, size, place = (
+            np.take_along_axis(x, order, 1)[real] for x in (starts, sizes, place)
+        )  # [spans of all]
         at = rows.ranges(np.zeros_like(size), size + 1)  # 0 for the start token, 1, 2, ...
         token = np.repeat(begin, size + 1) + at
         owner = np.repeat(row, size + 1)
@@ -106,7 +113,9 @@ class BlankInfilling(TextObjective):
         return {
             "input_ids": joined(a, b, self.format.pad),
             "attention_mask": everything.astype(np.int64),
-            "position_ids": joined(rows.ranges(np.zeros_like(a_lengths), a_lengths), np.repeat(place, size + 1), 0),
+            "position_ids": joined(
+                rows.ranges(np.zeros_like(a_lengths), a_lengths), np.repeat(place, size + 1), 0
+            ),
             "block_position_ids": joined(0, at + 1, 0),
             "source_lengths": a_lengths,
             "labels": joined(IGNORED, answer, IGNORED),
@@ -127,7 +136,9 @@ class BlankInfilling(TextObjective):
             starts[mine, : s.shape[1]], sizes[mine, : n.shape[1]] = s, n
         return starts, sizes
 
-    def token_spans(self, examples: np.ndarray, lengths: np.ndarray, chance: Chance) -> tuple[np.ndarray, np.ndarray]:
+    def token_spans(
+        self, examples: np.ndarray, lengths: np.ndarray, chance: Chance
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Spans of 1 to 39 tokens, until `rate` of the tokens is hidden."""
         budget = np.maximum(1, (self.rate * lengths).astype(np.int64))
         columns = int(budget.max())  # each is one token at least
@@ -140,7 +151,9 @@ class BlankInfilling(TextObjective):
         sizes = np.where(used, np.minimum(sizes, room), 0)
         sizes = np.take_along_axis(sizes, rows.shuffled(chance.uniform("shuffle", columns), count), 1)
         free = lengths - sizes.sum(1) - (count - 1)  # places before, between and after beyond the one token
-        gaps = np.where(used, chance.below(np.maximum(free, 0)[:, None] + 1, "places", columns), np.iinfo(np.int64).max)
+        gaps = np.where(
+            used, chance.below(np.maximum(free, 0)[:, None] + 1, "places", columns), np.iinfo(np.int64).max
+        )
         gaps = np.sort(gaps, 1)
         starts = np.where(used, gaps + np.cumsum(sizes, 1) - sizes + np.arange(columns), 0)
         return starts, sizes

@@ -12,8 +12,9 @@ from plmcore.objectives.objective import IGNORED, TextObjective
 class CausalLM(TextObjective):
     """Every token is predicted from those before it: input_ids and labels, which the model moves by one.
 
-    packing "windows": runs of `length` tokens of the whole text, with the end token, if the family has one, after each document. "documents" and the
-    sentence packings have the family's special tokens around each example. `streams` is for models that carry a state from batch to
+    packing "windows": runs of `length` tokens of the whole text, with the end token, if the family has one,
+    after each document. "documents" and the sentence packings have the family's special tokens around each
+    example. `streams` is for models that carry a state from batch to
     batch: see packing.Windows. Labels are the same with and without.
     """
 
@@ -31,9 +32,15 @@ class CausalLM(TextObjective):
     ):
         self.windows = packing == "windows"
         super().__init__(
-            corpus, tokenizer, length, packing,
-            separator=tokenizer.eos_token_id, stride=stride, streams=streams, body=length if self.windows else None,
-        )  # fmt: skip
+            corpus,
+            tokenizer,
+            length,
+            packing,
+            separator=tokenizer.eos_token_id,
+            stride=stride,
+            streams=streams,
+            body=length if self.windows else None,
+        )
 
     def build(self, examples: np.ndarray, chance: Chance) -> dict[str, np.ndarray]:
         starts, lengths = self.packing.runs(examples)
@@ -46,7 +53,8 @@ class CausalLM(TextObjective):
 
 
 class BidirectionalLM(TextObjective):
-    """Each token is predicted from those before it and, apart, from those after it: labels of the next and of the previous token.
+    """Each token is predicted from those before it and, apart, from those after it: labels of the next and of
+    the previous token.
 
     Sentences have the family's begin and end tokens around them (ELMo), which are predicted as well.
     """

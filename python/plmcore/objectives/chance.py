@@ -6,12 +6,15 @@ import zlib
 
 import numpy as np
 
-from plmcore import draws
 from plmcore._core import text as native
+from plmcore.runtime import draws
 
 
 class Chance:
-    """The draws of the rows of a batch. A row's depend on seed, epoch and its example, on what they are for and on the column alone."""
+    """The draws of the rows of a batch.
+
+    A row's depend on seed, epoch and its example, on what they are for and on the column alone.
+    """
 
     def __init__(self, seed: int, epoch: int, examples: np.ndarray):
         self.seed, self.epoch, self.examples = seed, epoch, examples.astype(np.uint64, copy=False)

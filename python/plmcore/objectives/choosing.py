@@ -1,4 +1,5 @@
-"""Which tokens a masked language model predicts: single tokens, or units (words, n-grams, marked phrases) as a whole.
+"""Which tokens a masked language model predicts:
+single tokens, or units (words, n-grams, marked phrases) as a whole.
 
 `able` says which tokens may be chosen, `starts` where units begin; both bool [B, T]. So is the answer.
 """
@@ -59,7 +60,9 @@ def ngram_starts(starts: np.ndarray, able: np.ndarray, longest: int, chance: Cha
 
 
 def span_starts(starts: np.ndarray, tokens: np.ndarray, spans: np.ndarray) -> np.ndarray:
-    """Units, but each marked span is one.  tokens: numbers in the corpus, [B, T]; spans [n, 2]: first and after the last, in order"""
+    """Units, but each marked span is one.  tokens: numbers in the corpus, [B, T]; spans [n, 2]: first and
+    after the last, in order
+    """
     span = np.searchsorted(spans[:, 0], tokens, side="right") - 1
     span = np.where((span >= 0) & (tokens < spans[:, 1].take(span, mode="clip")), span, -1)
     out = starts.copy()

@@ -12,7 +12,9 @@ from plmcore.objectives import choosing, rows
 from plmcore.objectives.chance import Chance, poisson
 from plmcore.objectives.objective import TextObjective, check_share, need
 
-NOISES: dict[str, dict[str, Any]] = {  # the five of the paper; "bart" is the mix the published models were trained with
+NOISES: dict[
+    str, dict[str, Any]
+] = {  # the five of the paper; "bart" is the mix the published models were trained with
     "bart": {"permute_sentences": 1.0, "mask": 0.3},
     "masking": {"mask": 0.3, "span": "token", "replace": -1},
     "deletion": {"mask": 0.3, "span": "token", "replace": 0},
@@ -33,16 +35,21 @@ NONE: dict[str, Any] = {
 class Denoising(TextObjective):
     """input_ids is the spoilt text, labels the original. The noises, in the order in which they are applied:
 
-    permute_sentences: this share of an example's sentences change places. Sentences are the corpus's, or, as published, end with the first of
-    one or several `full_stop`, and the others of these begin the next; what then has no end of its own at the end of the text stays there.
-    mask: this share of the words is hidden in spans. span="poisson": lengths in words are drawn with mean `mean`; of length 0 is a mask put
-    between words. span="word" or "token": one each. replace: 1 puts one mask for a span, -1 one for each of its tokens,
-    0 leaves it out. random: this share of the masks are random tokens instead.
+    permute_sentences: this share of an example's sentences change places. Sentences are the corpus's, or, as
+        published, end with the first of
+    one or several `full_stop`, and the others of these begin the next; what then has no end of its own at the
+    end of the text stays there.
+    mask: this share of the words is hidden in spans. span="poisson": lengths in words are drawn with mean
+        `mean`; of length 0 is a mask put
+    between words. span="word" or "token": one each. replace: 1 puts one mask for a span, -1 one for each of
+    its tokens, 0 leaves it out. random: this share of the masks are random tokens instead.
     insert: so many masks more, as a share of the tokens.
     rotate: with this probability the text begins at a random token, and its beginning follows its end.
 
-    noise: a name of NOISES, whose settings those given here change. The special tokens around the text stay in place, and no
-    input is longer than `length`. An example is of one document, as published; packing="full-sentences" goes across them.
+    noise: a name of NOISES, whose settings those given here change. The special tokens around the text stay
+        in place, and no
+    input is longer than `length`. An example is of one document, as published; packing="full-sentences" goes
+    across them.
     """
 
     labels = DECODER
@@ -111,8 +118,12 @@ class Denoising(TextObjective):
             ids = self.rotate(ids, lengths, chance)
         return self.format(lengths).inputs(ids) | {"labels": labels}
 
-    def sentences(self, examples: np.ndarray, ids: np.ndarray, lengths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Where sentences begin, bool [B, T], and whether the last of a row is none and stays where it is, [B]."""
+    def sentences(
+        self, examples: np.ndarray, ids: np.ndarray, lengths: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Where sentences begin, bool [B, T], and whether the last of a row is none
+        and stays where it is, [B].
+        """
         if self.full_stop is None:
             return self.packing.text.sentence_starts(*self.packing.runs(examples)), np.zeros(len(ids), bool)
         inside = rows.inside(lengths, ids.shape[1])
@@ -176,7 +187,8 @@ class Denoising(TextObjective):
         np.add.at(edges, (row, np.minimum(word + 1, T)), 1)  # words covered beside the first one
         np.add.at(edges, (row, np.minimum(word + sizes[row, k], T)), -1)
         covered = np.cumsum(edges, 1) > 0
-        word = np.where(np.cumsum(starts, 1) > 0, np.cumsum(starts, 1) - 1, T)  # of each token; T before the first
+        # of each token; T before the first
+        word = np.where(np.cumsum(starts, 1) > 0, np.cumsum(starts, 1) - 1, T)
         hidden = np.take_along_axis(first, word, 1) & starts & ~np.take_along_axis(covered, word, 1)
         rest = (np.take_along_axis(first | covered, word, 1)) & able & ~hidden
         if replace == -1:
@@ -188,7 +200,9 @@ class Denoising(TextObjective):
         return self.insert(out, lengths, inserted, "between", chance) if inserted.any() else (out, lengths)
 
     def span_sizes(self, budget: np.ndarray, chance: Chance) -> tuple[np.ndarray, np.ndarray]:
-        """Poisson lengths until they add up to the budget, the last cut to it: those above 0, and how many are 0."""
+        """Poisson lengths until they add up to the budget, the last cut to it:
+        those above 0, and how many are 0.
+        """
         columns = max(8, int(2 * budget.max(initial=1) / self.mean))
         while True:
             sizes = chance.pick(poisson(self.mean, 0, 127), "span sizes", columns).astype(np.int64)

@@ -14,11 +14,13 @@ from plmcore.objectives.objective import IGNORED, TextObjective, check_share
 
 
 class Fragment(TextObjective):
-    """MASS: the encoder's text lacks a run of tokens; the decoder gets those, moved by one, and predicts them.
+    """MASS: the encoder's text lacks a run of tokens;
+    the decoder gets those, moved by one, and predicts them.
 
-    The run is `rate` of the text, or of each `block` tokens of it (the published summarisation code: block=64, rate=0.15). Hidden tokens
-    become masks, random tokens or stay, by `shares`. labels and decoder_input_ids hold the runs alone; decoder_input_ids is
-    the token before each one. positions=True adds decoder_position_ids, the place of that token in the encoder's text.
+    The run is `rate` of the text, or of each `block` tokens of it (the published summarisation code:
+    block=64, rate=0.15). Hidden tokens become masks, random tokens or stay, by `shares`. labels and
+    decoder_input_ids hold the runs alone; decoder_input_ids is the token before each one. positions=True adds
+    decoder_position_ids, the place of that token in the encoder's text.
     """
 
     labels = DECODER
@@ -41,7 +43,13 @@ class Fragment(TextObjective):
         self.masking = Masking(tokenizer, shares=shares)
         self.rate, self.block, self.positions = check_share("rate", rate), block, positions
         super().__init__(corpus, tokenizer, length, packing, separator=tokenizer.sep_token_id, copies=copies)
-        known = (tokenizer.bos_token_id, tokenizer.eos_token_id, tokenizer.sep_token_id, tokenizer.pad_token_id, 0)
+        known = (
+            tokenizer.bos_token_id,
+            tokenizer.eos_token_id,
+            tokenizer.sep_token_id,
+            tokenizer.pad_token_id,
+            0,
+        )
         self.start = next(i for i in known if i is not None)  # before a fragment that begins the text
 
     def build(self, examples: np.ndarray, chance: Chance) -> dict[str, np.ndarray]:
@@ -53,7 +61,10 @@ class Fragment(TextObjective):
         whole, chosen = layout.ids(ids), layout.put(chosen, fill=0) == 1
         before = np.pad(whole[:, :-1], ((0, 0), (1, 0)), constant_values=self.start)
         labels, counts = rows.compact(whole, chosen, IGNORED)
-        batch = inputs | {"decoder_input_ids": rows.filled(before[chosen], counts, self.format.pad), "labels": labels}
+        batch = inputs | {
+            "decoder_input_ids": rows.filled(before[chosen], counts, self.format.pad),
+            "labels": labels,
+        }
         if self.positions:
             place = np.nonzero(chosen)[1]
             batch["decoder_position_ids"] = rows.filled(np.maximum(place - 1, 0), counts, 0)

@@ -10,12 +10,16 @@ from plmcore._core import text as native
 
 
 class Format:
-    """Where a family puts its special tokens around one or two texts, and their token types, as tokenizer.build has them."""
+    """Where a family puts its special tokens around one or two texts, and their token types, as
+    tokenizer.build has them.
+    """
 
     def __init__(self, tokenizer: Any, texts: int = 1):
         special = set(np.asarray(tokenizer.special_ids).tolist())
         plain = [i for i in range(len(special) + texts) if i not in special][:texts]
-        ids, types = (np.asarray(x).tolist() for x in tokenizer.build(*(np.array([i], np.int64) for i in plain)))
+        ids, types = (
+            np.asarray(x).tolist() for x in tokenizer.build(*(np.array([i], np.int64) for i in plain))
+        )
         at = [ids.index(i) for i in plain]
         edges = [-1, *at, len(ids)]
         self.fixed = [ids[a + 1 : b] for a, b in zip(edges, edges[1:])]  # before, between and after the texts
@@ -55,7 +59,7 @@ class Layout:
         return self._filled(self.format.ones, self.format.fixed_ones, 0)
 
     def put(self, *texts: np.ndarray, fill: int) -> np.ndarray:
-        """Values of the texts' tokens where those stand, `fill` elsewhere.  each [B, T of the text] -> [B, T]"""
+        """Values of the texts' tokens where those stand, else `fill`.  each [B, T of the text] -> [B, T]"""
         whole = [text.astype(np.int64, copy=False) for text in texts]
         return self._filled(whole, [[fill] * len(tokens) for tokens in self.format.fixed], fill)
 
@@ -74,7 +78,9 @@ class Layout:
             inputs["token_type_ids"] = types
         return inputs
 
-    def _filled(self, texts: Sequence[np.ndarray | int], fixed: Sequence[Sequence[int]], fill: int) -> np.ndarray:
+    def _filled(
+        self, texts: Sequence[np.ndarray | int], fixed: Sequence[Sequence[int]], fill: int
+    ) -> np.ndarray:
         """Each row is its texts, or so many of a number, with what is fixed around them."""
         out = np.empty((len(self.lengths), self.width), np.int64)
         native.lay_out(texts, self.parts, fixed, self.format.left, fill, out)

@@ -19,11 +19,14 @@ ROUNDINGS = ("nearest", "random")
 class Masking:
     """Chooses what is predicted, and hides it: mask, random token or the token itself, by `shares`.
 
-    unit: "token"; "word" (the tokenizer's word_starts tell); "ngram", 1 to `longest` words with weight 1/n; or "span": the
-    marked phrases of `spans` ([n, 2] offsets into corpus.ids, in order) and single words elsewhere, all as wholes.
-    exact: instead of each unit with probability `rate`, max(1, round(rate * length)) tokens of an example, at most `most` (BERT). rounding="random"
-    rounds up as often as the fraction says, and may choose none: int(rate * length + u), u uniform (RoBERTa). specials=False: random tokens
-    are never special ones (RoBERTa); BERT's may be any.
+    unit: "token"; "word" (the tokenizer's word_starts tell); "ngram", 1 to `longest` words with weight 1/n;
+        or "span": the
+    marked phrases of `spans` ([n, 2] offsets into corpus.ids, in order) and single words elsewhere, all as
+    wholes.
+    exact: instead of each unit with probability `rate`, max(1, round(rate * length)) tokens of an example, at
+        most `most` (BERT). rounding="random"
+    rounds up as often as the fraction says, and may choose none: int(rate * length + u), u uniform (RoBERTa).
+    specials=False: random tokens are never special ones (RoBERTa); BERT's may be any.
     """
 
     def __init__(
@@ -68,19 +71,28 @@ class Masking:
         self.spans: Any = checked_spans(spans)
 
     def apply(
-        self, ids: np.ndarray, able: np.ndarray, lengths: np.ndarray, tokens: np.ndarray | None, chance: Chance
+        self,
+        ids: np.ndarray,
+        able: np.ndarray,
+        lengths: np.ndarray,
+        tokens: np.ndarray | None,
+        chance: Chance,
     ) -> tuple[np.ndarray, np.ndarray]:
         """The ids with some hidden, and what those were, IGNORED elsewhere.  both [B, T]
 
-        lengths: of the whole examples, which `rate` is a share of; tokens: their numbers in the corpus, for spans.
+        lengths: of the whole examples, which `rate` is a share of; tokens: their numbers in the corpus, for
+            spans.
         """
         if self.unit == "token" and not self.exact:
             u = chance.uniform("choose", ids.shape[1])
-            return self.hide(ids, (u < self.rate) & able, u, self.rate)  # below the rate a draw is uniform again
+            # below the rate a draw is uniform again
+            return self.hide(ids, (u < self.rate) & able, u, self.rate)
         chosen = self.choose(ids, able, lengths, tokens, chance)
         return self.hide(ids, chosen, chance.uniform("hide", ids.shape[1]))
 
-    def choose(self, ids: np.ndarray, able: np.ndarray, lengths: np.ndarray, tokens: Any, chance: Chance) -> np.ndarray:
+    def choose(
+        self, ids: np.ndarray, able: np.ndarray, lengths: np.ndarray, tokens: Any, chance: Chance
+    ) -> np.ndarray:
         if self.rounding == "nearest":
             counts = np.maximum(1, np.rint(self.rate * lengths)).astype(np.int64)
         else:
@@ -100,7 +112,10 @@ class Masking:
     def hide(
         self, ids: np.ndarray, chosen: np.ndarray, u: np.ndarray, below: float = 1.0
     ) -> tuple[np.ndarray, np.ndarray]:
-        """The same for chosen tokens. A draw for each, in [0, below), decides what becomes of it and, if that is random, which.  all [B, T]"""
+        """The same for chosen tokens.
+
+        A draw for each, in [0, below), decides what becomes of it and, if that is random, which.  all [B, T]
+        """
         hidden, labels = np.empty_like(ids), np.empty_like(ids)
         mask, random, _ = self.shares
         native.hide(ids, chosen, u, below, mask, random, self.mask, self.random, IGNORED, hidden, labels)
@@ -110,8 +125,9 @@ class Masking:
 class MaskedLM(TextObjective):
     """Some tokens are hidden; the model predicts those: input_ids, labels.
 
-    Masks change every epoch (RoBERTa), or with `copies` every epoch up to that many and then again (BERT: 10). The settings of the
-    masks are those of Masking. packing: see docs/objectives.md; "full-sentences" is RoBERTa's.
+    Masks change every epoch (RoBERTa), or with `copies` every epoch up
+    to that many and then again (BERT: 10). The settings of the masks are those of Masking.
+    packing: see docs/objectives.md; "full-sentences" is RoBERTa's.
     """
 
     labels = PLACE
@@ -131,7 +147,9 @@ class MaskedLM(TextObjective):
 
     def build(self, examples: np.ndarray, chance: Chance) -> dict[str, np.ndarray]:
         ids, lengths, able = self.take(examples)
-        tokens = self.packing.text.tokens(*self.packing.runs(examples))[0] if self.masking.unit == "span" else None
+        tokens = (
+            self.packing.text.tokens(*self.packing.runs(examples))[0] if self.masking.unit == "span" else None
+        )
         layout = self.format(lengths)
         hidden, labels = self.masking.apply(ids, able, layout.lengths, tokens, chance)
         return layout.inputs(hidden) | {"labels": layout.put(labels, fill=IGNORED)}

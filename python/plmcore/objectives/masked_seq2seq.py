@@ -12,9 +12,11 @@ from plmcore.objectives.objective import IGNORED, TextObjective
 
 
 class MaskedSeq2Seq(TextObjective):
-    """The encoder sees the text with masks, as in MaskedLM; the decoder writes the tokens they hide, in the order of the text.
+    """The encoder sees the text with masks, as in MaskedLM; the decoder writes the tokens they hide, in the
+    order of the text.
 
-    Settings of the masks are those of Masking, by default exactly 15 % in n-grams of 1 to 3 words, all of them masks.
+    Settings of the masks are those of Masking, by default exactly 15 % in n-grams of 1
+    to 3 words, all of them masks.
     """
 
     labels = DECODER
@@ -35,7 +37,9 @@ class MaskedSeq2Seq(TextObjective):
 
     def build(self, examples: np.ndarray, chance: Chance) -> dict[str, np.ndarray]:
         ids, lengths, able = self.take(examples)
-        tokens = self.packing.text.tokens(*self.packing.runs(examples))[0] if self.masking.unit == "span" else None
+        tokens = (
+            self.packing.text.tokens(*self.packing.runs(examples))[0] if self.masking.unit == "span" else None
+        )
         layout = self.format(lengths)
         hidden, labels = self.masking.apply(ids, able, layout.lengths, tokens, chance)
         answer, counts = rows.compact(ids, labels != IGNORED, self.format.pad)

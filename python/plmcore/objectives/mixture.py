@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from plmcore import draws
 from plmcore._core import ArgumentError
 from plmcore.objectives.chance import Chance
 from plmcore.objectives.objective import IGNORED, Objective
+from plmcore.runtime import draws
 
 if TYPE_CHECKING:
     from plmcore.data import Order
@@ -19,9 +19,10 @@ if TYPE_CHECKING:
 class Mixture(Objective):
     """Examples of several objectives, each as often as its rate (T5: spans of text beside supervised tasks).
 
-    `rates` are shares of the examples. What they leave is for the other parts, by their numbers of examples, of which at most `limit` count, to
-    the power 1 / `temperature` (equal parts at a high one). An epoch has every example of the first part once, and so many of the others as
-    that makes. Each part goes through all of its examples, in an order of its own, before one comes again, then with new noise.
+    `rates` are shares of the examples. What they leave is for the other parts, by their numbers of examples,
+    of which at most `limit` count, to the power 1 / `temperature` (equal parts at a high one). An epoch has
+    every example of the first part once, and so many of the others as that makes. Each part goes through all
+    of its examples, in an order of its own, before one comes again, then with new noise.
     """
 
     def __init__(
@@ -40,7 +41,8 @@ class Mixture(Objective):
         self.sizes = np.array([p.examples(0) for p in self.parts])
         self.rates = shares_of(dict(zip(self.names, self.sizes.tolist())), rates or {}, limit, temperature)
         wanted = np.array([self.rates[name] for name in self.names])
-        self.counts = np.maximum(1, np.rint(self.sizes[0] * wanted / wanted[0]).astype(np.int64))  # of an epoch
+        # of an epoch
+        self.counts = np.maximum(1, np.rint(self.sizes[0] * wanted / wanted[0]).astype(np.int64))
         self.ends = np.cumsum(self.counts)
         self.left = tokenizer.family.padding_side == "left"
         pad = tokenizer.pad_token_id or 0
@@ -69,10 +71,14 @@ class Mixture(Objective):
         from plmcore.data import Order
 
         if self.parts[k].examples(epoch) != self.sizes[k]:
-            raise ArgumentError(f"{self.names[k]} has another number of examples in each epoch, and cannot be mixed")
+            raise ArgumentError(
+                f"{self.names[k]} has another number of examples in each epoch, and cannot be mixed"
+            )
         return Order(int(self.sizes[k]), seed, epoch)
 
-    def joined(self, found: Iterable[tuple[np.ndarray, Mapping[str, np.ndarray]]], n: int) -> dict[str, np.ndarray]:
+    def joined(
+        self, found: Iterable[tuple[np.ndarray, Mapping[str, np.ndarray]]], n: int
+    ) -> dict[str, np.ndarray]:
         """Batches as one of n rows, each in its places, all as wide as the widest."""
         found = list(found)
         names = set(found[0][1])
@@ -92,10 +98,14 @@ class Mixture(Objective):
         return joined
 
 
-def shares_of(sizes: Mapping[str, int], rates: Mapping[str, float], limit: int, temperature: float) -> dict[str, float]:
+def shares_of(
+    sizes: Mapping[str, int], rates: Mapping[str, float], limit: int, temperature: float
+) -> dict[str, float]:
     """The share of each part: its rate, or of what the rates leave that of its size."""
     if not temperature > 0 or limit < 1:
-        raise ArgumentError(f"temperature must be above 0 and limit at least 1, got {temperature} and {limit}")
+        raise ArgumentError(
+            f"temperature must be above 0 and limit at least 1, got {temperature} and {limit}"
+        )
     for name, rate in rates.items():
         if name not in sizes:
             raise ArgumentError(f"there is a rate for {name!r}, and the parts are {', '.join(sizes)}")

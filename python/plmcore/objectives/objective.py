@@ -16,9 +16,9 @@ IGNORED = -100  # the label of what is not predicted
 class Objective:
     """Turns examples of a corpus into batches: arrays by the names that the model's forward takes.
 
-    A row is a function of the data, the settings, seed, epoch and its index alone; other rows change its padding, nothing else. With
-    `copies` the noise of an epoch is that of epoch % copies, as if so many corrupted copies of the data had been written; else
-    every epoch has its own.
+    A row is a function of the data, the settings, seed, epoch and its index alone; other rows change its
+    padding, nothing else. With `copies` the noise of an epoch is that of epoch % copies, as if so many
+    corrupted copies of the data had been written; else every epoch has its own.
     """
 
     labels: str = ""  # their kind, see plmcore.models.labels
@@ -37,17 +37,22 @@ class Objective:
         return None
 
     def batch(self, indices: Sequence[int] | np.ndarray, *, seed: int, epoch: int) -> dict[str, np.ndarray]:
-        """The arrays of these examples by the names of the model's arguments. A row depends on seed, epoch and its index only."""
+        """The arrays of these examples by the names of the model's arguments.
+
+        A row depends on seed, epoch and its index only.
+        """
         indices = np.asarray(indices)
         if indices.ndim != 1 or not len(indices) or indices.dtype.kind not in "iu":
             raise ArgumentError(
-                f"indices must be a list of one or more whole numbers, got {indices.dtype} {list(indices.shape)}"
+                f"indices must be a list of one or more whole numbers, got {indices.dtype} "
+                f"{list(indices.shape)}"
             )
         n, indices = self.examples(epoch), indices.astype(np.int64)
         unsigned = indices.view(np.uint64)  # in which a negative one is too large as well
         if unsigned.max() >= n:
             raise IndexRangeError(
-                f"{type(self).__name__} has {n} examples in epoch {epoch}, got index {indices[unsigned.argmax()]}"
+                f"{type(self).__name__} has {n} examples in epoch {epoch}, got index "
+                f"{indices[unsigned.argmax()]}"
             )
         noise = epoch if self.copies is None else epoch % self.copies
         return self.build(indices, Chance(seed, noise, unsigned))
@@ -92,7 +97,9 @@ class TextObjective(Objective):
         return None if lengths is None else lengths + self.format.specials
 
     def take(self, examples: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """ids [B, T] with padding, lengths [B], and where tokens stand that an objective may change: not padding, not special."""
+        """ids [B, T] with padding, lengths [B], and where tokens stand that an objective may change: not
+        padding, not special.
+        """
         starts, lengths = self.packing.runs(examples)
         ids = self.packing.text.take(starts, lengths, self.format.pad)
         able = ~self.special[ids]
@@ -117,7 +124,8 @@ def check_same_tokenizer(corpus: Any, tokenizer: Any) -> None:
     written = (corpus.tokenizer or {}).get("fingerprint")
     if written and written != tokenizer.fingerprint:
         raise ArgumentError(
-            f"the corpus was written with another tokenizer: its fingerprint is {written[:12]}..., this one's is {tokenizer.fingerprint[:12]}..."
+            f"the corpus was written with another tokenizer: its fingerprint is {written[:12]}..., "
+            f"this one's is {tokenizer.fingerprint[:12]}..."
         )
 
 

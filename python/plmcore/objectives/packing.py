@@ -19,8 +19,9 @@ BLOCK = 1 << 18  # sentences looked at in one go
 class Windows:
     """Runs of exactly `length`, `stride` apart, whatever the documents; what is left at the end is not used.
 
-    With `streams` the text is cut into that many equal parts first, and example i is window i // streams of part i % streams: batches of
-    `streams` consecutive examples continue one another row by row, which is what a model with a carried state needs.
+    With `streams` the text is cut into that many equal parts first, and example i is window i // streams of
+    part i % streams: batches of `streams` consecutive examples continue one another row by row, which is what
+    a model with a carried state needs.
     """
 
     def __init__(self, text: Text, length: int, stride: int | None = None, streams: int | None = None):
@@ -37,7 +38,8 @@ class Windows:
         self.part = text.size // streams
         if self.part < length:
             raise ArgumentError(
-                f"{streams} streams of a text of {text.size} tokens are {self.part} tokens long: no window of {length} fits; take fewer streams, shorter windows or more text"
+                f"{streams} streams of a text of {text.size} tokens are {self.part} tokens long: no "
+                f"window of {length} fits; take fewer streams, shorter windows or more text"
             )
         self.count = streams * ((self.part - length) // self.stride + 1)
 
@@ -72,7 +74,8 @@ class Documents:
 
 
 class Sentences:
-    """As many whole sentences as fit into `length`, of one document or, with `across`, of as many as it takes.
+    """As many whole sentences as fit into `length`, of one document or, with `across`,
+    of as many as it takes.
 
     A sentence longer than that is cut. The separator of a document that ends a run is not in it.
     """
@@ -81,7 +84,9 @@ class Sentences:
         self.text, self.edges = text, np.append(0, greedy(text, length, across))
         self.count = len(self.edges) - 1
         # Does a separator end this run? One byte for each.
-        self.closed = None if text.separator is None else np.isin(self.edges[1:], text.ends, assume_unique=True)
+        self.closed = (
+            None if text.separator is None else np.isin(self.edges[1:], text.ends, assume_unique=True)
+        )
 
     def runs(self, examples: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         starts = self.edges[examples]
@@ -112,7 +117,10 @@ def greedy(text: Text, length: int, across: bool) -> np.ndarray:
 
 
 def cut_points(text: Text, length: int) -> Iterator[tuple[list[int], list[bool]]]:
-    """The ends of sentences, and cuts inside those longer than `length`; and whether a document ends there. Block by block."""
+    """The ends of sentences, and cuts inside those longer than `length`; and whether a document ends there.
+
+    Block by block.
+    """
     documents, sentences = text.corpus.documents, text.corpus.sentences
     separators = 0 if text.separator is None else 1
     previous = 0
@@ -132,7 +140,12 @@ def cut_points(text: Text, length: int) -> Iterator[tuple[list[int], list[bool]]
 
 
 def pack(
-    corpus: Any, kind: str, length: int, separator: int | None, stride: int | None = None, streams: int | None = None
+    corpus: Any,
+    kind: str,
+    length: int,
+    separator: int | None,
+    stride: int | None = None,
+    streams: int | None = None,
 ) -> Any:
     """The packing of this kind; `separator` stands after each document where one run may hold several."""
     if length < 1:

@@ -22,7 +22,9 @@ class Side:
         self.corpus, self.format, self.text = corpus, Format(tokenizer), Text(corpus)
         self.room = length - self.format.specials
         if self.room < 1:
-            raise ArgumentError(f"length {length} leaves no room beside {self.format.specials} special tokens")
+            raise ArgumentError(
+                f"length {length} leaves no room beside {self.format.specials} special tokens"
+            )
 
     def sizes(self, starts: np.ndarray, ends: np.ndarray) -> np.ndarray:
         return np.minimum(ends - starts, self.room)
@@ -43,7 +45,8 @@ class Side:
 class Translation(Objective):
     """Document i of one corpus into document i of the other: input_ids of the source, labels of the target.
 
-    reverse=True turns the source's tokens round, which puts the first words of both near one another. Tokenizers may differ.
+    reverse=True turns the source's tokens round, which puts the first words of both near one another.
+    Tokenizers may differ.
     """
 
     labels = DECODER
@@ -59,7 +62,9 @@ class Translation(Objective):
         reverse: bool = False,
     ):
         if len(source) != len(target) or not len(source):
-            raise ArgumentError(f"source and target need as many documents, got {len(source)} and {len(target)}")
+            raise ArgumentError(
+                f"source and target need as many documents, got {len(source)} and {len(target)}"
+            )
         self.source = Side(source, tokenizer, length)
         self.target = Side(target, target_tokenizer or tokenizer, length)
         self.reverse = reverse
@@ -80,30 +85,39 @@ class Translation(Objective):
             ids = np.take_along_axis(
                 ids, np.where(columns < lengths[:, None], lengths[:, None] - 1 - columns, columns), 1
             )
-        return self.source.format(lengths).inputs(ids) | {"labels": self.target.labels(*self.target.document(examples))}
+        return self.source.format(lengths).inputs(ids) | {
+            "labels": self.target.labels(*self.target.document(examples))
+        }
 
 
 class ContrastivePairs(Objective):
-    """A text, one that is like it and, with negatives=True, one that is not: input_ids, positive_input_ids, negative_input_ids.
+    """A text, one that is like it and, with negatives=True, one that is not: input_ids, positive_input_ids,
+    negative_input_ids.
 
-    Alike are two sentences of one document, or with `others` document i of both corpora. A negative is of another document. Without
-    negatives the other positives of a batch are those (info_nce).
+    Alike are two sentences of one document, or with `others` document i of both corpora. A negative is of
+    another document. Without negatives the other positives of a batch are those (info_nce).
     """
 
     labels = PAIRS
 
-    def __init__(self, corpus: Any, tokenizer: Any, length: int = 64, *, others: Any = None, negatives: bool = False):
+    def __init__(
+        self, corpus: Any, tokenizer: Any, length: int = 64, *, others: Any = None, negatives: bool = False
+    ):
         self.side = Side(corpus, tokenizer, length)
         self.others = None if others is None else Side(others, tokenizer, length)
         self.negatives = negatives
         if others is not None:
             if len(others) != len(corpus):
-                raise ArgumentError(f"the corpora need as many documents, got {len(corpus)} and {len(others)}")
+                raise ArgumentError(
+                    f"the corpora need as many documents, got {len(corpus)} and {len(others)}"
+                )
             self.documents = np.arange(len(corpus))
         else:
             self.documents = np.flatnonzero(np.diff(corpus.document_sentences) > 1)
         if not len(self.documents):
-            raise ArgumentError("the corpus has no document of two sentences; pass `others` for pairs of documents")
+            raise ArgumentError(
+                "the corpus has no document of two sentences; pass `others` for pairs of documents"
+            )
         if negatives and len(corpus) < 2:
             raise ArgumentError("a negative is of another document, and the corpus has one alone")
 
@@ -124,7 +138,10 @@ class ContrastivePairs(Objective):
             first, n = self.sentences_of(document)
             a = chance.below(n, "first")
             b = (a + 1 + chance.below(n - 1, "second")) % n
-            texts = {"": (self.side, *self.sentence(first + a)), "positive_": (self.side, *self.sentence(first + b))}
+            texts = {
+                "": (self.side, *self.sentence(first + a)),
+                "positive_": (self.side, *self.sentence(first + b)),
+            }
             first, n = self.sentences_of(other % len(self.side.corpus))
             negative = self.side, *self.sentence(first + chance.below(n, "negative"))
         if self.negatives:
@@ -153,6 +170,8 @@ def pairwise_loss(positive: Tensor, negative: Tensor) -> Tensor:
 
 
 def info_nce(x: Tensor, y: Tensor, temperature: float = 0.05) -> Tensor:
-    """Which y belongs to each x, by their dot products / temperature; for cosines pass normalised vectors.  x, y [B, C]"""
+    """Which y belongs to each x, by their dot products / temperature;
+    for cosines pass normalised vectors. x, y [B, C]
+    """
     scores = ops.affine(ops.matmul(x, y, transpose_b=True), 1 / temperature, 0.0)  # [B, B]
     return ops.cross_entropy(scores, ops.arange(0, x.shape[0], "int64"))

@@ -12,17 +12,20 @@ from plmcore.objectives.objective import IGNORED, TextObjective
 
 
 class PermutationLM(TextObjective):
-    """XLNet: some tokens are predicted in a random order, each from all that is not predicted and from those before it in the order.
+    """XLNet: some tokens are predicted in a random order, each from all that is not predicted and from those
+    before it in the order.
 
-    input_ids has every token; perm_mask [B, T, T] says with 1 what a position may not see, target_mapping [B, M, T] which positions
-    are predicted, labels [B, M] what stands there. Targets are spans of 1 to `longest` tokens with weight 1/n, each within a stretch
-    of `alpha / beta` as many tokens; with words=True they begin where words do. predict: exactly so many targets, made up with
-    single tokens; it must be less than the text of a block.
+    input_ids has every token; perm_mask [B, T, T] says with 1 what a position may not see,
+    target_mapping [B, M, T] which positions are predicted, labels [B, M] what stands there.
+    Targets are spans of 1 to `longest` tokens with weight 1/n,
+    each within a stretch of `alpha / beta` as many tokens; with words=True they begin where words do.
+    predict: exactly so many targets, made up with single tokens; it must be less than the text of a block.
 
-    `block`: the order holds within blocks of so many tokens, and a block sees all of those before it and nothing of those after
-    it, as a memory that is carried on demands (half the length in the published model). Spans lie within blocks, and `predict` is split
-    evenly between them, the first taking what is left. Special tokens are never predicted. A target always sees a token: a block of targets
-    alone gives up one.
+    `block`: the order holds within blocks of so many tokens, and a block sees all of those before it and
+        nothing of those after
+    it, as a memory that is carried on demands (half the length in the published model). Spans lie within
+    blocks, and `predict` is split evenly between them, the first taking what is left. Special tokens are
+    never predicted. A target always sees a token: a block of targets alone gives up one.
     """
 
     labels = TARGETS
@@ -46,9 +49,15 @@ class PermutationLM(TextObjective):
     ):
         end = tokenizer.id_of("<eod>")
         super().__init__(
-            corpus, tokenizer, length, packing,
-            separator=tokenizer.eos_token_id if end is None else end, stride=stride, streams=streams, copies=copies,
-        )  # fmt: skip
+            corpus,
+            tokenizer,
+            length,
+            packing,
+            separator=tokenizer.eos_token_id if end is None else end,
+            stride=stride,
+            streams=streams,
+            copies=copies,
+        )
         self.length, self.block = length, length if block is None else block
         if self.block < 2:
             raise ArgumentError(f"block must be at least 2, got {block}")
@@ -56,7 +65,8 @@ class PermutationLM(TextObjective):
             raise ArgumentError(f"predict must be 1 to {self.block - 1} (less than a block), got {predict}")
         if longest < 1 or beta < 1 or alpha <= beta:
             raise ArgumentError(
-                f"longest and beta must be at least 1 and alpha above beta, got longest {longest}, alpha {alpha}, beta {beta}"
+                f"longest and beta must be at least 1 and alpha above beta, got longest {longest}, "
+                f"alpha {alpha}, beta {beta}"
             )
         self.predict, self.longest, self.alpha, self.beta = predict, longest, alpha, beta
         self.weights = tuple(1 / n for n in range(1, longest + 1))
@@ -75,7 +85,8 @@ class PermutationLM(TextObjective):
             block = np.maximum(np.arange(T) - layout.shift[:, None], 0) // self.block
         spare_one(targets, plain, block)
 
-        # Ranks: earlier blocks first; in a block what is not predicted, then targets and special tokens in random order. i may see j
+        # Ranks: earlier blocks first; in a block what is not predicted, then targets and special tokens in
+        #     random order. i may see j
         # of a lower rank, and all that is not predicted in its own block.
         rank = 3.0 * block + np.where(plain, 0.0, 1.0 + chance.uniform("order", T))
         blocked = np.empty((len(ids), T, T), np.float32)
@@ -96,11 +107,16 @@ class PermutationLM(TextObjective):
         extra = chance.uniform("make up", T)
         found = np.empty(ids.shape, bool)
         blocks = range(0, T, self.block)
-        goals = [None if self.predict is None else -(-(self.predict - k) // len(blocks)) for k in range(len(blocks))]
+        goals = [
+            None if self.predict is None else -(-(self.predict - k) // len(blocks))
+            for k in range(len(blocks))
+        ]
         for number, (start, goal) in enumerate(zip(blocks, goals)):
             here = slice(start, start + self.block)
             inside = np.clip(lengths - start, 0, self.block)
-            spans = self.spans(begins[:, here], inside, f" {number}" if number else "", chance) & able[:, here]
+            spans = (
+                self.spans(begins[:, here], inside, f" {number}" if number else "", chance) & able[:, here]
+            )
             found[:, here] = spans if goal is None else made_up(spans, able[:, here], extra[:, here], goal)
         return found if found.any(1).all() else found | self.one(found, able, chance)
 
@@ -131,7 +147,8 @@ def made_up(spans: np.ndarray, able: np.ndarray, keys: np.ndarray, count: int) -
 
 
 def spare_one(targets: np.ndarray, plain: np.ndarray, block: np.ndarray) -> None:
-    """Where all text of a block is to be predicted, the last of it is not: the first in the order would see nothing.
+    """Where all text of a block is to be predicted, the last of it is not:
+    the first in the order would see nothing.
 
     A later block sees the earlier ones, but one rule for all is simpler.
     """

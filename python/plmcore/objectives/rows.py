@@ -1,6 +1,7 @@
 """Rows of unequal lengths, worked on together: an array [B, T] with each text at the left, and lengths [B].
 
-The True places of a mask, read row by row, are the tokens of all texts on end; so `out[mask] = values` fills rows of any lengths.
+The True places of a mask, read row by row, are the tokens of all texts on end; so `out[mask] = values` fills
+rows of any lengths.
 """
 
 from __future__ import annotations
@@ -36,7 +37,9 @@ def smallest(keys: np.ndarray, counts: np.ndarray) -> np.ndarray:
 
 
 def shuffled(keys: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """The columns below lengths[b] in the order of their keys, then the others in theirs.  float [B, T] -> int64 [B, T]"""
+    """The columns below lengths[b] in the order of their keys, then the others in theirs.
+    float [B, T] -> int64 [B, T]
+    """
     return np.argsort(np.where(inside(lengths, keys.shape[1]), keys, 2.0 + np.arange(keys.shape[1])), axis=1)
 
 
@@ -47,14 +50,18 @@ def ranges(starts: np.ndarray, counts: np.ndarray) -> np.ndarray:
 
 
 def counted(groups: np.ndarray, mask: np.ndarray, width: int) -> np.ndarray:
-    """How often each group number < width occurs in each row at the True places.  int [B, T] -> int64 [B, width]"""
+    """How often each group number < width occurs in each row at the True places.
+    int [B, T] -> int64 [B, width]
+    """
     B = len(groups)
     flat = (groups + np.arange(B)[:, None] * width)[mask]
     return np.bincount(flat, minlength=B * width).reshape(B, width)
 
 
 def composition(total: np.ndarray, parts: np.ndarray, keys: np.ndarray) -> np.ndarray:
-    """total[b] items cut at random into parts[b] parts of at least one, every way equally likely.  keys [B, max total - 1] -> [B, max parts]"""
+    """total[b] items cut at random into parts[b] parts of at least one, every way equally likely.
+    keys [B, max total - 1] -> [B, max parts]
+    """
     cuts = smallest(np.where(inside(total - 1, keys.shape[1]), keys, np.inf), parts - 1)
     part = np.pad(np.cumsum(cuts, 1), ((0, 0), (1, 0)))  # of each item
     return counted(part, inside(total, part.shape[1]), int(parts.max(initial=0)))

@@ -1,4 +1,4 @@
-"""Two segments of text in one example: does the second follow the first (BERT), are they in order (ALBERT)?"""
+"""Two segments in one example: does the second follow the first (BERT), are they in order (ALBERT)?"""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from plmcore import draws
 from plmcore._core import ArgumentError
 from plmcore.models.labels import NEXT_SENTENCE, SENTENCE_ORDER
 from plmcore.objectives import rows
@@ -18,25 +17,31 @@ from plmcore.objectives.masked import Masking
 from plmcore.objectives.objective import Objective, check_same_tokenizer, check_share, special_table
 from plmcore.objectives.packing import BLOCK
 from plmcore.objectives.text import Text
+from plmcore.runtime import draws
 
 SHORT, PARTNER = 0x73686F7274, 0x706172746E6572  # keep these draws apart
 ONE_DOCUMENT = (
-    "next-sentence takes text of another document, and the corpus has one alone. In a text file a blank line ends a document; "
-    'documents="line" (the setting data.documents=line) makes one of each line, "file" of each file. A single document can be learnt '
+    "next-sentence takes text of another document, and the corpus has one alone. In a text file a "
+    "blank line ends a document; "
+    'documents="line" (the setting data.documents=line) makes one of each line, "file" of each file. A '
+    "single document can be learnt "
     "without next sentences: --set objective.name=masked-lm --set model.head=masked-lm"
 )
 ONE_SENTENCE = (
-    "the corpus has no document of two sentences, and segments are made of whole ones. In a text file a blank line ends a document, and a rule finds the ends of "
+    "the corpus has no document of two sentences, and segments are made of whole ones. In a text file "
+    "a blank line ends a document, and a rule finds the ends of "
     'sentences; sentences="lines" (the setting data.sentences=lines) ends one with each line'
 )
 
 
 class SegmentPairs(Objective):
-    """Chunks of at least two sentences of one document that fill an example; where A ends and what B is changes with the epoch.
+    """Chunks of at least two sentences of one document that fill an example; where A ends and what B is
+    changes with the epoch.
 
-    Together the chunks are the whole text, but for documents of one sentence. A sentence longer than half of an example counts as several,
-    so that any two fit and none is cut short; one that is left alone at the end of a document comes again with the one before it. One in
-    1 / `short` chunks is made for a random smaller length. Masks as in MaskedLM; masking=False for none.
+    Together the chunks are the whole text, but for documents of one sentence. A sentence longer than half of
+    an example counts as several, so that any two fit and none is cut short; one that is left alone at the end
+    of a document comes again with the one before it. One in 1 / `short` chunks is made for a random smaller
+    length. Masks as in MaskedLM; masking=False for none.
     """
 
     def __init__(
@@ -55,7 +60,8 @@ class SegmentPairs(Objective):
         self.room = length - self.format.specials
         if self.room < 2:
             raise ArgumentError(
-                f"length {length} leaves {self.room} tokens for two segments beside {self.format.specials} special ones"
+                f"length {length} leaves {self.room} tokens for two segments beside "
+                f"{self.format.specials} special ones"
             )
         if masks and not masking:
             raise ArgumentError(f"masking=False, but settings of masks: {', '.join(masks)}")
@@ -66,7 +72,9 @@ class SegmentPairs(Objective):
         self.corpus, self.text, self.special = corpus, Text(corpus), special_table(tokenizer)
         self.edges = cut(corpus.sentences, self.room // 2)
         self.documents = np.searchsorted(self.edges, corpus.documents)  # their first sentences
-        self.first, self.last = chunks(self.edges, self.documents, self.room, check_share("short", short, zero=True))
+        self.first, self.last = chunks(
+            self.edges, self.documents, self.room, check_share("short", short, zero=True)
+        )
         if not len(self.first):
             raise ArgumentError(ONE_SENTENCE)
 
@@ -104,8 +112,9 @@ class SegmentPairs(Objective):
 class NextSentence(SegmentPairs):
     """BERT: B is what follows A (next_sentence_label 0) or, half of the time, text of another document (1).
 
-    Then two chunks of different documents have changed their Bs, so that what is displaced here comes there; they are cut where their As are
-    about equally long. Where chance brings chunks of the same document together, B is drawn from another one instead.
+    Then two chunks of different documents have changed their Bs, so that what is displaced here comes there;
+    they are cut where their As are about equally long. Where chance brings chunks of the same document
+    together, B is drawn from another one instead.
     """
 
     labels = NEXT_SENTENCE
@@ -122,15 +131,20 @@ class NextSentence(SegmentPairs):
     def build(self, examples: np.ndarray, chance: Chance) -> dict[str, np.ndarray]:
         first, middle, last = self.chunk(examples, chance)
         n = len(self.first)
-        partner = (int(draws.bits(chance.seed, chance.epoch, PARTNER) % np.uint64(n)) - examples) % n  # each other's
+        partner = (
+            int(draws.bits(chance.seed, chance.epoch, PARTNER) % np.uint64(n)) - examples
+        ) % n  # each other's
         document, other = (
             np.searchsorted(self.documents, self.first[i], side="right") - 1 for i in (examples, partner)
         )
         apart = document != other
         both = Chance(chance.seed, chance.epoch, np.where(apart, np.minimum(examples, partner), examples))
         random = both.uniform("next") < 0.5
-        begin, end = np.where(apart, self.exchanged(examples, partner, both), self.elsewhere(document, chance))
-        own = np.where(apart, self.exchanged(partner, examples, both)[0], middle)  # where its own B begins then
+        begin, end = np.where(
+            apart, self.exchanged(examples, partner, both), self.elsewhere(document, chance)
+        )
+        # where its own B begins then
+        own = np.where(apart, self.exchanged(partner, examples, both)[0], middle)
         a = first, np.where(random, own, middle)
         b = np.where(random, begin, middle), np.where(random, end, last)
         a, b = self.fitted(a, b)
@@ -182,7 +196,9 @@ class SentenceOrder(SegmentPairs):
 
 
 def cut(sentences: np.ndarray, most: int) -> np.ndarray:
-    """The edges of sentences, with further ones inside those of more than `most` tokens, which become equal parts as nearly as can be."""
+    """The edges of sentences, with further ones inside those of more than `most` tokens, which become equal
+    parts as nearly as can be.
+    """
     sizes = np.diff(sentences)
     long = np.flatnonzero(sizes > most)
     if not len(long):
@@ -194,11 +210,14 @@ def cut(sentences: np.ndarray, most: int) -> np.ndarray:
     return np.insert(np.asarray(sentences), long[owner] + 1, places)
 
 
-def chunks(edges: np.ndarray, documents: np.ndarray, room: int, short: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
-    """First and last sentences (not in it) of chunks of a document: as many as fit into `room` tokens, two at least.
+def chunks(
+    edges: np.ndarray, documents: np.ndarray, room: int, short: float = 0.0
+) -> tuple[np.ndarray, np.ndarray]:
+    """First and last sentences (not in it) of chunks of a document:
+    as many as fit into `room` tokens, two at least.
 
-    With probability `short`, drawn for the place in the text, a chunk has a random smaller room. A single sentence that is left at the end of a
-    document makes a chunk with the one before it.
+    With probability `short`, drawn for the place in the text, a chunk has a random smaller room. A single
+    sentence that is left at the end of a document makes a chunk with the one before it.
     """
     kind = "I" if len(edges) < 1 << 32 else "Q"  # there may be millions
     firsts, lasts = array.array(kind), array.array(kind)

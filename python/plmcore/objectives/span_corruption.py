@@ -13,12 +13,14 @@ from plmcore.objectives.objective import TextObjective
 
 
 class SpanCorruption(TextObjective):
-    """T5: spans of the text are each replaced by a sentinel; labels has the sentinels, each followed by its span.
+    """T5: spans of the text are each replaced by a sentinel;
+    labels has the sentinels, each followed by its span.
 
-    `rate` of the tokens are in spans of `mean` tokens on average; text and spans alternate, text first, with lengths drawn so
-    that every way to cut is equally likely. `length` is that of the input, with the end token: 512 takes 568 tokens of text, and labels
-    are 114. final=True ends labels with one more sentinel, as the paper's figure does and its code does not. sentinels: ids, by
-    default those of <extra_id_0>, <extra_id_1>, ...
+    `rate` of the tokens are in spans of `mean` tokens on average; text and spans alternate, text first, with
+    lengths drawn so that every way to cut is equally likely. `length` is that of the input, with the end
+    token: 512 takes 568 tokens of text, and labels are 114. final=True ends labels with one more sentinel, as
+    the paper's figure does and its code does not. sentinels: ids, by default those of <extra_id_0>,
+    <extra_id_1>, ...
     """
 
     labels = DECODER
@@ -47,7 +49,8 @@ class SpanCorruption(TextObjective):
         needed = int(self.counts(np.array([raw]))[1][0]) + final
         if needed > len(self.sentinels):
             raise ArgumentError(
-                f"{raw} tokens of text have {needed} spans, and there are {len(self.sentinels)} sentinels; take a smaller length or rate"
+                f"{raw} tokens of text have {needed} spans, and there are {len(self.sentinels)} "
+                f"sentinels; take a smaller length or rate"
             )
 
     def lengths(self, epoch: int) -> np.ndarray | None:
@@ -119,5 +122,7 @@ def sentinels_of(tokenizer: Any) -> list[int]:
     while (i := tokenizer.id_of(f"<extra_id_{len(found)}>")) is not None:
         found.append(i)
     if not found:
-        raise ArgumentError("SpanCorruption needs sentinels, and this tokenizer has no <extra_id_0>; pass sentinels=")
+        raise ArgumentError(
+            "SpanCorruption needs sentinels, and this tokenizer has no <extra_id_0>; pass sentinels="
+        )
     return found

@@ -9,7 +9,10 @@ from plmcore.objectives import rows
 
 
 class Text:
-    """The documents of a corpus on end, with `separator` after each where one is given. Places count tokens and separators."""
+    """The documents of a corpus on end, with `separator` after each where one is given.
+
+    Places count tokens and separators.
+    """
 
     def __init__(self, corpus: Any, separator: int | None = None):
         self.corpus, self.separator = corpus, separator
@@ -26,7 +29,9 @@ class Text:
         return out
 
     def tokens(self, starts: np.ndarray, lengths: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
-        """Which token of the corpus stands at each column, and where a separator does instead (None: nowhere).  [B, T]"""
+        """Which token of the corpus stands at each column,
+        and where a separator does instead (None: nowhere).  [B, T]
+        """
         columns = np.arange(lengths.max(initial=0))
         if self.separator is None:
             return starts[:, None] + columns, None

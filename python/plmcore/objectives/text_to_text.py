@@ -28,7 +28,9 @@ class Task:
         try:
             return self.source.format_map(fields), self.target.format_map(fields)
         except KeyError as e:
-            raise ArgumentError(f"the record has no field {e}; it has {', '.join(map(str, record))}") from None
+            raise ArgumentError(
+                f"the record has no field {e}; it has {', '.join(map(str, record))}"
+            ) from None
 
 
 class Similarity(Task):
@@ -39,10 +41,14 @@ class Similarity(Task):
 
 
 class Spaced(Task):
-    """SQuAD as T5 reads it: spaces around every character that is no ASCII letter, digit or underscore, and none twice."""
+    """SQuAD as T5 reads it: spaces around every character that is no ASCII letter,
+    digit or underscore, and none twice.
+    """
 
     def __call__(self, record: Mapping[str, Any]) -> tuple[str, str]:
-        source, target = super().__call__({k: spaced(v) if isinstance(v, str) else v for k, v in record.items()})
+        source, target = super().__call__(
+            {k: spaced(v) if isinstance(v, str) else v for k, v in record.items()}
+        )
         return re.sub(BLANK, " ", source), target
 
 
@@ -54,7 +60,9 @@ def spaced(text: str) -> str:
 
 
 class Relation(Task):
-    """QA-ZRE: XXX in the question stands for the subject; a text without the answer has the answer "unanswerable"."""
+    """QA-ZRE: XXX in the question stands for the subject;
+    a text without the answer has the answer "unanswerable".
+    """
 
     def __call__(self, record: Mapping[str, Any]) -> tuple[str, str]:
         fields = dict(record)
@@ -67,7 +75,9 @@ class TableQuery(Task):
     """WikiSQL: `columns` of the table, and the words of SQL."""
 
     def __call__(self, record: Mapping[str, Any]) -> tuple[str, str]:
-        listed = {"columns": ", ".join(record["columns"]), "words": ", ".join(SQL)} if "columns" in record else {}
+        listed = (
+            {"columns": ", ".join(record["columns"]), "words": ", ".join(SQL)} if "columns" in record else {}
+        )
         return super().__call__({**record, **listed})
 
 
@@ -79,7 +89,10 @@ class Schema(Task):
         return super().__call__({**record, **listed})
 
 
-SQL = "MAX MIN COUNT SUM AVG = > < OP SELECT WHERE AND COL TABLE CAPTION PAGE SECTION OP COND QUESTION AGG AGGOPS CONDOPS".split()
+SQL = (
+    "MAX MIN COUNT SUM AVG = > < OP SELECT WHERE AND COL TABLE CAPTION PAGE SECTION OP COND QUESTION AGG "
+    "AGGOPS CONDOPS"
+).split()
 TWO = ("not_entailment", "entailment")
 TASKS = {  # T5's prefixes; fields as plmcore.data names them
     "cola": Task("cola sentence: {text}", labels=("unacceptable", "acceptable")),
@@ -87,7 +100,9 @@ TASKS = {  # T5's prefixes; fields as plmcore.data names them
     "mrpc": Task("mrpc sentence1: {text} sentence2: {pair}", labels=("not_equivalent", "equivalent")),
     "qqp": Task("qqp question1: {text} question2: {pair}", labels=("not_duplicate", "duplicate")),
     "stsb": Similarity("stsb sentence1: {text} sentence2: {pair}"),
-    "mnli": Task("mnli hypothesis: {pair} premise: {text}", labels=("entailment", "neutral", "contradiction")),
+    "mnli": Task(
+        "mnli hypothesis: {pair} premise: {text}", labels=("entailment", "neutral", "contradiction")
+    ),
     "qnli": Task("qnli question: {text} sentence: {pair}", labels=TWO[::-1]),
     "rte": Task("rte sentence1: {text} sentence2: {pair}", labels=TWO[::-1]),
     "squad": Spaced("question: {question} context: {context}", "{answer}"),
@@ -98,32 +113,51 @@ DECANLP = {  # every task as a question about a context with an answer, in the w
     name: kind(f"question: {asked} context: {context}", answer)
     for name, (kind, asked, context, answer) in {
         "question-answering": (Task, "{question}", "{context}", "{answer}"),
-        "translation": (Task, "Translate from {source_language} to {target_language}", "{source}", "{target}"),
+        "translation": (
+            Task,
+            "Translate from {source_language} to {target_language}",
+            "{source}",
+            "{target}",
+        ),
         "summarization": (Task, "What is the summary?", "{text}", "{summary}"),
         "entailment": (
-            Task, 'Hypothesis: "{pair}" -- entailment, neutral, or contradiction?', 'Premise: "{text}"', "{label}",
+            Task,
+            'Hypothesis: "{pair}" -- entailment, neutral, or contradiction?',
+            'Premise: "{text}"',
+            "{label}",
         ),
         "sentiment": (Task, "Is this review negative or positive?", "{text}", "{label}"),
         "semantic-roles": (Task, "{question}", "{context}", "{answer}"),
         "relations": (Relation, "{question}", "{context}", "{answer}"),
         "dialogue": (Task, "What is the change in state?", "{context}", "{answer}"),
         "semantic-parsing": (
-            TableQuery, "What is the translation from English to SQL?",
-            "The table has columns {columns} and key words {words}-- {question}", "{answer}",
+            TableQuery,
+            "What is the translation from English to SQL?",
+            "The table has columns {columns} and key words {words}-- {question}",
+            "{answer}",
         ),
         "pronouns": (Schema, "{question} {choices}?", "{context}", "{answer}"),
     }.items()
-}  # fmt: skip
+}
 DECATHLON = {  # the ten tasks, as evaluate.decascore names them -> how they are cast
-    "squad": "question-answering", "iwslt": "translation", "cnn_dm": "summarization", "mnli": "entailment", "sst": "sentiment",
-    "qa_srl": "semantic-roles", "qa_zre": "relations", "woz": "dialogue", "wikisql": "semantic-parsing", "mwsc": "pronouns",
-}  # fmt: skip
+    "squad": "question-answering",
+    "iwslt": "translation",
+    "cnn_dm": "summarization",
+    "mnli": "entailment",
+    "sst": "sentiment",
+    "qa_srl": "semantic-roles",
+    "qa_zre": "relations",
+    "woz": "dialogue",
+    "wikisql": "semantic-parsing",
+    "mwsc": "pronouns",
+}
 
 
 class TextToText(Objective):
     """Records of one or several tasks: input_ids of the prefixed text, labels of the answer.
 
-    tasks: name -> records, cast by TASKS or DECANLP (or `casts[name]`, a function record -> (input, target)). Every record comes once an
+    tasks: name -> records, cast by TASKS or DECANLP (or `casts[name]`, a function record -> (input, target)).
+        Every record comes once an
     epoch; a Mixture of one objective per task has some tasks more often than others.
     """
 
@@ -144,7 +178,8 @@ class TextToText(Objective):
         unknown = sorted(set(tasks) - set(casts))
         if unknown:
             raise ArgumentError(
-                f"no way to cast {', '.join(unknown)}; known tasks: {', '.join(sorted(casts))}; or pass casts="
+                f"no way to cast {', '.join(unknown)}; known tasks: {', '.join(sorted(casts))}; or "
+                f"pass casts="
             )
         pairs: list[tuple[str, str]] = []
         counts = []

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from plmcore import draws, models, nn
+from plmcore import models, nn
 from plmcore._core import ArgumentError, Tensor, assign
 from plmcore.models import names
+from plmcore.runtime import draws
 from plmcore.tasks import lora
 from plmcore.tasks.features import Features
 from plmcore.train import groups
@@ -24,8 +25,11 @@ NOISE = 0x6E6F697365  # keeps these draws apart
 
 
 def prepare(model: nn.Module, table: Mapping[str, Any], seed: int, fresh: Collection[str] = ()) -> None:
-    """In this order: noise on the weights, fresh top layers, frozen parts, updates of low rank. Parameters that were drawn at random, those named as
-    `fresh` (as a pooler that the directory has no weights for) and those of fresh layers, learn in any case."""
+    """In this order: noise on the weights, fresh top layers, frozen parts, updates of low rank.
+
+    Parameters that were drawn at random, those named as `fresh` (as a pooler that the directory has no
+    weights for) and those of fresh layers, learn in any case.
+    """
     fresh = set(fresh)
     if table["noise"]:
         add_noise(model, table["noise"], seed)
@@ -34,7 +38,9 @@ def prepare(model: nn.Module, table: Mapping[str, Any], seed: int, fresh: Collec
     freeze(model, table["freeze"], fresh)
     if table["lora_rank"]:
         if table["freeze"] is not None or table["unfreeze_every"] is not None:
-            raise ArgumentError("adapt.lora_rank freezes the body itself: leave adapt.freeze and adapt.unfreeze_every")
+            raise ArgumentError(
+                "adapt.lora_rank freezes the body itself: leave adapt.freeze and adapt.unfreeze_every"
+            )
         learning = [p for name, p in model.named_parameters() if name in fresh]
         lora.attach(published(model), table["lora_rank"], table["lora_alpha"], table["lora_targets"])
         for p in learning:
@@ -49,8 +55,10 @@ def finish(model: nn.Module, table: Mapping[str, Any], folder: pathlib.Path, sou
 
 
 def add_noise(model: nn.Module, strength: float, seed: int) -> None:
-    """NoisyTune: W + U(-strength / 2, strength / 2) std(W), for every tensor W of the pre-trained body as it is published: query, key and value
-    apart where they are, though they are one parameter here. One that is constant stays."""
+    """NoisyTune: W + U(-strength / 2, strength / 2) std(W), for every tensor W of the pre-trained body
+    as it is published: query, key and value apart where they are, though they are one parameter here.
+    One that is constant stays.
+    """
     if not strength >= 0:
         raise ArgumentError(f"adapt.noise must be at least 0, got {strength}")
     whole = published(model)
@@ -69,12 +77,16 @@ def spread(values: np.ndarray) -> float:
 
 
 def reinitialise(model: nn.Module, layers: int) -> set[str]:
-    """Draws the top `layers` layers, and the pooler where there is one, afresh, as for pre-training; returns the names of what it drew."""
+    """Draws the top `layers` layers, and the pooler where there is one, afresh, as for pre-training; returns
+    the names of what it drew.
+    """
     top = highest(model)
     if not 0 < layers <= top:
         raise ArgumentError(f"adapt.reinit must be from 0 to the {top} layers of the model, got {layers}")
     if isinstance(model, Features):
-        fresh = {f"body.{name}": p for name, p in cast(Any, type(model.body))(model.config).named_parameters()}
+        fresh = {
+            f"body.{name}": p for name, p in cast(Any, type(model.body))(model.config).named_parameters()
+        }
     else:
         kind: Any = type(model)
         fresh = dict(kind(cast("Model", model).config).named_parameters())
@@ -88,7 +100,10 @@ def reinitialise(model: nn.Module, layers: int) -> set[str]:
 
 
 def freeze(model: nn.Module, what: str | int | None, fresh: Collection[str] = ()) -> None:
-    """None; body: all but the head; embeddings; or a number: the embeddings and so many of the lowest layers. What is named as `fresh` learns."""
+    """None; body: all but the head; embeddings; or a number: the embeddings and so many of the lowest layers.
+
+    What is named as `fresh` learns.
+    """
     top = highest(model)
     if what is None:
         return
@@ -110,8 +125,11 @@ def freeze(model: nn.Module, what: str | int | None, fresh: Collection[str] = ()
 def unfreezing(
     model: nn.Module, table: Mapping[str, Any], per_epoch: int
 ) -> Callable[[Trainer, Mapping[str, float]], None] | None:
-    """Gradual unfreezing (ULMFiT): the head alone first, then one layer more, from the top, every `unfreeze_every` epochs. A callback of the
-    loop, and a function of the step alone."""
+    """Gradual unfreezing (ULMFiT): the head alone first, then one layer more, from the top, every
+    `unfreeze_every` epochs.
+
+    A callback of the loop, and a function of the step alone.
+    """
     every = table["unfreeze_every"]
     if every is None:
         return None

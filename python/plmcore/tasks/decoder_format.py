@@ -1,4 +1,5 @@
-"""GPT-1's input transformations: texts as one sequence of a decoder, with tokens for its start, between two texts and for its end.
+"""GPT-1's input transformations: texts as one sequence of a decoder, with tokens for its start, between two
+texts and for its end.
 
     one text      _start_ A _classify_
     two texts     _start_ A _delimiter_ B _classify_        entailment; context and choice

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from plmcore._core import ArgumentError, FormatError
 from plmcore.data.readers import Record
 from plmcore.evaluate import metrics
-from plmcore.files import atomic_write, json_bytes
+from plmcore.files.whole import atomic_write, json_bytes
 from plmcore.models.config import Config
 from plmcore.tasks import task_model, task_settings
 from plmcore.tasks.features import Features
@@ -28,8 +28,10 @@ TABLE = "table"  # stands for the name of a file
 
 
 class FileData(TaskData):
-    """The records of a file, as the split test, or of a published task's folder: of its split `split`, or else of those that have labels, for which
-    the test splits are asked first. The classes are those of the model."""
+    """The records of a file, as the split test, or of a published task's folder:
+    of its split `split`, or else of those that have labels, for which the test splits are asked first.
+    The classes are those of the model.
+    """
 
     def __init__(
         self,
@@ -40,7 +42,7 @@ class FileData(TaskData):
         *,
         scored: bool = True,
     ):
-        """`path` may also be the rows of a table in memory. `scored`: there must be a column for the labels."""
+        """`path` may also be the rows of a table in memory. `scored`: there must be labels."""
         super().__init__(chosen, {"test": path} if isinstance(path, list) else None)
         self.config, self.split, self.scored = config, split, scored
         if isinstance(path, list):
@@ -51,11 +53,16 @@ class FileData(TaskData):
             self.table["test"] = TABLE
             return
         published = path.is_dir() and self.declared is not None
-        whole = published and split is None and self.published.read_file(path) is not None  # a folder that is one split
+        # a folder that is one split
+        whole = published and split is None and self.published.read_file(path) is not None
         if split is not None and not published:
-            raise ArgumentError(f"evaluate: '{path}' has no splits; a split is of the folder of a published task")
+            raise ArgumentError(
+                f"evaluate: '{path}' has no splits; a split is of the folder of a published task"
+            )
         if path.is_dir() and not published:
-            raise ArgumentError(f"evaluate: '{path}' is a folder, and {chosen['run']['task']} is scored on a file")
+            raise ArgumentError(
+                f"evaluate: '{path}' is a folder, and {chosen['run']['task']} is scored on a file"
+            )
         self.table["folder" if published and not whole else "test"] = os.fspath(path)
 
     def path(self, split: str) -> pathlib.Path:
@@ -80,7 +87,8 @@ class FileData(TaskData):
             if labelled := {split: rs for split, rs in read.items() if all(map(self.labelled, rs))}:
                 return labelled
         raise FileNotFoundError(
-            f"'{self.table['folder']}' has no file of {self.published.name} with labels to score ({self._evaluated()})"
+            f"'{self.table['folder']}' has no file of {self.published.name} with labels to score "
+            f"({self._evaluated()})"
         )
 
     def labelled(self, record: Record) -> bool:
@@ -97,7 +105,9 @@ class FileData(TaskData):
             first = next(iter(self.records.values()))
             names = list(self.table["labels"]) or stored or self.declared_names(first)
             if not names:
-                raise ArgumentError("evaluate: this model writes classes that it does not name; data.labels must")
+                raise ArgumentError(
+                    "evaluate: this model writes classes that it does not name; data.labels must"
+                )
             return names
         return [known.get(str(i), f"LABEL_{i}") for i in range(self.config.num_labels)]
 
@@ -113,17 +123,24 @@ def score(
     predictions: str | os.PathLike[str] | None = None,
     errors: str = "strict",
 ) -> dict[str, Any]:
-    """Loss and metrics on a file as finetune's `test`, on the rows of a table in memory, or on the folder of a published task; where several of its splits are scored each has its name
-    before those of the scores. `changes` are settings of a fine-tuning run as "task.prefix=translate: "; `predictions` is a file to write, one object for
-    each record, or one file for each split."""
-    given: settings.Settings = {"data": {"columns": list(columns or []), "errors": errors}, "task": {"lm_weight": 0.0}}
+    """Loss and metrics on a file as finetune's `test`, on the rows of a table in memory, or on the folder of
+    a published task; where several of its splits are scored each has its name before those of the scores.
+    `changes` are settings of a fine-tuning run as "task.prefix=translate: "; `predictions` is a file to
+    write, one object for each record, or one file for each split.
+    """
+    given: settings.Settings = {
+        "data": {"columns": list(columns or []), "errors": errors},
+        "task": {"lm_weight": 0.0},
+    }
     chosen = task_settings.of_use(task, lm.config, given, changes)
     if task_settings.kind_of(task) == "lm":
         raise ArgumentError("evaluate: text is scored by the task perplexity")
     data = FileData(chosen, path, lm.config, split, scored=predictions is None)
     needed = task_model.head_for("seq2seq" if data.as_text else data.kind, lm.config)
     if not isinstance(lm.model, Features) and lm.head != needed:
-        raise ArgumentError(f"evaluate: this model has the head {lm.head}, and {task} needs {needed}: plmcore finetune")
+        raise ArgumentError(
+            f"evaluate: this model has the head {lm.head}, and {task} needs {needed}: plmcore finetune"
+        )
     needed_tokenizer(lm, "evaluate")
     metrics.check_installed(chosen["task"]["metrics"])
     if data.kind == "qa" and not any(change.startswith("task.unanswerable") for change in changes):
@@ -144,7 +161,8 @@ def _score(lm: LanguageModel, data: FileData, split: str, predictions: pathlib.P
     examples = data.examples(split, needed_tokenizer(lm, "evaluate"), lm.model)
     if not examples.known and predictions is None:
         raise FormatError(
-            f"'{data.path(split)}': not every record has a label, so that there are no scores; name a file for predictions"
+            f"'{data.path(split)}': not every record has a label, so that there are no scores; name a "
+            f"file for predictions"
         )
     scoring = Scoring(examples, data.table["batch"], final=True)
     found = scoring(lm.model)

@@ -7,22 +7,26 @@ from typing import Any
 
 import numpy as np
 
-from plmcore import evaluate, nn
+from plmcore import criteria, evaluate, nn
+from plmcore._core import ArgumentError
 from plmcore.data.readers import Record
+from plmcore.models import labels as kinds
 from plmcore.models.outputs import Output
 from plmcore.objectives.chance import Chance
 from plmcore.objectives.objective import Objective
-from plmcore.tasks import task_losses
 from plmcore.tasks.rows import Rows, takes_types
 from plmcore.tokenizers import Tokenizer
 
 
 class Examples(Objective):
-    """An example is a row, or several rows of one record; `targets` has what is to be predicted, None where it is not known."""
+    """An example is a row, or several rows of one record; `targets` has what is to be predicted, None where
+    it is not known.
+    """
 
     head: str
     targets: Sequence[Any]
     cut: int  # texts with more tokens than there is room for
+    squares = False  # whether the loss is one of numbers
     generates = False  # whether predictions are texts that the model writes
 
     def __init__(self, tokenizer: Tokenizer, model: nn.Module, length: int, settings: Mapping[str, Any]):
@@ -46,8 +50,8 @@ class Examples(Objective):
     def labels(self, examples: np.ndarray) -> np.ndarray:  # type: ignore[override]
         return np.array([self.targets[i] for i in examples], np.int64)
 
-    def loss(self, model: nn.Module) -> task_losses.TaskLoss:
-        return task_losses.TaskLoss(model)
+    def criterion(self, model: nn.Module) -> criteria.Labelled:
+        return criteria.Labelled(squares=self.squares)
 
     def collect(self, out: Output, n: int) -> list[Any]:
         """What predictions need of the outputs for n examples, one by one."""
@@ -81,14 +85,18 @@ class Classification(Examples):
 
     head = "sequence-classification"
 
-    def __init__(self, records: Sequence[Record], targets: Sequence[int | None], names: Sequence[str], *common: Any):
+    def __init__(
+        self, records: Sequence[Record], targets: Sequence[int | None], names: Sequence[str], *common: Any
+    ):
         super().__init__(*common)
         self.targets, self.names = targets, names
         texts = [r["text"] for r in records]
         pairs: Any = [r["pair"] for r in records] if "pair" in records[0] else None
         self.both = bool(self.settings["both_orders"] and pairs)
         if self.both:  # rows 2 i and 2 i + 1 are one example
-            texts, pairs = ([t for ab in zip(*order) for t in ab] for order in ((texts, pairs), (pairs, texts)))
+            texts, pairs = (
+                [t for ab in zip(*order) for t in ab] for order in ((texts, pairs), (pairs, texts))
+            )
         self.rows.add(texts, pairs, max_length=self.length)
         self.cut = self.count_cut(list(zip(texts, pairs)) if pairs else [[t] for t in texts])
 
@@ -105,19 +113,28 @@ class Classification(Examples):
         batch = {name: a.reshape(len(examples), 2, -1) for name, a in rows.items()}
         return batch | ({"labels": self.labels(examples)} if self.known else {})
 
-    def loss(self, model: nn.Module) -> task_losses.TaskLoss:
-        if self.settings["lm_weight"] or self.both:
-            return task_losses.DecoderLoss(model, self.settings["lm_weight"], self.both)
+    def criterion(self, model: nn.Module) -> criteria.Labelled:
+        weight = self.settings["lm_weight"]
+        if weight or self.both:
+            if kinds.TEXT not in kinds.taken(model):
+                family = getattr(model, "config").model_type
+                raise ArgumentError(
+                    f"task.lm_weight and task.both_orders are for decoders that classify, and this "
+                    f"is {family}; leave them"
+                )
+            return criteria.WithText(weight, squares=self.squares)
         if self.settings["label_smoothing"] and self.names:
-            return task_losses.SmoothedLoss(model, self.settings["label_smoothing"])
-        return super().loss(model)
+            return criteria.Labelled(self.settings["label_smoothing"])
+        return super().criterion(model)
 
     def predictions(self, collected: Sequence[np.ndarray]) -> list[Record]:
         found = []
         for logits in collected:
             chances = softmax(logits)
             best = int(chances.argmax())
-            found.append({"label": self.names[best], "probabilities": dict(zip(self.names, chances.round(6).tolist()))})
+            found.append(
+                {"label": self.names[best], "probabilities": dict(zip(self.names, chances.round(6).tolist()))}
+            )
         return found
 
     def scores(self, predictions: Sequence[Record]) -> dict[str, float]:
@@ -134,6 +151,8 @@ class Classification(Examples):
 class Regression(Classification):
     """One number for each text, or pair of texts."""
 
+    squares = True
+
     def labels(self, examples: np.ndarray) -> np.ndarray:  # type: ignore[override]
         return np.array([self.targets[i] for i in examples], np.float32)
 
@@ -141,20 +160,26 @@ class Regression(Classification):
         return [{"value": float(value[0])} for value in collected]
 
     def scores(self, predictions: Sequence[Record]) -> dict[str, float]:
-        return evaluate.compute(self.settings["metrics"], [p["value"] for p in predictions], list(self.targets))
+        return evaluate.compute(
+            self.settings["metrics"], [p["value"] for p in predictions], list(self.targets)
+        )
 
     def right(self) -> list[Record]:
         return [{"value": t} for t in self.targets]
 
 
 class MultipleChoice(Examples):
-    """Which of the choices goes with the context (and question): each is a row, context first and choice second."""
+    """Which of the choices goes with the context (and question):
+    each is a row, context first and choice second.
+    """
 
     def __init__(self, records: Sequence[Record], targets: Sequence[int | None], *common: Any):
         super().__init__(*common)
         self.targets, self.K = targets, len(records[0]["choices"])
-        self.decoder = hasattr(self.model, "choice") and hasattr(self.model, "lm_head")
-        contexts = [" ".join(filter(None, (r["context"], r["question"]))) for r in records for _ in range(self.K)]
+        self.decoder = kinds.CHOICE in kinds.taken(self.model)
+        contexts = [
+            " ".join(filter(None, (r["context"], r["question"]))) for r in records for _ in range(self.K)
+        ]
         choices = [choice for r in records for choice in r["choices"]]
         self.rows.add(contexts, choices, max_length=self.length, truncation="only_first")
         self.cut = self.count_cut(list(zip(contexts, choices)))
@@ -168,15 +193,19 @@ class MultipleChoice(Examples):
     def build(self, examples: np.ndarray, chance: Chance) -> dict[str, np.ndarray]:
         numbers = (np.asarray(examples)[:, None] * self.K + np.arange(self.K)).ravel()
         flat = self.rows.batch(numbers)
-        batch: dict[str, np.ndarray] = {name: a.reshape(len(examples), self.K, -1) for name, a in flat.items()}
+        batch: dict[str, np.ndarray] = {
+            name: a.reshape(len(examples), self.K, -1) for name, a in flat.items()
+        }
         if self.decoder:  # the last token speaks for the choice
             lengths, width = self.rows.lengths[numbers], flat["input_ids"].shape[1]
             starts = np.array([self.rows.start(width, n) for n in lengths])
             batch["mc_token_ids"] = (starts + lengths - 1).reshape(len(examples), self.K)
         return batch | ({"labels": self.labels(examples)} if self.known else {})
 
-    def loss(self, model: nn.Module) -> task_losses.TaskLoss:
-        return task_losses.ChoiceLoss(model, self.settings["lm_weight"]) if self.decoder else super().loss(model)
+    def criterion(self, model: nn.Module) -> criteria.Labelled:
+        if not self.decoder:
+            return super().criterion(model)
+        return criteria.WithText(self.settings["lm_weight"], "mc_labels", "labels")
 
     def collect(self, out: Output, n: int) -> list[np.ndarray]:
         return list((out.mc_logits if self.decoder else out.logits).numpy().astype(np.float64))
@@ -185,7 +214,9 @@ class MultipleChoice(Examples):
         return [{"choice": int(x.argmax()), "probabilities": softmax(x).round(6).tolist()} for x in collected]
 
     def scores(self, predictions: Sequence[Record]) -> dict[str, float]:
-        return evaluate.compute(self.settings["metrics"], [p["choice"] for p in predictions], list(self.targets))
+        return evaluate.compute(
+            self.settings["metrics"], [p["choice"] for p in predictions], list(self.targets)
+        )
 
     def right(self) -> list[Record]:
         return [{"choice": t} for t in self.targets]

@@ -1,4 +1,5 @@
-"""A body as a source of features: which layers are read, how the tokens of a text become one vector, and a linear layer on top.
+"""A body as a source of features: which layers are read, how the tokens of a text become one vector, and a
+linear layer on top.
 
 Feature-based use (CoVe, ELMo) freezes the body; ULMFiT pools so and trains it.
 """
@@ -13,11 +14,12 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from plmcore import directory, language_model, nn, safetensors
+from plmcore import language_model, nn
 from plmcore._core import ArgumentError, FormatError, Tensor, ops
-from plmcore.files import atomic_write, read_json
-from plmcore.language_model import FEATURES
-from plmcore.models import causal, heads
+from plmcore.files.whole import atomic_write, read_json
+from plmcore.formats import safetensors
+from plmcore.language_model import FEATURES, directory
+from plmcore.models import heads, padding
 from plmcore.models.config import Config
 from plmcore.models.outputs import Output
 from plmcore.models.padding import Encoded, Whole
@@ -80,10 +82,17 @@ class Features(nn.Module):
         self.classifier = nn.Linear(width * (3 if pooling == "concat" else 1), config.num_labels)
 
     def __call__(
-        self, input_ids: Tensor, *, labels: Tensor | None = None, attention_mask: Tensor | None = None, **inputs: Any
+        self,
+        input_ids: Tensor,
+        *,
+        labels: Tensor | None = None,
+        attention_mask: Tensor | None = None,
+        **inputs: Any,
     ) -> Output:
         """The output of a linear layer over the pooled features of the body."""
-        states = self.body(input_ids, attention_mask=attention_mask, **inputs, output_hidden_states=True).hidden_states
+        states = self.body(
+            input_ids, attention_mask=attention_mask, **inputs, output_hidden_states=True
+        ).hidden_states
         x = (
             self.mix(states) if self.mix is not None else states[-1 if self.layers == "last" else self.layers]
         )  # [B, T, C]
@@ -101,9 +110,13 @@ class Features(nn.Module):
         states = encoded.rows  # [B, T, C], 0 for padding
         B, T, _ = states.shape
         places = {
-            "first": lambda: causal.rows_at(encoded, Tensor((mask != 0).argmax(1).astype(np.int64))),
-            "last": lambda: causal.rows_at(encoded, Tensor((T - 1 - (mask != 0)[:, ::-1].argmax(1)).astype(np.int64))),
-            "mean": lambda: ops.div(ops.sum(states, 1), Tensor(mask.sum(1, keepdims=True).astype(np.float32))),
+            "first": lambda: padding.rows_at(encoded, Tensor((mask != 0).argmax(1).astype(np.int64))),
+            "last": lambda: padding.rows_at(
+                encoded, Tensor((T - 1 - (mask != 0)[:, ::-1].argmax(1)).astype(np.int64))
+            ),
+            "mean": lambda: ops.div(
+                ops.sum(states, 1), Tensor(mask.sum(1, keepdims=True).astype(np.float32))
+            ),
             "max": lambda: ops.max(ops.masked_fill(states, Tensor((mask == 0).reshape(B, T, 1)), -1e30), 1),
         }
         if self.pooling == "concat":
@@ -115,7 +128,9 @@ def save(model: Features, folder: str | os.PathLike[str]) -> None:
     """The body as a model directory, and beside it what reads its features."""
     folder = pathlib.Path(folder)
     directory.write_model(cast("Model", model.body), folder)
-    own = {name: np.array(t.numpy()) for name, t in model.state_dict().items() if not name.startswith("body.")}
+    own = {
+        name: np.array(t.numpy()) for name, t in model.state_dict().items() if not name.startswith("body.")
+    }
     safetensors.write(folder / WEIGHTS, own, {"format": "pt"})
     keys = {
         "layers": model.layers,
@@ -129,7 +144,9 @@ def save(model: Features, folder: str | os.PathLike[str]) -> None:
 
 
 def load(folder: str | os.PathLike[str], **options: Any) -> Any:
-    """A LanguageModel over the features of a directory that `save` wrote, as plm.load opens it with these options; lm.classify works."""
+    """A LanguageModel over the features of a directory that `save` wrote, as plm.load opens it with these
+    options; lm.classify works.
+    """
     folder = pathlib.Path(folder)
     keys = read_json(folder / CONFIG)
     if absent := [
@@ -145,6 +162,8 @@ def load(folder: str | os.PathLike[str], **options: Any) -> Any:
     missing, unexpected = model.load_state_dict(tensors, strict=False)
     wanted = [name for name in missing if not name.startswith("body.")]
     if wanted or unexpected:
-        raise FormatError(f"'{folder / WEIGHTS}' does not fit its {CONFIG}: {', '.join(wanted or unexpected)}")
+        raise FormatError(
+            f"'{folder / WEIGHTS}' does not fit its {CONFIG}: {', '.join(wanted or unexpected)}"
+        )
     lm.model = cast("Model", model.eval())
     return lm

@@ -10,12 +10,13 @@ import pathlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from plmcore import data, directory, language_model
+from plmcore import data, language_model
 from plmcore.data import tables
 from plmcore.data.tables import Table
 from plmcore.data.tasks import SPLITS
-from plmcore.files import atomic_directory, atomic_write, json_bytes
-from plmcore.generator import Generator
+from plmcore.files.whole import atomic_directory, atomic_write, json_bytes
+from plmcore.language_model import directory
+from plmcore.runtime.generator import Generator
 from plmcore.tasks import adapting, language_modelling, task_model, task_settings
 from plmcore.tasks.inference import needed_tokenizer
 from plmcore.tasks.language_modelling import TextExamples
@@ -56,22 +57,34 @@ def finetune(
     quiet: bool = False,
     callbacks: Sequence[Callable[[Trainer, Mapping[str, float]], None]] = (),
 ) -> language_model.LanguageModel:
-    """Trains the model of a directory for a task. Writes the model to `out`/final and the scores to `out`/scores.json; returns the model.
+    """Trains the model of a directory for a task.
 
-    `task` is a kind (classification, pair, regression, multiple-choice, tagging, qa, seq2seq, lm) with files, or a published task (sst2,
-    snli, ...) with files or with its `folder`. A file may also be a table in memory: a list of dicts, a dict of lists,
-    a pandas DataFrame or a pyarrow Table; the run keeps a copy in `out`. `columns` as in tasks.records.read. `config` is the config.toml of
-    another run, `changes` are settings as "optim.lr=3e-4"; `lr`, `batch` and `lora` are optim.lr, data.batch and adapt.lora_rank. errors="replace" reads bytes that are not UTF-8 as U+FFFD. resume=True continues a stopped run, bit for bit.
+    Writes the model to `out`/final and the scores to `out`/scores.json; returns the model.
+
+    `task` is a kind (classification, pair, regression, multiple-choice, tagging, qa, seq2seq, lm) with files,
+    or a published task (sst2, snli, ...) with files or with its `folder`.
+    A file may also be a table in memory: a list of dicts, a dict of lists,
+    a pandas DataFrame or a pyarrow Table; the run keeps a copy in `out`. `columns` as in tasks.records.read.
+    `config` is the config.toml of another run, `changes` are settings as "optim.lr=3e-4";
+    `lr`, `batch` and `lora` are optim.lr, data.batch and adapt.lora_rank. errors="replace" reads bytes
+    that are not UTF-8 as U+FFFD. resume=True continues a stopped run, bit for bit.
     """
     out = pathlib.Path(out)
     paths: dict[str, Any] = {"train": train, "dev": dev, "test": test, "folder": folder}
-    others = {k: v for k, v in paths.items() if k in SPLITS and not isinstance(v, (str, os.PathLike, type(None)))}
+    others = {
+        k: v for k, v in paths.items() if k in SPLITS and not isinstance(v, (str, os.PathLike, type(None)))
+    }
     in_memory = {split: tables.rows(table, split) for split, table in others.items()}
     paths |= {split: out.absolute() / f"{split}{tables.KEPT}" for split in in_memory}
     given: Settings = {
         "run": {"task": task, "model": None if model is None else os.fspath(model), "seed": seed},
         "data": {k: None if v is None else os.fspath(v) for k, v in paths.items()}
-        | {"columns": columns and list(columns), "labels": labels and list(labels), "batch": batch, "errors": errors},
+        | {
+            "columns": columns and list(columns),
+            "labels": labels and list(labels),
+            "batch": batch,
+            "errors": errors,
+        },
         "optim": {"lr": lr},
         "adapt": {"lora_rank": lora},
         "train": {"epochs": epochs, "steps": steps, "save_every": save_every},
@@ -80,9 +93,8 @@ def finetune(
     if begun is not None:
         chosen = task_settings.resumed(begun, given, config, changes)
         kept = {split: out.absolute() / f"{split}{tables.KEPT}" for split in SPLITS}
-        chosen["data"] |= {
-            split: os.fspath(path) for split, path in kept.items() if path.is_file()
-        }  # where `out` is now
+        # where `out` is now
+        chosen["data"] |= {split: os.fspath(path) for split, path in kept.items() if path.is_file()}
     else:
         chosen = task_settings.new(given, config, changes)
     task_settings.check_installed(chosen)
@@ -96,7 +108,11 @@ class _Finetuning:
     """One run."""
 
     def __init__(
-        self, run: RunDirectory, chosen: Settings, task_data: TaskData, callbacks: Sequence[Callable[..., None]]
+        self,
+        run: RunDirectory,
+        chosen: Settings,
+        task_data: TaskData,
+        callbacks: Sequence[Callable[..., None]],
     ):
         self.run, self.settings, self.data, self.callbacks = run, chosen, task_data, callbacks
 
@@ -113,8 +129,9 @@ class _Finetuning:
         making.announce(
             self.run,
             trainer,
-            f"{lm.config.model_type} for {self.settings['run']['task']}, {lm.model.num_parameters():,} parameters"
-            f" ({sum(p.size for p in lm.parameters() if p.requires_grad):,} trained); {self.examples('train').examples(0):,} examples",
+            f"{lm.config.model_type} for {self.settings['run']['task']}, {lm.model.num_parameters():,} "
+            f"parameters ({sum(p.size for p in lm.parameters() if p.requires_grad):,} trained); "
+            f"{self.examples('train').examples(0):,} examples",
         )
         try:
             trainer.run()
@@ -148,11 +165,14 @@ class _Finetuning:
                     language_modelling.write_corpus(folder, table[split], lm, table["errors"])
             return {s: TextExamples(folder, lm, table["length"]) for s, folder in corpora.items()}
         made = {
-            split: self.data.examples(split, needed_tokenizer(lm, "finetune"), lm.model) for split in self.data.records
+            split: self.data.examples(split, needed_tokenizer(lm, "finetune"), lm.model)
+            for split in self.data.records
         }
         for split, examples in made.items():
             if not examples.known:
-                self.run.say(f"{split}: not every record has a label, so that there are predictions and no scores")
+                self.run.say(
+                    f"{split}: not every record has a label, so that there are predictions and no scores"
+                )
             elif split != "train":
                 examples.scores(examples.right())  # a metric that is not for such labels is found now
             if blank := self.data.blank(split):
@@ -185,10 +205,18 @@ class _Finetuning:
         chosen = self.settings | {"schedule": schedule, "train": options | every | {"steps": steps}}
         unfreezing = adapting.unfreezing(lm.model, self.settings["adapt"], per_epoch)
         callbacks = [*([unfreezing] if unfreezing else []), *self.callbacks]
-        loss = self.examples("train").loss(lm.model)
+        criterion = self.examples("train").criterion(lm.model)
         trainer = making.trainer(
-            self.run, chosen, lm.model, batches, loss=loss, evaluate=evaluate, callbacks=callbacks, data=self.data.fingerprint, ends=ends
-        )  # fmt: skip
+            self.run,
+            chosen,
+            lm.model,
+            batches,
+            criterion=criterion,
+            evaluate=evaluate,
+            callbacks=callbacks,
+            data=self.data.fingerprint,
+            ends=ends,
+        )
         if unfreezing:
             unfreezing(trainer, {})
         return trainer
@@ -225,7 +253,10 @@ class _Finetuning:
     def shown(self, split: str, predictions: Sequence[str]) -> str:
         """The first records of a split, each with what was predicted, for the report."""
         left_out = ("line", "title", "id")
-        given = [{k: v for k, v in r.items() if k not in left_out and v is not None} for r in self.data.records[split]]
+        given = [
+            {k: v for k, v in r.items() if k not in left_out and v is not None}
+            for r in self.data.records[split]
+        ]
         pairs = zip([json_bytes(r).decode().rstrip("\n") for r in given[:SHOWN]], predictions)
         return "\n\n".join(f"{record}\n-> {predicted}" for record, predicted in pairs)
 
@@ -233,7 +264,9 @@ class _Finetuning:
         """What was found after the last step, where that is the result; else it is found now."""
         watched: Any = trainer.evaluate
         adapt = self.settings["adapt"]
-        last = trainer.average is None and self.settings["train"]["result"] == "last" and not adapt["lora_rank"]
+        last = (
+            trainer.average is None and self.settings["train"]["result"] == "last" and not adapt["lora_rank"]
+        )
         if (
             split == self.data.watched
             and last
@@ -260,8 +293,15 @@ class _Finetuning:
                     f.write("".join(line + "\n" for line in lines).encode())
                 self.run.record({"step": trainer.step, "sample": self.shown(split, lines)})
             if scores[split]:
-                self.run.record({"step": trainer.step, **{f"{split}_{k}": v for k, v in scores[split].items()}})
-                numbers = {k: v for k, v in scores[split].items() if not isinstance(v, str)}  # BLEU has a signature
+                self.run.record(
+                    {"step": trainer.step, **{f"{split}_{k}": v for k, v in scores[split].items()}}
+                )
+                # BLEU has a signature
+                numbers = {k: v for k, v in scores[split].items() if not isinstance(v, str)}
                 self.run.say(f"{split}: " + ", ".join(f"{k} {v:.4g}" for k, v in numbers.items()))
         with atomic_write(self.run.path / SCORES) as f:
-            f.write((json.dumps({k: run_directory.finite(v) for k, v in scores.items()}, indent=2) + "\n").encode())
+            f.write(
+                (
+                    json.dumps({k: run_directory.finite(v) for k, v in scores.items()}, indent=2) + "\n"
+                ).encode()
+            )

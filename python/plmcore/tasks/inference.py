@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
+from plmcore import criteria
 from plmcore._core import ArgumentError, Tensor
 from plmcore.evaluate import scoring
 from plmcore.nn import inference
@@ -17,7 +18,6 @@ from plmcore.tasks.rows import Rows, takes_types
 from plmcore.tasks.scoring import Scoring
 from plmcore.tasks.seq2seq import TextLabels
 from plmcore.tasks.spans import Spans
-from plmcore.tasks.task_losses import DecoderLoss
 
 if TYPE_CHECKING:
     from plmcore.language_model import LanguageModel
@@ -31,7 +31,9 @@ def classify(
     """See LanguageModel.classify."""
     tokenizer = needed_tokenizer(lm, "classify")
     if isinstance(texts, str):
-        return cast(list[Found], classify(lm, [texts], None if pairs is None else [cast(str, pairs)], batch_size))[0]
+        return cast(
+            list[Found], classify(lm, [texts], None if pairs is None else [cast(str, pairs)], batch_size)
+        )[0]
     texts, pairs = list(texts), None if pairs is None else list(pairs)
     if pairs is not None and len(pairs) != len(texts):
         raise ArgumentError(f"classify: {len(texts)} texts and {len(pairs)} pairs; each text needs one")
@@ -40,38 +42,48 @@ def classify(
         return written(lm, texts, pairs, batch_size)
     if not isinstance(lm.model, Features) and lm.head != "sequence-classification":
         raise ArgumentError(
-            f"classify: this model has the head {lm.head}; fine-tune it, or load it with head='sequence-classification'"
+            f"classify: this model has the head {lm.head}; fine-tune it, or load it with "
+            f"head='sequence-classification'"
         )
     rows = Rows(tokenizer, takes_types(lm.model, tokenizer))
     limits = [n for n in (tokenizer.max_length, lm.config.longest) if n]
     rows.add(texts, pairs, max_length=min(limits, default=None))
-    both = pairs is not None and bool(trained.get("both_orders"))  # as the model was trained: see DecoderLoss
+    both = pairs is not None and bool(trained.get("both_orders"))  # as the model was trained
     if both:  # row n + i is row i the other way round
         rows.add(pairs or [], texts, max_length=min(limits, default=None))
-    run = DecoderLoss(lm.model, both=True).plain if both else lambda inputs: (lm.model(**inputs), None)
     logits: dict[int, np.ndarray] = {}
     order = np.argsort(-rows.lengths[: len(texts)], kind="stable")
     with inference():
         for start in range(0, len(order), batch_size):
             chosen = order[start : start + batch_size]
             places = np.stack([chosen, chosen + len(texts)], 1).ravel() if both else chosen
-            out, _ = run({name: Tensor(a) for name, a in rows.batch(places).items()})
+            batch = rows.batch(places)
+            if both:
+                batch = {name: a.reshape(len(chosen), 2, -1) for name, a in batch.items()}
+            out = lm.model(**criteria.tensors(batch))
             logits.update(zip(chosen.tolist(), out.logits.numpy().astype(np.float64)))
     return [described(lm, logits[i]) for i in range(len(texts))]
 
 
-def written(lm: LanguageModel, texts: Sequence[str], pairs: Sequence[str] | None, batch_size: int) -> list[Found]:
-    """The same of a model that writes its answers: a number, or how probable it makes the name of each class, next to the others."""
+def written(
+    lm: LanguageModel, texts: Sequence[str], pairs: Sequence[str] | None, batch_size: int
+) -> list[Found]:
+    """The same of a model that writes its answers: a number, or how probable it makes the name of each class,
+    next to the others.
+    """
     if lm.head != "seq2seq-lm":
         raise ArgumentError(
-            f"classify: this model was trained to write classes; load it with head='seq2seq-lm', not {lm.head}"
+            f"classify: this model was trained to write classes; load it with head='seq2seq-lm', not "
+            f"{lm.head}"
         )
     task = task_settings.remembered(lm.config)["task"]
     chosen = task_settings.of_use(task, lm.config, {})
     stored = lm.config.extra.get("id2label") or {}
     names = [stored[str(i)] for i in range(len(stored))]
     keys = ("text",) if pairs is None else ("text", "pair")
-    records: list[dict[str, Any]] = [dict(zip(keys, row)) for row in zip(texts, *(() if pairs is None else (pairs,)))]
+    records: list[dict[str, Any]] = [
+        dict(zip(keys, row)) for row in zip(texts, *(() if pairs is None else (pairs,)))
+    ]
     if not records:
         return []
     unknown = [None] * len(records)
@@ -98,9 +110,13 @@ def answer(
         return cast(list[Found], answer(lm, [questions], [cast(str, contexts)], batch_size))[0]
     questions, contexts = list(questions), list(contexts)
     if len(questions) != len(contexts):
-        raise ArgumentError(f"answer: {len(questions)} questions and {len(contexts)} contexts; each question needs one")
+        raise ArgumentError(
+            f"answer: {len(questions)} questions and {len(contexts)} contexts; each question needs one"
+        )
     if lm.head != "question-answering":
-        raise ArgumentError(f"answer: this model has the head {lm.head}; fine-tune it for qa: plmcore finetune")
+        raise ArgumentError(
+            f"answer: this model has the head {lm.head}; fine-tune it for qa: plmcore finetune"
+        )
     if not questions:
         return []
     chosen = task_settings.of_use("qa", lm.config, {})
@@ -145,7 +161,9 @@ def fill_mask(lm: LanguageModel, text: str, k: int) -> list[Found] | list[list[F
         raise ArgumentError(f"fill_mask: the text has no {tokenizer.mask_token}: {text!r}")
     with inference():
         out = lm.model(**{name: Tensor(a) for name, a in rows.batch([0]).items()})
-        logits = (out.prediction_logits if lm.head == "pretraining" else out.logits).numpy()[0].astype(np.float64)
+        logits = (
+            (out.prediction_logits if lm.head == "pretraining" else out.logits).numpy()[0].astype(np.float64)
+        )
     found = [
         [filled(tokenizer, ids, int(at), i, p) for i, p in likeliest(logits[at], k, tokenizer.vocab_size)]
         for at in places
@@ -163,14 +181,19 @@ def likeliest(logits: np.ndarray, k: int, known: int) -> list[tuple[int, float]]
 def filled(tokenizer: Any, ids: np.ndarray, at: int, token: int, probability: float) -> Found:
     whole = ids.copy()
     whole[at] = token
-    keep = (whole == tokenizer.mask_token_id) | ~np.isin(whole, tokenizer.special_ids)  # other masks are to be seen
+    # other masks are to be seen
+    keep = (whole == tokenizer.mask_token_id) | ~np.isin(whole, tokenizer.special_ids)
     return {
-        "token": tokenizer.decode([token], skip_special_tokens=False).strip(), "id": token, "probability": probability,
+        "token": tokenizer.decode([token], skip_special_tokens=False).strip(),
+        "id": token,
+        "probability": probability,
         "text": tokenizer.decode(whole[keep], skip_special_tokens=False),
-    }  # fmt: skip
+    }
 
 
 def needed_tokenizer(lm: LanguageModel, what: str) -> Any:
     if lm.tokenizer is None:
-        raise ArgumentError(f"{what}: this model has no tokenizer; load it from a directory with tokenizer files")
+        raise ArgumentError(
+            f"{what}: this model has no tokenizer; load it from a directory with tokenizer files"
+        )
     return lm.tokenizer

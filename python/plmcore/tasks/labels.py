@@ -25,7 +25,8 @@ def check_varied(records: Sequence[Record], path: str | os.PathLike[str], field:
     if len(found) < 2:
         only = f"are {next(iter(found))!r}" if found else "are missing"
         raise FormatError(
-            f"'{os.fspath(path)}': all {field}s {only} in {len(records)} records, so that there is nothing to learn"
+            f"'{os.fspath(path)}': all {field}s {only} in {len(records)} records, so that there is "
+            f"nothing to learn"
         )
 
 
@@ -37,8 +38,10 @@ def number(
     *,
     needed: bool = True,
 ) -> list[int | None]:
-    """The number of each record's label. `aliases` are other names of the classes. An error names the line of a label that is not known, or of none
-    where it is `needed`."""
+    """The number of each record's label. `aliases` are other names of the classes.
+
+    An error names the line of a label that is not known, or of none where it is `needed`.
+    """
     numbers = {**(aliases or {}), **{label: i for i, label in enumerate(labels)}}
     result: list[int | None] = []
     for record in records:
@@ -47,13 +50,19 @@ def number(
             result.append(None)
             continue
         if label not in numbers:
-            what = "there is no label" if label is None else f"the label {label!r} is not one of {_shown(labels)}"
+            what = (
+                "there is no label"
+                if label is None
+                else f"the label {label!r} is not one of {_shown(labels)}"
+            )
             raise at(record, path, what)
         result.append(numbers[label])
     return result
 
 
-def choices(records: Sequence[Record], path: str | os.PathLike[str], *, needed: bool = True) -> list[int | None]:
+def choices(
+    records: Sequence[Record], path: str | os.PathLike[str], *, needed: bool = True
+) -> list[int | None]:
     """The number of the right choice, from 0. All records must have as many choices as the first."""
     result: list[int | None] = []
     for record in records:
@@ -87,7 +96,9 @@ def tags(
     return [None if r["tags"] is None else [numbers[t] for t in r["tags"]] for r in records]
 
 
-def texts(records: Sequence[Record], path: str | os.PathLike[str], *, needed: bool = True) -> list[str | None]:
+def texts(
+    records: Sequence[Record], path: str | os.PathLike[str], *, needed: bool = True
+) -> list[str | None]:
     """Targets that are texts themselves."""
     for record in records:
         if not (record["target"] or "").strip() and needed:
@@ -95,7 +106,9 @@ def texts(records: Sequence[Record], path: str | os.PathLike[str], *, needed: bo
     return [r["target"] for r in records]
 
 
-def values(records: Sequence[Record], path: str | os.PathLike[str], *, needed: bool = True) -> list[float | None]:
+def values(
+    records: Sequence[Record], path: str | os.PathLike[str], *, needed: bool = True
+) -> list[float | None]:
     """Labels that are numbers themselves."""
     result: list[float | None] = []
     for record in records:
@@ -111,7 +124,10 @@ def values(records: Sequence[Record], path: str | os.PathLike[str], *, needed: b
 
 
 def bioes(tags: Sequence[str]) -> list[str]:
-    """BIO tags as BIOES: E- ends a stretch of more than one word, S- is one of a single word. An I- with nothing before it begins one."""
+    """BIO tags as BIOES: E- ends a stretch of more than one word, S- is one of a single word.
+
+    An I- with nothing before it begins one.
+    """
     result = []
     for i, tag in enumerate(tags):
         prefix, dash, kind = tag.partition("-")
@@ -121,7 +137,9 @@ def bioes(tags: Sequence[str]) -> list[str]:
         before = result[-1] if result else "O"
         begins = prefix == "B" or before in (f"E-{kind}", f"S-{kind}") or before.partition("-")[2] != kind
         goes_on = i + 1 < len(tags) and tags[i + 1] == f"I-{kind}"
-        result.append(("B" if goes_on else "S") + f"-{kind}" if begins else ("I" if goes_on else "E") + f"-{kind}")
+        result.append(
+            ("B" if goes_on else "S") + f"-{kind}" if begins else ("I" if goes_on else "E") + f"-{kind}"
+        )
     return result
 
 

@@ -1,4 +1,4 @@
-"""Going on with pre-training on other text: the family's own objective, on a corpus in the run's directory."""
+"""More pre-training on other text: the family's own objective, on a corpus in the run's directory."""
 
 from __future__ import annotations
 
@@ -6,32 +6,39 @@ import pathlib
 from collections.abc import Mapping
 from typing import Any, cast
 
-from plmcore import data, models, nn, objectives
+from plmcore import criteria, data, models, nn, objectives
 from plmcore._core import ArgumentError
+from plmcore.files.text import check_text
 from plmcore.language_model import LanguageModel
+from plmcore.models import labels
 from plmcore.models.config import Config
-from plmcore.text_files import check_text
-from plmcore.train import held_out, recipes
-from plmcore.train.batching import MeanLoss
+from plmcore.models.declaration import TEXT
+from plmcore.train import held_out
 
 
 def head_of(config: Config) -> str:
-    """The head that the directory was saved with, where it predicts tokens; else the family's first that does."""
+    """The head that the directory was saved with, where it predicts tokens;
+    else the family's first that does.
+    """
     heads = models.family(config).HEADS
     predicting = ("pretraining", "masked-lm", "causal-lm", "seq2seq-lm")
     own = models.head_of(config)
-    found = [own] if own in predicting else [h for h in ("masked-lm", "causal-lm", "seq2seq-lm") if h in heads]
+    found = (
+        [own] if own in predicting else [h for h in ("masked-lm", "causal-lm", "seq2seq-lm") if h in heads]
+    )
     if not found:
-        raise ArgumentError(f"{config.model_type} has no head that predicts tokens: it has {', '.join(heads)}")
+        raise ArgumentError(
+            f"{config.model_type} has no head that predicts tokens: it has {', '.join(heads)}"
+        )
     return found[0]
 
 
 def objective_of(config: Config, head: str) -> dict[str, Any]:
     """Name and settings of the objective that a head learns from."""
-    recipe = recipes.RECIPES.get(config.model_type)
+    recipe = models.family(config).RECIPES.get(config.model_type)
     if head == "masked-lm":
         return {"name": "masked-lm"}
-    if head == "causal-lm" and config.model_type != "xlnet":
+    if head == "causal-lm" and labels.TARGETS not in labels.taken(models.head_class(config, head)):
         return {"name": "causal-lm"}
     if recipe is None or head != recipe.head:
         raise ArgumentError(f"there is no objective for {config.model_type} with the head {head}")
@@ -41,8 +48,8 @@ def objective_of(config: Config, head: str) -> dict[str, Any]:
 def write_corpus(folder: pathlib.Path, source: str, lm: LanguageModel, errors: str = "strict") -> None:
     """The text of a file or folder, as the family has its documents."""
     check_text(source)
-    recipe = recipes.RECIPES.get(lm.config.model_type)
-    layout = cast(Mapping[str, Any], recipes.TEXT if recipe is None else recipe.data)
+    recipe = models.family(lm.config).RECIPES.get(lm.config.model_type)
+    layout = cast(Mapping[str, Any], TEXT if recipe is None else recipe.data)
     data.write_corpus(folder, [source], lm.tokenizer, **layout, errors=errors, overwrite=True)
 
 
@@ -63,8 +70,8 @@ class TextExamples:
     def examples(self, epoch: int) -> int:
         return self.objective.examples(epoch)
 
-    def loss(self, model: Any) -> MeanLoss:
-        return MeanLoss(model)
+    def criterion(self, model: Any) -> criteria.Criterion:
+        return criteria.of(model)
 
     def scoring(self, batch: int) -> TextScoring:
         batches = data.Batches(self.objective, batch, seed=0, shuffle=False, drop_last=False)

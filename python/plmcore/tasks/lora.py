@@ -1,8 +1,10 @@
-"""LoRA: frozen linear layers with a trained update of low rank, W + alpha / r B A, in the files that PEFT reads and writes.
+"""LoRA: frozen linear layers with a trained update of low rank, W + alpha / r B A, in the files that PEFT
+reads and writes.
 
     adapter/    adapter_config.json  adapter_model.safetensors
 
-Where a family publishes queries, keys and values apart, each of the parts has an A and a B of its own, as PEFT has them.
+Where a family publishes queries, keys and values apart, each of the parts has an A and a B of its own, as
+PEFT has them.
 """
 
 from __future__ import annotations
@@ -15,9 +17,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from plmcore import models, nn, safetensors
+from plmcore import models, nn
 from plmcore._core import ArgumentError, FormatError, Tensor, assign, ops
-from plmcore.files import atomic_write, read_json
+from plmcore.files.whole import atomic_write, read_json
+from plmcore.formats import safetensors
 from plmcore.models import names, quantized
 from plmcore.nn.linear import TORCH_DEFAULT
 
@@ -26,13 +29,19 @@ if TYPE_CHECKING:
 
 CONFIG, WEIGHTS, PREFIX = "adapter_config.json", "adapter_model.safetensors", "base_model.model."
 TASK_TYPES = {
-    "sequence-classification": "SEQ_CLS", "token-classification": "TOKEN_CLS", "question-answering": "QUESTION_ANS",
-    "causal-lm": "CAUSAL_LM", "seq2seq-lm": "SEQ_2_SEQ_LM", "base": "FEATURE_EXTRACTION",
-}  # fmt: skip
+    "sequence-classification": "SEQ_CLS",
+    "token-classification": "TOKEN_CLS",
+    "question-answering": "QUESTION_ANS",
+    "causal-lm": "CAUSAL_LM",
+    "seq2seq-lm": "SEQ_2_SEQ_LM",
+    "base": "FEATURE_EXTRACTION",
+}
 
 
 class LoraLinear(nn.Linear):
-    """A linear layer with an update. lora_a [n r, in]; lora_b [out, r], of whose n parts each goes with r rows of lora_a."""
+    """A linear layer with an update. lora_a [n r, in]; lora_b [out, r], of whose n parts each goes with r
+    rows of lora_a.
+    """
 
     parts: int
     scale: float
@@ -57,7 +66,9 @@ class LoraLinear(nn.Linear):
 
 
 def attach(model: Model, rank: int, alpha: float, targets: Sequence[str]) -> None:
-    """Freezes the body and gives the linear layers whose names end in one of `targets` an update, which is 0 at first."""
+    """Freezes the body and gives the linear layers whose names end in one of `targets` an update,
+    which is 0 at first.
+    """
     found = linear_slots(model)
     chosen = {name: slot for name, slot in found.items() if name.endswith(tuple(f".{t}" for t in targets))}
     if not chosen:
@@ -95,7 +106,10 @@ def delta(layer: LoraLinear) -> np.ndarray:
 
 
 def save(model: Model, folder: str | os.PathLike[str], base: str) -> None:
-    """Updates and what was trained whole: the head, and parts of the body that were drawn at random. `base` is the directory that they belong to."""
+    """Updates and what was trained whole: the head, and parts of the body that were drawn at random.
+
+    `base` is the directory that they belong to.
+    """
     folder = pathlib.Path(folder)
     tensors: dict[str, np.ndarray] = {}
     targets: set[str] = set()
@@ -116,15 +130,25 @@ def save(model: Model, folder: str | os.PathLike[str], base: str) -> None:
     heads: dict[str, np.ndarray] = {}
     for slot in plain_slots(model):
         if id(slot.parameter) not in body or slot.parameter.requires_grad:
-            heads |= {name: t.numpy() for name, t in slot.stored.to_parts(slot.parameter.detach(), model.config)}
+            heads |= {
+                name: t.numpy() for name, t in slot.stored.to_parts(slot.parameter.detach(), model.config)
+            }
     tensors |= {PREFIX + name: np.ascontiguousarray(a) for name, a in heads.items()}
     prefix = models.family(model.config).PREFIX
     config = {
-        "peft_type": "LORA", "task_type": TASK_TYPES.get(models.head_name(model)), "base_model_name_or_path": base, "inference_mode": True,
-        "r": layer.lora_b.shape[1], "lora_alpha": layer.scale * layer.lora_b.shape[1], "lora_dropout": 0.0, "bias": "none",
-        "fan_in_fan_out": layer.transposed, "target_modules": sorted(targets),
-        "modules_to_save": sorted({name.removeprefix(prefix).split(".")[0] for name in heads}) or None, "init_lora_weights": True,
-    }  # fmt: skip
+        "peft_type": "LORA",
+        "task_type": TASK_TYPES.get(models.head_name(model)),
+        "base_model_name_or_path": base,
+        "inference_mode": True,
+        "r": layer.lora_b.shape[1],
+        "lora_alpha": layer.scale * layer.lora_b.shape[1],
+        "lora_dropout": 0.0,
+        "bias": "none",
+        "fan_in_fan_out": layer.transposed,
+        "target_modules": sorted(targets),
+        "modules_to_save": sorted({name.removeprefix(prefix).split(".")[0] for name in heads}) or None,
+        "init_lora_weights": True,
+    }
     folder.mkdir(parents=True, exist_ok=True)
     safetensors.write(folder / WEIGHTS, tensors, {"format": "pt"})
     with atomic_write(folder / CONFIG) as f:
@@ -137,7 +161,9 @@ def load(model: Model, folder: str | os.PathLike[str]) -> None:
     config = read_json(folder / CONFIG)
     if config.get("peft_type") != "LORA" or not isinstance(config.get("r"), int) or config["r"] < 1:
         raise FormatError(f"'{folder / CONFIG}' is not the config of a LoRA adapter")
-    scale = config.get("lora_alpha", config["r"]) / (config["r"] ** 0.5 if config.get("use_rslora") else config["r"])
+    scale = config.get("lora_alpha", config["r"]) / (
+        config["r"] ** 0.5 if config.get("use_rslora") else config["r"]
+    )
     tensors = {name.removeprefix(PREFIX): t for name, t in safetensors.read(folder / WEIGHTS)[0].items()}
     unused, new = set(tensors), {}
     for slot in plain_slots(model):
@@ -152,7 +178,8 @@ def load(model: Model, folder: str | os.PathLike[str]) -> None:
                 a, b = (tensors[name].numpy().astype(value.dtype) for name in found)
                 if b.shape[0] != rows.shape[0] or a.shape[1:] != rows.shape[1:] or a.shape[0] != b.shape[1]:
                     raise FormatError(
-                        f"'{folder}': {key} is {list(rows.shape)}, its update {list(b.shape)} x {list(a.shape)}"
+                        f"'{folder}': {key} is {list(rows.shape)}, its update {list(b.shape)} x "
+                        f"{list(a.shape)}"
                     )
                 rows += scale * b @ a
                 unused -= set(found)
@@ -161,7 +188,9 @@ def load(model: Model, folder: str | os.PathLike[str]) -> None:
                 new[slot.name] = slot.stored.to_ours([tensors[part]], slot.parameter.shape).numpy()
                 unused.discard(part)
     if unused:
-        raise FormatError(f"'{folder}' is of another model: it has no place for {', '.join(sorted(unused)[:5])}")
+        raise FormatError(
+            f"'{folder}' is of another model: it has no place for {', '.join(sorted(unused)[:5])}"
+        )
     model.load_state_dict(new, strict=False)
 
 
@@ -169,7 +198,8 @@ def plain_slots(model: Model) -> list[names.Slot]:
     """The parameters that are published: without updates."""
     if weights := quantized.weights_in(model):
         raise ArgumentError(
-            f'LoRA: the model has {weights} weights; plm.load(dir, dtype="float32") makes ones that take updates'
+            f'LoRA: the model has {weights} weights; plm.load(dir, dtype="float32") makes ones that '
+            f"take updates"
         )
     kept: dict[LoraLinear, Mapping[str, Any]] = {}
     for layer in list(model.modules()):
@@ -185,5 +215,7 @@ def linear_slots(model: Model) -> dict[str, names.Slot]:
     """The linear layers of the body, by their names."""
     found = plain_slots(model)
     return {
-        s.name.removesuffix(".weight"): s for s in found if isinstance(s.owner, nn.Linear) and s.attribute == "weight"
+        s.name.removesuffix(".weight"): s
+        for s in found
+        if isinstance(s.owner, nn.Linear) and s.attribute == "weight"
     }

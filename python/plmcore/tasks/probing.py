@@ -1,7 +1,7 @@
 """What each layer knows: a linear probe on the frozen states of every layer.
 
-The probe is ridge regression onto the classes, solved at once, so that it has no schedule and no seed. Syntax (parts of speech) shows in lower
-layers, meaning in higher ones.
+The probe is ridge regression onto the classes, solved at once, so that it has no schedule and no seed. Syntax
+(parts of speech) shows in lower layers, meaning in higher ones.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from plmcore import draws
 from plmcore._core import ArgumentError, Tensor
 from plmcore.data.readers import Record
 from plmcore.nn import inference
+from plmcore.runtime import draws
 from plmcore.tasks import labels
 from plmcore.tasks.inference import needed_tokenizer
 from plmcore.tasks.rows import Rows, takes_types
@@ -40,10 +40,11 @@ def probe(
 ) -> list[float]:
     """Returns the test accuracy of a linear probe on the embeddings and on every layer.
 
-    Records have text and label (the probe reads the mean of the tokens), or tokens and tags (the first token of each word), as from
-    tasks.records.read. With control=True each word, or text, has a random class instead, always the same one, and classes are as frequent as in
-    `train`: what a probe gets right of that it has learnt by itself, and the difference is what the layer knows (Hewitt and Liang 2019).
-    Memory does not grow with the records: states are summed up as they come.
+    Records have text and label (the probe reads the mean of the tokens), or tokens and tags (the first token
+    of each word), as from tasks.records.read. With control=True each word, or text, has a random class
+    instead, always the same one, and classes are as frequent as in
+    `train`: what a probe gets right of that it has learnt by itself, and the difference is what the layer
+    knows (Hewitt and Liang 2019). Memory does not grow with the records: states are summed up as they come.
     """
     if not train or not test:
         raise ArgumentError("probe: there must be records to learn from and to test on")
@@ -77,8 +78,11 @@ def probe(
 
 
 class Sums:
-    """What ridge regression onto classes must know of the states x [N, C] of any number of words: C x C sums. They are taken of the
-    differences to `middle`, a vector amid the states, so that large means cost no digits."""
+    """What ridge regression onto classes must know of the states x [N, C] of any number of words: C x C sums.
+
+    They are taken of the differences to `middle`, a vector amid the states,
+    so that large means cost no digits.
+    """
 
     def __init__(self, middle: np.ndarray, classes: int):
         C = len(middle)
@@ -110,7 +114,9 @@ class Sums:
 def layer_states(
     lm: LanguageModel, records: Sequence[Record], field: str, batch: int
 ) -> Iterator[tuple[list[np.ndarray], list[str], list[str]]]:
-    """Batch by batch: of each layer the vectors [N, C] of words or texts; their classes; and the words or texts."""
+    """Batch by batch: of each layer the vectors [N, C] of words or texts; their classes;
+    and the words or texts.
+    """
     tokenizer = needed_tokenizer(lm, "probe")
     limits = [n for n in (tokenizer.max_length, lm.config.longest) if n]
     words = field == "tags"
@@ -119,7 +125,9 @@ def layer_states(
         some = records[first : first + CHUNK * batch]
         rows = Rows(tokenizer, takes_types(lm.model, tokenizer))
         texts = [r["tokens" if words else "text"] for r in some]
-        rows.add(texts, max_length=min(limits, default=None), words=words, detail=("word_ids", "sequence_ids"))
+        rows.add(
+            texts, max_length=min(limits, default=None), words=words, detail=("word_ids", "sequence_ids")
+        )
         for start in range(0, len(rows), batch):
             chosen = range(start, min(start + batch, len(rows)))
             with inference():

@@ -1,7 +1,8 @@
 """Records of a task from a file: which column is what, and what is wrong in which line.
 
-Fields are those of plmcore.data: text and pair with label; context, question and choices with label; tokens with tags; context,
-question and answers; source with target. Here a label is what stands in the file; plmcore.tasks.labels numbers it. Every record knows its `line`.
+Fields are those of plmcore.data: text and pair with label; context, question and choices with label; tokens
+with tags; context, question and answers; source with target. Here a label is what stands in the file;
+plmcore.tasks.labels numbers it. Every record knows its `line`.
 """
 
 from __future__ import annotations
@@ -17,10 +18,11 @@ from plmcore._core import ArgumentError, FormatError
 from plmcore.data import columns as columns_of
 from plmcore.data import readers
 from plmcore.data.readers import Record, wrong
-from plmcore.text_files import lines
+from plmcore.files.text import lines
 
 KINDS = ("classification", "pair", "regression", "multiple-choice", "tagging", "qa", "seq2seq", "lm")
-# The fields of a table without a header, by the number of its columns; the last one may be absent where there is nothing to learn.
+# The fields of a table without a header, by the number of its columns; the last one may be absent where there
+# is nothing to learn.
 ORDERS = {
     "classification": [("text", "label"), ("text",)],
     "pair": [("text", "pair", "label"), ("text", "pair")],
@@ -28,8 +30,13 @@ ORDERS = {
     "seq2seq": [("source", "target"), ("source",)],
 }
 NEEDED = {
-    "classification": ("text",), "pair": ("text", "pair"), "regression": ("text",), "multiple-choice": ("context",), "seq2seq": ("source",), "lm": ("text",),
-}  # fmt: skip
+    "classification": ("text",),
+    "pair": ("text", "pair"),
+    "regression": ("text",),
+    "multiple-choice": ("context",),
+    "seq2seq": ("source",),
+    "lm": ("text",),
+}
 CHOICES = ("choice", "ending", "option")
 
 
@@ -40,11 +47,13 @@ def read(
     errors: str = "strict",
     labelled: bool = False,
 ) -> list[Record]:
-    """All records of a file: a TSV or CSV table, JSON lines, a column file of tags or a SQuAD file, by its name and the kind of task.
+    """All records of a file: a TSV or CSV table, JSON lines, a column file of tags or a SQuAD file, by its
+    name and the kind of task.
 
-    columns ["label", "text", "pair"] names the columns of a table without a header ("-": not read); ["text=sentence", "label=gold"] says
-    which columns of one with a header are meant. Without them a header is known by its names, and a table without one must have
-    the fields in their usual order. `labelled`: there must be a column for the label.
+    columns ["label", "text", "pair"] names the columns of a table without a header ("-": not read);
+    ["text=sentence", "label=gold"] says which columns of one with a header are meant. Without them a header
+    is known by its names, and a table without one must have the fields in their usual order. `labelled`:
+    there must be a column for the label.
     """
     path = pathlib.Path(path)
     if ".jsonl" in path.suffixes or (".json" in path.suffixes and kind != "qa"):
@@ -65,15 +74,21 @@ def of_rows(
     unit: str = "line",
     labelled: bool = False,
 ) -> list[Record]:
-    """The records of numbered rows whose columns have names: of JSON lines, or of a table in memory, whose `unit` is a row. The fields of tagging are lists;
-    answers are as SQuAD has them, or lists of their texts and starts."""
+    """The records of numbered rows whose columns have names: of JSON lines, or of a table in memory, whose
+    `unit` is a row.
+
+    The fields of tagging are lists; answers are as SQuAD has them, or lists of their texts and starts.
+    """
     renamed = columns_of.renaming(columns)
     if columns and len(renamed) < len(columns):
         raise ArgumentError(
-            f"'{path}' has columns with names: columns say which is which, as text=review,label=stars; got {','.join(columns)}"
+            f"'{path}' has columns with names: columns say which is which, as text=review,label=stars; "
+            f"got {','.join(columns)}"
         )
     make = {"tagging": _tagged, "qa": _asked}.get(kind, functools.partial(_fields, kind=kind))
-    return [make(row, where=Where(path, number, unit), renamed=renamed, labelled=labelled) for number, row in rows]
+    return [
+        make(row, where=Where(path, number, unit), renamed=renamed, labelled=labelled) for number, row in rows
+    ]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -92,14 +107,17 @@ class Where:
     def wrong(self, what: str) -> FormatError:
         return FormatError(f"'{self.path}', {self.unit} {self.number}: {what}")
 
-    def column(self, row: Mapping[str, Any], field: str, renamed: Mapping[str, str], *, needed: bool) -> str | None:
+    def column(
+        self, row: Mapping[str, Any], field: str, renamed: Mapping[str, str], *, needed: bool
+    ) -> str | None:
         """The column of a field: the one that was named, or one of its usual names."""
         column = renamed.get(field) or columns_of.column(row, field)
         if column is not None and column not in row:
             raise self.wrong(f"there is no column {column!r}, only {', '.join(row)}")
         if column is None and needed:
             raise self.wrong(
-                f'there is no column for the {field}, only {", ".join(row)}; --columns {field}=NAME, in Python columns=["{field}=NAME"], says which it is'
+                f"there is no column for the {field}, only {', '.join(row)}; --columns {field}=NAME, "
+                f'in Python columns=["{field}=NAME"], says which it is'
             )
         return column
 
@@ -137,13 +155,17 @@ def _header(path: pathlib.Path, kind: str, errors: str) -> bool | Sequence[str]:
     if found:
         return found[0]
     raise wrong(
-        path, number,
-        f"{len(names)} columns ({', '.join(n[:20] for n in names)}), neither a header with {' and '.join(NEEDED[kind])} nor "
+        path,
+        number,
+        f"{len(names)} columns ({', '.join(n[:20] for n in names)}), "
+        f"neither a header with {' and '.join(NEEDED[kind])} nor "
         f"{' or '.join(' '.join(o) for o in orders) or 'a table without one'}; name them with --columns",
-    )  # fmt: skip
+    )
 
 
-def _fields(row: Mapping[str, Any], *, kind: str, where: Where, renamed: Mapping[str, str], labelled: bool) -> Record:
+def _fields(
+    row: Mapping[str, Any], *, kind: str, where: Where, renamed: Mapping[str, str], labelled: bool
+) -> Record:
     record: Record = {"line": where.line}
     if kind == "multiple-choice":
         choices = row.get("choices") or [v for k, v in row.items() if k.startswith(CHOICES)]
@@ -195,14 +217,20 @@ def _asked(row: Mapping[str, Any], *, where: Where, renamed: Mapping[str, str], 
             raise where.wrong(f"an answer has a text and an answer_start, got {answer!r}")
         answers.append({"text": answer["text"], "start": answer.get("answer_start", answer.get("start"))})
     return {
-        "id": str(row.get("id", f"{where.unit} {where.number}")), "title": str(row.get("title") or ""), "context": where.text(row, "context", renamed),
-        "question": where.text(row, "question", renamed), "answers": answers,
-        "impossible": bool(row.get("is_impossible", found is not None and not answers)), "line": where.line,
-    }  # fmt: skip
+        "id": str(row.get("id", f"{where.unit} {where.number}")),
+        "title": str(row.get("title") or ""),
+        "context": where.text(row, "context", renamed),
+        "question": where.text(row, "question", renamed),
+        "answers": answers,
+        "impossible": bool(row.get("is_impossible", found is not None and not answers)),
+        "line": where.line,
+    }
 
 
 def _sentences(path: pathlib.Path, columns: Sequence[str] | None, errors: str) -> Iterator[Record]:
-    """Tokens and tags of a column file: the first and the last column, or those named; of a .conllu file words and their parts of speech."""
+    """Tokens and tags of a column file: the first and the last column, or those named; of a .conllu file
+    words and their parts of speech.
+    """
     if ".conllu" in path.suffixes:
         field = next((c.partition("=")[2] for c in columns or () if c.startswith("tags=")), "upos")
         for number, sentence in enumerate(readers.read_conllu(path, errors=errors), 1):
@@ -215,7 +243,9 @@ def _sentences(path: pathlib.Path, columns: Sequence[str] | None, errors: str) -
     if columns:
         names: list[str | None] = [None if c == "-" else c for c in columns]
         if "tokens" not in names:
-            raise ArgumentError(f"--columns must name the tokens, as in tokens,-,tags; got {','.join(columns)}")
+            raise ArgumentError(
+                f"--columns must name the tokens, as in tokens,-,tags; got {','.join(columns)}"
+            )
     else:
         width = next((len(line.split()) for _, line in lines(path, errors) if line.strip()), 2)
         names = ["tokens", *[None] * max(0, width - 2), *(["tags"] if width > 1 else [])]

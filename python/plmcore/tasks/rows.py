@@ -16,10 +16,12 @@ CHUNK = 512  # texts that are encoded together
 
 
 class Rows:
-    """Rows of ids with their token types, and of each the record it comes from (windows of a long text are several rows).
+    """Rows of ids with their token types, and of each the record it comes
+    from (windows of a long text are several rows).
 
-    Padding is where the family's heads expect it, whatever side a tokenizer was told to pad for generation: in front of XLNet's last token, which speaks
-    for a sequence, and behind the texts of all others, whose first token does, or whose positions count from there.
+    Padding is where the family's heads expect it, whatever side a tokenizer was told to pad for generation:
+    in front of XLNet's last token, which speaks for a sequence, and behind the texts of all others, whose
+    first token does, or whose positions count from there.
     """
 
     def __init__(self, tokenizer: Tokenizer, typed: bool):
@@ -30,9 +32,17 @@ class Rows:
         self.detail: list[dict[str, np.ndarray]] = []
 
     def add(
-        self, texts: Sequence[Any], pairs: Sequence[Any] | None = None, *, detail: Sequence[str] = (), **options: Any
+        self,
+        texts: Sequence[Any],
+        pairs: Sequence[Any] | None = None,
+        *,
+        detail: Sequence[str] = (),
+        **options: Any,
     ) -> None:
-        """Encodes texts, or pairs of them, behind those that are there. `detail`: names of Batch's further arrays to keep."""
+        """Encodes texts, or pairs of them, behind those that are there.
+
+        `detail`: names of Batch's further arrays to keep.
+        """
         first = self.record[-1] + 1 if self.record else 0
         for start in range(0, len(texts), CHUNK):
             chosen = slice(start, start + CHUNK)
@@ -68,7 +78,9 @@ class Rows:
             )
         return batch
 
-    def filled(self, numbers: Sequence[int] | np.ndarray, values: Sequence[np.ndarray], fill: int) -> np.ndarray:
+    def filled(
+        self, numbers: Sequence[int] | np.ndarray, values: Sequence[np.ndarray], fill: int
+    ) -> np.ndarray:
         """One value per token of each row, `fill` for padding.  [B, T]"""
         return self._filled(values, max(len(self.ids[i]) for i in numbers), fill)
 

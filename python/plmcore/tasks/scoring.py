@@ -6,15 +6,16 @@ from typing import Any, cast
 
 import numpy as np
 
-from plmcore import nn
-from plmcore._core import Tensor
+from plmcore import criteria, nn
 from plmcore.data.readers import Record
 from plmcore.tasks.examples import Examples
 
 
 class Scoring:
-    """model -> loss and scores; `found` and `predictions` are those of the last call. Examples of like lengths run together. Without `final` no texts are
-    written, which takes long."""
+    """model -> loss and scores; `found` and `predictions` are those of the last call.
+
+    Examples of like lengths run together. Without `final` no texts are written, which takes long.
+    """
 
     def __init__(self, examples: Examples, batch: int, *, final: bool = False):
         self.examples, self.batch, self.final = examples, batch, final
@@ -22,24 +23,25 @@ class Scoring:
         self.found: dict[str, float] | None = None
 
     def __call__(self, model: nn.Module) -> dict[str, float]:
-        examples, loss = self.examples, self.examples.loss(model)
+        examples, criterion = self.examples, self.examples.criterion(model)
         n = examples.examples(0)
         order = np.argsort(-cast(np.ndarray, examples.lengths(0)), kind="stable")
         collected: list[Any] = [None] * n
-        total, count = 0.0, 0
+        sums = criteria.Sums()
         with nn.inference():
             for at in range(0, n, self.batch):
                 chosen = order[at : at + self.batch]
                 batch = examples.batch(chosen, seed=0, epoch=0)
-                out, mean = loss.plain({name: Tensor(a) for name, a in batch.items()})
+                inputs = criteria.tensors(batch)
+                out = criterion.predict(model, inputs)
                 for i, found in zip(chosen, examples.collect(out, len(chosen)), strict=True):
                     collected[i] = found
-                if examples.known and (labels := loss.count(batch)):
-                    total, count = total + mean.item() * labels, count + labels
+                if examples.known:
+                    sums.add(criterion.terms(out, batch, inputs))
             self.predictions = examples.predictions(collected)
             if examples.generates and self.final:
                 self.predictions = cast(Any, examples).generated(model, self.batch)
         self.found = {}
         if examples.known:
-            self.found = {**examples.of_loss(total / max(1, count)), **examples.scores(self.predictions)}
+            self.found = {**examples.of_loss(sums.loss() or 0.0), **examples.scores(self.predictions)}
         return self.found

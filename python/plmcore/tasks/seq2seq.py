@@ -8,21 +8,24 @@ from typing import Any
 
 import numpy as np
 
-from plmcore import evaluate, generate, nn
+from plmcore import criteria, evaluate, generate, nn
 from plmcore.data.readers import Record
 from plmcore.evaluate.likelihood import perplexity_of
 from plmcore.language_model import LanguageModel
+from plmcore.models.labels import DECODER
 from plmcore.models.outputs import Output
 from plmcore.objectives.chance import Chance
 from plmcore.objectives.objective import IGNORED
 from plmcore.objectives.text_to_text import TASKS, Task
-from plmcore.tasks import task_losses
 from plmcore.tasks.examples import Examples
 from plmcore.tasks.rows import Rows
 
 
 class Seq2Seq(Examples):
-    """input_ids of the source behind task.prefix, labels of the target. Scores need texts, which are written in the end alone."""
+    """input_ids of the source behind task.prefix, labels of the target.
+
+    Scores need texts, which are written in the end alone.
+    """
 
     head = "seq2seq-lm"
     generates = True
@@ -46,8 +49,8 @@ class Seq2Seq(Examples):
                 row[: len(self.answers.ids[i])] = self.answers.ids[i]
         return batch
 
-    def loss(self, model: nn.Module) -> task_losses.TaskLoss:
-        return task_losses.TaskLoss(model, self.settings["label_smoothing"])
+    def criterion(self, model: nn.Module) -> criteria.Labelled:
+        return criteria.Tokens(DECODER, self.settings["label_smoothing"])
 
     def collect(self, out: Output, n: int) -> list[None]:
         return [None] * n
@@ -62,16 +65,21 @@ class Seq2Seq(Examples):
         for start in range(0, len(self.rows), batch):
             inputs = self.rows.batch(range(start, min(start + batch, len(self.rows))))
             ids = generate.generate(
-                lm, inputs["input_ids"], inputs["attention_mask"], max_new_tokens=self.settings["target_length"],
+                lm,
+                inputs["input_ids"],
+                inputs["attention_mask"],
+                max_new_tokens=self.settings["target_length"],
                 num_beams=self.settings["beams"],
-            )  # fmt: skip
+            )
             texts += self.tokenizer.decode(np.atleast_2d(ids))
         return [{"text": text.strip()} for text in texts]
 
     def scores(self, predictions: Sequence[Record]) -> dict[str, float]:
         if not predictions:
             return {}
-        return evaluate.compute(self.settings["metrics"], [p["text"] for p in predictions], list(self.targets))
+        return evaluate.compute(
+            self.settings["metrics"], [p["text"] for p in predictions], list(self.targets)
+        )
 
     def right(self) -> list[Record]:
         return [{"text": t} for t in self.targets]
@@ -81,8 +89,11 @@ class Seq2Seq(Examples):
 
 
 class TextLabels(Seq2Seq):
-    """Classes and numbers as text, as T5 has them: the input behind the task's prefixes, the name of the class as the target. A text that names no
-    class is wrong, and no number counts as 0."""
+    """Classes and numbers as text, as T5 has them: the input behind the task's prefixes, the name of the
+    class as the target.
+
+    A text that names no class is wrong, and no number counts as 0.
+    """
 
     def __init__(
         self,

@@ -7,12 +7,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from plmcore import evaluate, nn
+from plmcore import criteria, evaluate, nn
 from plmcore._core import ArgumentError
 from plmcore.data.readers import Record
 from plmcore.models.outputs import Output
 from plmcore.objectives.chance import Chance
-from plmcore.tasks import labels, task_losses
+from plmcore.tasks import labels
 from plmcore.tasks.examples import Examples, softmax
 
 
@@ -23,8 +23,11 @@ class Candidate(NamedTuple):
 
 
 class Spans(Examples):
-    """Question and context; a long context makes several rows that overlap by `stride` tokens. A row without the answer points at its null
-    position: the token for the whole sequence, or the first one where the family has none."""
+    """Question and context; a long context makes several rows that overlap by `stride` tokens.
+
+    A row without the answer points at its null position: the token for the whole sequence, or the first one
+    where the family has none.
+    """
 
     head = "question-answering"
 
@@ -49,7 +52,9 @@ class Spans(Examples):
         return text if len(ids) <= most else self.tokenizer.decode(ids[:most])
 
     def _place(self, row: int) -> tuple[int, int]:
-        """First and last token of the first answer within a row; twice the null position where it is not all there."""
+        """First and last token of the first answer within a row;
+        twice the null position where it is not all there.
+        """
         answers = self.targets[self.rows.record[row]]
         null = self.null[row], self.null[row]
         if not answers:
@@ -73,8 +78,8 @@ class Spans(Examples):
             batch["labels"] = np.array([self.places[i] for i in examples], np.int64) + starts
         return batch
 
-    def loss(self, model: nn.Module) -> task_losses.TaskLoss:
-        return task_losses.SpanLoss(model)
+    def criterion(self, model: nn.Module) -> criteria.Labelled:
+        return criteria.Spans()
 
     def collect(self, out: Output, n: int) -> list[np.ndarray]:
         both = np.stack([out.start_logits.numpy(), out.end_logits.numpy()], 1)
@@ -88,10 +93,14 @@ class Spans(Examples):
             start, end = logits[:, self.rows.start(logits.shape[1], n) :][:, :n]
             found[record] += self._candidates(row, start, end)
             nothing[record] = min(nothing[record], start[self.null[row]] + end[self.null[row]])
-        return [self._answer(r, c, nothing[i]) for i, (r, c) in enumerate(zip(self.records, found, strict=True))]
+        return [
+            self._answer(r, c, nothing[i]) for i, (r, c) in enumerate(zip(self.records, found, strict=True))
+        ]
 
     def _candidates(self, row: int, start: np.ndarray, end: np.ndarray) -> list[Candidate]:
-        """The best of a row: within the context, the end not before the start, of at most answer_length tokens."""
+        """The best of a row: within the context, the end not before the start,
+        of at most answer_length tokens.
+        """
         detail, most = self.rows.detail[row], self.settings["n_best"]
         inside = np.flatnonzero(detail["sequence_ids"] == 1)
         if not len(inside):
@@ -111,7 +120,8 @@ class Spans(Examples):
     def _answer(self, record: Record, candidates: list[Candidate], nothing: float) -> Record:
         best: dict[str, float] = {}
         for c in sorted(candidates, key=lambda c: -c.score):
-            best.setdefault(record["context"][c.begin : c.end].strip(), c.score)  # byte-level tokens begin with a space
+            # byte-level tokens begin with a space
+            best.setdefault(record["context"][c.begin : c.end].strip(), c.score)
         names = list(best)[: self.settings["n_best"]]
         chances: Any = softmax(np.array([best[t] for t in names])) if names else []
         text = names[0] if names else ""
@@ -131,7 +141,9 @@ class Spans(Examples):
 
 
 def check_answers(records: Sequence[Record], path: Any, *, needed: bool = True) -> None:
-    """Every answer must stand where it is said to; where they are `needed` every question has one or says that it has none, and some do."""
+    """Every answer must stand where it is said to; where they are `needed` every question has one or says
+    that it has none, and some do.
+    """
     if needed and not any(r["answers"] for r in records):
         raise labels.at(records[0], path, "no question has an answer: there is nothing to learn")
     for r in records:
@@ -148,5 +160,6 @@ def check_stride(stride: int, length: int, added: int, question: int) -> None:
     room = length - added - question
     if not 0 <= stride < room:
         raise ArgumentError(
-            f"task.stride is {stride}: rows of {length} tokens with {question} for the question leave {room} for the context"
+            f"task.stride is {stride}: rows of {length} tokens with {question} for the question leave "
+            f"{room} for the context"
         )

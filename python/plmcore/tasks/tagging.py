@@ -18,13 +18,20 @@ from plmcore.tasks.examples import Examples
 
 
 class Tagging(Examples):
-    """The first token of a word has its tag, the others none. Long sentences make several rows that overlap by `stride` tokens; a word is
-    tagged in the first row that has its first token."""
+    """The first token of a word has its tag, the others none.
+
+    Long sentences make several rows that overlap by `stride` tokens; a word is tagged in the first row that
+    has its first token.
+    """
 
     head = "token-classification"
 
     def __init__(
-        self, records: Sequence[Record], targets: Sequence[list[int] | None], names: Sequence[str], *common: Any
+        self,
+        records: Sequence[Record],
+        targets: Sequence[list[int] | None],
+        names: Sequence[str],
+        *common: Any,
     ):
         super().__init__(*common)
         self.targets, self.names = targets, names
@@ -33,7 +40,11 @@ class Tagging(Examples):
             raise ArgumentError(f"{records[self.sizes.index(0)]['line']} has no words")
         stride = self.settings["stride"]
         self.rows.add(
-            [r["tokens"] for r in records], words=True, max_length=self.length, stride=stride, detail=("word_ids",)
+            [r["tokens"] for r in records],
+            words=True,
+            max_length=self.length,
+            stride=stride,
+            detail=("word_ids",),
         )
         self.words = self._first_tokens()
         self.cut = self.rows.divided
@@ -66,7 +77,8 @@ class Tagging(Examples):
         return list(out.logits.numpy().argmax(-1))
 
     def predictions(self, collected: Sequence[np.ndarray]) -> list[Record]:
-        found = [[self.names[0]] * n for n in self.sizes]  # a word that is no token to the tokenizer keeps this
+        # a word that is no token to the tokenizer keeps this
+        found = [[self.names[0]] * n for n in self.sizes]
         for row, tags in enumerate(collected):
             words = self.words[row]
             start = self.rows.start(len(tags), len(words))

@@ -13,7 +13,7 @@ from plmcore._core import ArgumentError, FormatError
 from plmcore.data import tables
 from plmcore.data.readers import Record
 from plmcore.data.tasks import SPLITS
-from plmcore.files import atomic_write
+from plmcore.files.whole import atomic_write
 from plmcore.tasks import labels, records, spans
 from plmcore.tasks.examples import Classification, Examples, MultipleChoice, Regression
 from plmcore.tasks.rows import check_length
@@ -37,11 +37,15 @@ WITH_TEXT = {
 
 
 class TaskData:
-    """`records` by split, and `names`, the classes in the order of their numbers. The splits are train, dev and test, or the published ones that are
-    evaluated, as dev_matched."""
+    """`records` by split, and `names`, the classes in the order of their numbers.
+
+    The splits are train, dev and test, or the published ones that are evaluated, as dev_matched.
+    """
 
     def __init__(self, settings: Settings, in_memory: Mapping[str, list[Record]] | None = None):
-        """`in_memory`: the rows of splits that are tables in memory; the settings say in which files the run keeps them."""
+        """`in_memory`: the rows of splits that are tables in memory;
+        the settings say in which files the run keeps them.
+        """
         self.settings, self.table = settings, settings["data"]
         self.kind = kind_of(settings["run"]["task"])
         self.declared = data.TASKS.get(settings["run"]["task"])
@@ -66,7 +70,9 @@ class TaskData:
         return pathlib.Path(self.table.get(split) or self.table["folder"] or self.table["train"])
 
     def check_files(self) -> None:
-        """Notes the digests of the files among the settings; an error if those of a run that goes on have changed."""
+        """Notes the digests of the files among the settings;
+        an error if those of a run that goes on have changed.
+        """
         given: list[pathlib.Path] = []
         now: list[str] = []
         for key in (*SPLITS, "folder"):
@@ -88,7 +94,9 @@ class TaskData:
         self.table["digests"] = now
 
     def keep_tables(self) -> None:
-        """Writes what is in memory where the settings have it, so that the run can go on, and be repeated, without it."""
+        """Writes what is in memory where the settings have it, so that the run can go on,
+        and be repeated, without it.
+        """
         for split, rows in self.in_memory.items():
             if not (path := pathlib.Path(self.table[split])).exists():
                 with atomic_write(path) as f:
@@ -100,17 +108,25 @@ class TaskData:
 
     @functools.cached_property
     def splits(self) -> dict[str, list[str]]:
-        """What is learnt from, watched and scored in the end, by the names that these splits have among the records."""
+        """What is learnt from, watched and scored in the end,
+        by the names that these splits have among the records.
+        """
         found = {split: [split] if self.table[split] else [] for split in SPLITS}
         if self.table["folder"]:
             published = self.published.splits_in(self.table["folder"])
             found = {split: found[split] or published[split] for split in SPLITS}
-            if not found["train"] and not {*self.published.roles.get("train", ("train",))} & {*self.published.splits}:
+            if not found["train"] and not {*self.published.roles.get("train", ("train",))} & {
+                *self.published.splits
+            }:
                 raise ArgumentError(
                     f"{self.published.name} is published without a split to learn from: name one with --train"
                 )
             if not found["train"]:
-                list(self.published.read(self.table["folder"], self.published.roles.get("train", ("train",))[0]))
+                list(
+                    self.published.read(
+                        self.table["folder"], self.published.roles.get("train", ("train",))[0]
+                    )
+                )
         return found
 
     @functools.cached_property
@@ -134,8 +150,9 @@ class TaskData:
             found = {"train": whole[:cut], "dev": whole[cut:], **found}
         elif self.table["folder"] and len(found) == 1:
             raise FileNotFoundError(
-                f"'{self.table['folder']}' has nothing to evaluate {self.published.name} on ({self._evaluated()}): set data.held_out=0.1, "
-                "or name the file alone that is learnt from, with --train"
+                f"'{self.table['folder']}' has nothing to evaluate {self.published.name} on "
+                f"({self._evaluated()}): set data.held_out=0.1, or name the file alone that is learnt "
+                "from, with --train"
             )
         return found
 
@@ -164,19 +181,28 @@ class TaskData:
     def _in_table(self, rows: list[Record], split: str) -> list[Record]:
         numbered, columns = enumerate(rows, 1), self.table["columns"] or None
         return records.of_rows(
-            numbered, self.kind_in_file, columns, self.path(split), unit="row", labelled=self.needs_labels(split)
+            numbered,
+            self.kind_in_file,
+            columns,
+            self.path(split),
+            unit="row",
+            labelled=self.needs_labels(split),
         )
 
     def needs_labels(self, split: str) -> bool:
         return split != "test"
 
     def _in_files(self, split: str) -> list[Record]:
-        """A declared task in its published files, whatever their names; else a file as that of any task of the kind."""
+        """A declared task in its published files, whatever their names;
+        else a file as that of any task of the kind.
+        """
         path = self.table.get(split)
         if split in self.in_memory:
             return self._in_table(self.in_memory[split], split)
         if not path:
-            return self._numbered(self.published.read(self.table["folder"], split, errors=self.table["errors"]), split)
+            return self._numbered(
+                self.published.read(self.table["folder"], split, errors=self.table["errors"]), split
+            )
         if self.declared is not None and not self.table["columns"] and not tables.is_kept(path):
             published = self.declared.read_file(path, errors=self.table["errors"])
             if published is not None:
@@ -191,7 +217,9 @@ class TaskData:
     def kind_in_file(self) -> str:
         """What a file of a declared task has in a line."""
         return (
-            "pair" if self.declared is not None and self.declared.pair and self.kind == "classification" else self.kind
+            "pair"
+            if self.declared is not None and self.declared.pair and self.kind == "classification"
+            else self.kind
         )
 
     def _named(self, record: Record) -> Record:
@@ -203,14 +231,16 @@ class TaskData:
 
     @functools.cached_property
     def names(self) -> list[str]:
-        """The classes: those given, those of the declared task, or those that occur in what is learnt from."""
+        """The classes: those given, those of the declared task, or those in what is learnt from."""
         if self.kind not in ("classification", "pair", "tagging"):
             return []
         train = self.records["train"]
         given = list(self.table["labels"]) or self.declared_names(train)
         names = given or labels.label_list(train, "tags" if self.kind == "tagging" else "label")
         if len(set(names)) < max(2, len(names)):
-            raise ArgumentError(f"data.labels must name two classes or more, each once; got {', '.join(names)}")
+            raise ArgumentError(
+                f"data.labels must name two classes or more, each once; got {', '.join(names)}"
+            )
         return names
 
     def declared_names(self, found: list[Record]) -> list[str]:
@@ -233,13 +263,18 @@ class TaskData:
         return 1 if self.kind == "regression" else max(2, len(self.names))
 
     def examples(self, split: str, tokenizer: Tokenizer, model: Model) -> Examples:
-        """The records of a split for a model. Where texts are longer than data.length and data.overlong says so, an error."""
+        """The records of a split for a model.
+
+        Where texts are longer than data.length and data.overlong says so, an error.
+        """
         length = self.table["length"]
         check_length(length, model.config.longest, tokenizer.format.added(True))
         common = (tokenizer, model, length, self.settings["task"])
         made = self._examples(split, common)
         if made.cut and self.table["overlong"] == "error":
-            raise ArgumentError(f"'{self.path(split)}': {made.cut} texts have more than data.length = {length} tokens")
+            raise ArgumentError(
+                f"'{self.path(split)}': {made.cut} texts have more than data.length = {length} tokens"
+            )
         return made
 
     def targets(self, split: str) -> list[Any]:
@@ -261,7 +296,9 @@ class TaskData:
 
     @property
     def aliases(self) -> dict[str, int]:
-        """Other names of the classes: those of a declared task are also known by their numbers, and the other way round."""
+        """Other names of the classes: those of a declared task are also known by their numbers,
+        and the other way round.
+        """
         declared = list(self.declared.labels) if self.declared is not None else []
         numbers = [str(i) for i in range(len(declared))]
         if self.names not in (declared, numbers):
@@ -274,7 +311,9 @@ class TaskData:
         if self.kind == "lm":
             return
         if (blank := self.blank("train")) and blank == len(self.records["train"]):
-            raise FormatError(f"'{self.path('train')}': all {blank} texts are empty, so that there is nothing to learn")
+            raise FormatError(
+                f"'{self.path('train')}': all {blank} texts are empty, so that there is nothing to learn"
+            )
         if self.kind == "qa":
             self.settings["task"]["unanswerable"] |= any(r["impossible"] for r in self.records["train"])
         for split in self.records:
@@ -286,13 +325,17 @@ class TaskData:
     def blank(self, split: str) -> int:
         """How many records of a split have no text to learn from."""
         fields = WITH_TEXT.get(self.kind, ())
-        return sum(bool(fields) and not any(str(r.get(f) or "").strip() for f in fields) for r in self.records[split])
+        return sum(
+            bool(fields) and not any(str(r.get(f) or "").strip() for f in fields) for r in self.records[split]
+        )
 
     def _examples(self, split: str, common: tuple[Any, ...]) -> Examples:
         rs = self.records[split]
         if self.kind == "qa":
             table, (tokenizer, _, length, _) = self.settings["task"], common
-            spans.check_stride(table["stride"], length, tokenizer.format.added(True), table["question_length"])
+            spans.check_stride(
+                table["stride"], length, tokenizer.format.added(True), table["question_length"]
+            )
             return spans.Spans(rs, *common)
         targets = self.targets(split)
         if self.as_text:

@@ -6,9 +6,9 @@ import pathlib
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
 
-import plmcore as plm
-from plmcore import directory, language_model, models
-from plmcore._core import ArgumentError
+from plmcore import language_model, models
+from plmcore._core import ArgumentError, manual_seed
+from plmcore.language_model import directory
 from plmcore.models import names, quantized
 from plmcore.models.config import Config
 from plmcore.tasks import adapting, decoder_format, language_modelling, task_settings
@@ -19,16 +19,24 @@ if TYPE_CHECKING:
     from plmcore.models import Model
 
 HEADS = {
-    "tagging": "token-classification", "qa": "question-answering", "multiple-choice": "multiple-choice", "seq2seq": "seq2seq-lm",
-}  # fmt: skip
+    "tagging": "token-classification",
+    "qa": "question-answering",
+    "multiple-choice": "multiple-choice",
+    "seq2seq": "seq2seq-lm",
+}
 
 
-def load(folder: pathlib.Path, task_data: TaskData, say: Callable[[str], None]) -> language_model.LanguageModel:
-    """What is new, the head and rows for new tokens, is drawn with the run's seed. Decoders get GPT-1's special tokens."""
+def load(
+    folder: pathlib.Path, task_data: TaskData, say: Callable[[str], None]
+) -> language_model.LanguageModel:
+    """What is new, the head and rows for new tokens, is drawn with the run's seed.
+
+    Decoders get GPT-1's special tokens.
+    """
     adapt, config = task_data.settings["adapt"], directory.read_config(folder)
     quantized.refuse(folder, config, "finetune")
     reads = adapt["layers"] is not None or adapt["pooling"] is not None
-    plm.seed(task_data.settings["run"]["seed"])
+    manual_seed(task_data.settings["run"]["seed"])
     head = "base" if reads else head_for("seq2seq" if task_data.as_text else task_data.kind, config)
     new_head = needs_new_head(config, head, task_data)
     if head == models.head_of(config) and head in directory.TASK_HEADS:
@@ -51,7 +59,8 @@ def load(folder: pathlib.Path, task_data: TaskData, say: Callable[[str], None]) 
         lm.model = decoder_format.grown(lm.model, lm.tokenizer)
     if more := lm.tokenizer.beyond(lm.config.vocab_size):
         raise ArgumentError(
-            f"'{folder}': {more}, so that texts cannot be read; take the tokenizer that the model was trained with"
+            f"'{folder}': {more}, so that texts cannot be read; take the tokenizer that the model was "
+            f"trained with"
         )
     if reads:
         if task_data.kind not in ("classification", "pair", "regression", "tagging"):
@@ -72,7 +81,9 @@ def load(folder: pathlib.Path, task_data: TaskData, say: Callable[[str], None]) 
 
 
 def needs_new_head(config: Config, head: str, task_data: TaskData) -> bool:
-    """Whether the outputs of the directory's head are not those of the task: other classes, or classes and not numbers."""
+    """Whether the outputs of the directory's head are not those of the task:
+    other classes, or classes and not numbers.
+    """
     if head != models.head_of(config) or head not in ("sequence-classification", "token-classification"):
         return False
     if task_data.kind == "regression":

@@ -1,4 +1,6 @@
-"""The settings of a fine-tuning run: those usual for the family and the task, changed by a config.toml, by a command and by single assignments."""
+"""The settings of a fine-tuning run: those usual for the family and the task, changed by a config.toml, by a
+command and by single assignments.
+"""
 
 from __future__ import annotations
 
@@ -7,20 +9,29 @@ import pathlib
 from collections.abc import Sequence
 from typing import Any
 
-from plmcore import data, directory
+from plmcore import data, models
 from plmcore._core import ArgumentError
 from plmcore.evaluate import metrics
+from plmcore.language_model import directory
 from plmcore.models.config import Config
+from plmcore.models.declaration import Finetuning
 from plmcore.tasks.records import KINDS
 from plmcore.train import extending, hints, making, settings, tensorboard
 from plmcore.train.settings import SettingError, Settings
 
 EXAMPLE = "plmcore finetune DIR --task classification --train FILE --out RUN"
-OF_DECLARED = {"choice": "multiple-choice", "span": "qa", "translation": "seq2seq"}  # kinds of plmcore.data's tasks
+# kinds of plmcore.data's tasks
+OF_DECLARED = {"choice": "multiple-choice", "span": "qa", "translation": "seq2seq"}
 METRICS = {
-    "classification": ["accuracy"], "pair": ["accuracy"], "regression": ["pearson", "spearman"], "multiple-choice": ["accuracy"],
-    "tagging": ["token_accuracy"], "qa": ["squad"], "seq2seq": ["bleu"], "lm": [],
-}  # fmt: skip
+    "classification": ["accuracy"],
+    "pair": ["accuracy"],
+    "regression": ["pearson", "spearman"],
+    "multiple-choice": ["accuracy"],
+    "tagging": ["token_accuracy"],
+    "qa": ["squad"],
+    "seq2seq": ["bleu"],
+    "lm": [],
+}
 LENGTHS = {
     "classification": 128,
     "pair": 128,
@@ -80,46 +91,95 @@ def defaults(task: str, folder: str | os.PathLike[str]) -> Settings:
 def usual(task: str, config: Config, model: str) -> Settings:
     """All settings for a model, each with its value; None where there is none."""
     kind = kind_of(task)
-    family, t5 = config.model_type, config.model_type == "t5"
-    decoder = family in ("openai-gpt", "gpt2", "gpt3")
-    rate = 1e-3 if t5 else 6.25e-5 if decoder else 3e-5
-    if width_of(config) < WIDE and not t5:
-        rate *= 10
+    family: Finetuning = models.family(config).FINETUNING
+    rate = family.lr * (family.small_lr_times if width_of(config) < WIDE else 1)
     length = min(LENGTHS[kind], config.longest or LENGTHS[kind])
     return {
         "run": {"task": task, "model": model, "seed": 0},
         "data": {
-            "train": None, "dev": None, "test": None, "folder": None, "columns": [], "labels": [], "held_out": 0.0, "length": length,
-            "overlong": "cut", "errors": "strict", "batch": 12 if kind == "qa" else 32, "accumulate": 1,
+            "train": None,
+            "dev": None,
+            "test": None,
+            "folder": None,
+            "columns": [],
+            "labels": [],
+            "held_out": 0.0,
+            "length": length,
+            "overlong": "cut",
+            "errors": "strict",
+            "batch": 12 if kind == "qa" else 32,
+            "accumulate": 1,
         },
         "task": {
-            "metrics": list(metrics.TASKS.get(task.replace("-", "_")) or METRICS[kind]), "label_smoothing": 0.1 if family == "bart" and kind == "seq2seq" else 0.0,
-            "lm_weight": 0.5 if family == "openai-gpt" and kind != "regression" else 0.0, "both_orders": False, "as_text": False, "scheme": "none",
-            "stride": None, "question_length": None, "answer_length": 30,
-            "n_best": 5, "null_threshold": 0.0, "unanswerable": False, "prefix": "", "target_length": None, "beams": 1,
+            "metrics": list(metrics.TASKS.get(task.replace("-", "_")) or METRICS[kind]),
+            "label_smoothing": family.label_smoothing if kind == "seq2seq" else 0.0,
+            "lm_weight": family.lm_weight if kind != "regression" else 0.0,
+            "both_orders": False,
+            "as_text": False,
+            "scheme": "none",
+            "stride": None,
+            "question_length": None,
+            "answer_length": 30,
+            "n_best": 5,
+            "null_threshold": 0.0,
+            "unanswerable": False,
+            "prefix": "",
+            "target_length": None,
+            "beams": 1,
         },
         "adapt": {
-            "layers": None, "pooling": None, "freeze": None, "unfreeze_every": None, "reinit": 0, "noise": 0.0, "lora_rank": 0, "lora_alpha": 16.0, "lora_targets": ["attn.qkv"],
+            "layers": None,
+            "pooling": None,
+            "freeze": None,
+            "unfreeze_every": None,
+            "reinit": 0,
+            "noise": 0.0,
+            "lora_rank": 0,
+            "lora_alpha": 16.0,
+            "lora_targets": ["attn.qkv"],
         },
         "optim": {
             **making.optimizer_options(),
-            "kind": "adafactor" if t5 else "adamw", "lr": rate, "betas": None if t5 else [0.9, 0.999], "eps": None if t5 else 1e-8, "weight_decay": 0.0 if t5 else 0.01,
-            "clip_norm": None if t5 else 1.0, "layer_decay": 1.0,
+            "kind": "adamw",
+            "lr": rate,
+            "betas": [0.9, 0.999],
+            "eps": 1e-8,
+            "weight_decay": 0.01,
+            "clip_norm": 1.0,
+            "layer_decay": 1.0,
+            **family.optim,
         },
         "schedule": {
-            "kind": "constant" if t5 else "linear", "warmup": None, "floor": 0.0,
+            "kind": family.schedule,
+            "warmup": None,
+            "floor": 0.0,
             **dict.fromkeys(making.CURVE),
         },
         "train": {
-            "epochs": 3, "steps": None, "extended": [], "warmup_share": 0.0 if t5 else 0.002 if decoder else 0.1, "log_every": 10, "save_every": None, "keep": 2,
-            "evaluate_every": None, "patience": None, "average": None, "trigger": 5, "result": "last", "nonfinite": "stop", "recompute": False,
-            "activations": "float32", "tensorboard": False,
+            "epochs": 3,
+            "steps": None,
+            "extended": [],
+            "warmup_share": family.warmup_share,
+            "log_every": 10,
+            "save_every": None,
+            "keep": 2,
+            "evaluate_every": None,
+            "patience": None,
+            "average": None,
+            "trigger": 5,
+            "result": "last",
+            "nonfinite": "stop",
+            "recompute": False,
+            "activations": "float32",
+            "tensorboard": False,
         },
-    }  # fmt: skip
+    }
 
 
 def width_of(config: Config) -> int:
-    return next(getattr(config, key) for key in ("hidden_size", "n_embd", "d_model", "dim") if hasattr(config, key))
+    return next(
+        getattr(config, key) for key in ("hidden_size", "n_embd", "d_model", "dim") if hasattr(config, key)
+    )
 
 
 def new(given: Settings, config: str | os.PathLike[str] | None, changes: Sequence[str]) -> Settings:
@@ -140,12 +200,15 @@ def new(given: Settings, config: str | os.PathLike[str] | None, changes: Sequenc
     if reads and not any("lm_weight" in layer.get("task", {}) for layer in layers):
         result["task"]["lm_weight"] = 0.0  # a language model has no such head
     if result["adapt"]["lora_rank"] and not any("lr" in layer.get("optim", {}) for layer in layers):
-        result["optim"]["lr"] = max(result["optim"]["lr"], min(10 * result["optim"]["lr"], 1e-3))  # updates begin at 0
+        # updates begin at 0
+        result["optim"]["lr"] = max(result["optim"]["lr"], min(10 * result["optim"]["lr"], 1e-3))
     table = result["data"]
     if not table["train"] and not table["folder"]:
         raise ArgumentError(f"finetune needs a file to learn from: {EXAMPLE}")
     if table["folder"] and run["task"] not in data.TASKS:
-        raise ArgumentError(f"--data is the folder of a published task, and {run['task']!r} is none; give --train FILE")
+        raise ArgumentError(
+            f"--data is the folder of a published task, and {run['task']!r} is none; give --train FILE"
+        )
     for section, key, allowed in (
         ("data", "overlong", ("cut", "error")),
         ("data", "errors", ("strict", "replace")),
@@ -153,7 +216,9 @@ def new(given: Settings, config: str | os.PathLike[str] | None, changes: Sequenc
         ("train", "result", making.RESULTS),
     ):
         if result[section][key] not in allowed:
-            raise SettingError(f"{section}.{key} must be {' or '.join(allowed)}, got {result[section][key]!r}")
+            raise SettingError(
+                f"{section}.{key} must be {' or '.join(allowed)}, got {result[section][key]!r}"
+            )
     if not 0 <= result["train"]["warmup_share"] <= 1:
         raise SettingError(f"train.warmup_share must be from 0 to 1, got {result['train']['warmup_share']}")
     for name in result["task"]["metrics"]:
@@ -182,7 +247,9 @@ def fill_lengths(chosen: Settings) -> None:
 
 
 def remember(chosen: Settings, config: Config) -> dict[str, Any]:
-    """`config.extra` with the task, its length and those of its settings that are not the usual ones, instead of an earlier task's."""
+    """`config.extra` with the task, its length and those of its settings that are not the usual ones, instead
+    of an earlier task's.
+    """
     task, length = chosen["run"]["task"], chosen["data"]["length"]
     plain = usual(task, config, "")
     plain["data"]["length"] = length
@@ -201,7 +268,9 @@ def remembered(config: Config) -> dict[str, Any]:
 
 
 def of_use(task: str, config: Config, given: Settings, changes: Sequence[str] = ()) -> Settings:
-    """The settings with which a trained model is used: the usual ones, those of its training if it was for a task of this kind, and changes."""
+    """The settings with which a trained model is used: the usual ones, those of its training if it was for a
+    task of this kind, and changes.
+    """
     kept = remembered(config)
     if kept and kind_of(kept.pop("task")) != kind_of(task):
         kept = {}

@@ -1,5 +1,6 @@
-"""Published tasks put to a language model that was not trained for them, from their files: the likeliest choice or name of a class, or a text that the
-model writes (GPT-2, GPT-3)."""
+"""Published tasks put to a language model that was not trained for them, from their files: the likeliest
+choice or name of a class, or a text that the model writes (GPT-2, GPT-3).
+"""
 
 from __future__ import annotations
 
@@ -36,9 +37,13 @@ SHORT, LONGEST = 16, {"seq2seq": 64}  # tokens that are written for an answer
 
 
 def is_for(lm: LanguageModel, task: str) -> bool:
-    """Whether a task must be put to a model as text: it has no head that was trained for it, and does not write the answers as T5 does."""
+    """Whether a task must be put to a model as text: it has no head that was trained for it, and does not
+    write the answers as T5 does.
+    """
     kind = task_settings.kind_of(task)
-    writes = lm.head == "seq2seq-lm" and (kind == "seq2seq" or task_settings.remembered(lm.config).get("as_text"))
+    writes = lm.head == "seq2seq-lm" and (
+        kind == "seq2seq" or task_settings.remembered(lm.config).get("as_text")
+    )
     return lm.head in HEADS and kind in KINDS and not writes
 
 
@@ -55,8 +60,12 @@ def score(
     errors: str = "strict",
     **options: Any,
 ) -> dict[str, Any]:
-    """The task's metrics on a file or on the folder of a published task. `shots` is a file of the task whose records are solved before each, `k` of them;
-    `template` says how a record reads, with its fields in braces; other options are those of evaluate.few_shot, or of evaluate.choose."""
+    """The task's metrics on a file or on the folder of a published task.
+
+    `shots` is a file of the task whose records are solved before each, `k` of them; `template` says how a
+    record reads, with its fields in braces; other options are those of evaluate.few_shot, or of
+    evaluate.choose.
+    """
     needed_tokenizer(lm, "evaluate")
     table = {"columns": list(columns or []), "errors": errors}
     data = _data(lm, path, task, split, table)
@@ -76,7 +85,11 @@ def score(
 
 
 def _data(
-    lm: LanguageModel, path: pathlib.Path | list[Record], task: str, split: str | None, table: Mapping[str, Any]
+    lm: LanguageModel,
+    path: pathlib.Path | list[Record],
+    task: str,
+    split: str | None,
+    table: Mapping[str, Any],
 ) -> FileData:
     chosen = task_settings.of_use(task, lm.config, {"data": dict(table)})
     data = FileData(chosen, path, lm.config, split)
@@ -92,12 +105,17 @@ def _asked(data: FileData) -> dict[str, list[Record]]:
         if hidden := next((r for r in records if not data.labelled(r)), None):
             raise labels.at(hidden, data.path(split), "there is no label, and nothing to score")
         if data.kind == "qa":
-            new: list[Mapping[str, Any]] = [{"answers": [a["text"] for a in r["answers"]] or [""]} for r in records]
+            new: list[Mapping[str, Any]] = [
+                {"answers": [a["text"] for a in r["answers"]] or [""]} for r in records
+            ]
         elif data.kind == "seq2seq":
             new = [{"answer": r["target"]} for r in records]
         else:
             names = [name.replace("_", " ") for name in data.names]
-            new = [{"choices": r.get("choices") or names, "label": n} for r, n in zip(records, data.targets(split))]
+            new = [
+                {"choices": r.get("choices") or names, "label": n}
+                for r, n in zip(records, data.targets(split))
+            ]
         found[split] = [{**r, **n} for r, n in zip(records, new, strict=True)]
     return found
 
@@ -143,7 +161,9 @@ def _cut(lm: LanguageModel, record: Record, template: str, new: int) -> Record:
 
 
 def _continued(record: Record, template: str | None) -> Record:
-    """Context and question, or the template, with choices that follow; a choice that fills a blank goes on with what stands behind it."""
+    """Context and question, or the template, with choices that follow; a choice that fills a blank goes on
+    with what stands behind it.
+    """
     if template is not None:
         return {
             "context": template.format(**record),

@@ -1,4 +1,6 @@
-"""Text to ids and back: WordPiece, BPE, sentencepiece, characters and words, with the special tokens of each family."""
+"""Text to ids and back: WordPiece, BPE, sentencepiece, characters and words,
+with the special tokens of each family.
+"""
 
 from plmcore.tokenizers.batch import Batch
 from plmcore.tokenizers.families import FAMILIES, Family

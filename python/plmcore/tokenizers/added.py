@@ -60,7 +60,9 @@ class AddedTokens:
         return np.insert(ids, ends[before], new), counts
 
     def rows_of(self, texts: Sequence[str], encode: Callable[[list[str]], list[Row]]) -> list[Row]:
-        """Rows with offsets and words, `encode` called once; only texts that hold added tokens are taken apart and joined."""
+        """Rows with offsets and words, `encode` called once; only texts that hold added tokens are taken
+        apart and joined.
+        """
         holding = self._holding(texts)
         if not holding:
             return encode(list(texts))
@@ -76,7 +78,9 @@ class AddedTokens:
 
     def _holding(self, texts: Sequence[str]) -> dict[int, None]:
         """Which texts hold added tokens, in order."""
-        if self.pattern is None or not self.pattern.search("\n".join(texts)):  # one search is quicker than many
+        if self.pattern is None or not self.pattern.search(
+            "\n".join(texts)
+        ):  # one search is quicker than many
             return {}
         return {i: None for i, text in enumerate(texts) if self.pattern.search(text)}
 

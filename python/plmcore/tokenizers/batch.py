@@ -19,9 +19,10 @@ TRUNCATIONS = ("longest_first", "only_first", "only_second")
 class Batch(Mapping[str, np.ndarray]):
     """Arrays by name, [B, T] for texts and [T] for one text: input_ids, attention_mask, token_type_ids.
 
-    Apart from these, found when first asked for, of the same shape: `offsets` [..., 2], from which to which character of its text
-    a token goes; `word_ids`, the number of its word; `sequence_ids`, 0 and 1 for the first and second text, -1 for special tokens
-    and padding (so are the word ids). `sample` [B] is the text that a row comes from, for overflow rows.
+    Apart from these, found when first asked for, of the same shape: `offsets` [..., 2], from which to which
+    character of its text a token goes; `word_ids`, the number of its word; `sequence_ids`, 0 and 1 for the
+    first and second text, -1 for special tokens and padding (so are the word ids). `sample` [B] is the text
+    that a row comes from, for overflow rows.
     """
 
     input_ids: np.ndarray
@@ -29,7 +30,10 @@ class Batch(Mapping[str, np.ndarray]):
     token_type_ids: np.ndarray
 
     def __init__(
-        self, arrays: Mapping[str, np.ndarray], sample: np.ndarray, detail: Callable[[], Mapping[str, np.ndarray]]
+        self,
+        arrays: Mapping[str, np.ndarray],
+        sample: np.ndarray,
+        detail: Callable[[], Mapping[str, np.ndarray]],
     ):
         self._arrays, self._find, self.sample = dict(arrays), detail, sample
 
@@ -90,7 +94,9 @@ class Window:
 
 @dataclass(frozen=True)
 class Cut:
-    """How rows are cut: at most `length` tokens with the special ones; with a stride the rest becomes further rows."""
+    """How rows are cut: at most `length` tokens with the special ones;
+    with a stride the rest becomes further rows.
+    """
 
     length: int | None
     truncation: str = "longest_first"
@@ -98,7 +104,9 @@ class Cut:
 
     def __post_init__(self) -> None:
         if self.truncation not in TRUNCATIONS:
-            raise ArgumentError(f"truncation must be one of {', '.join(TRUNCATIONS)}, got {self.truncation!r}")
+            raise ArgumentError(
+                f"truncation must be one of {', '.join(TRUNCATIONS)}, got {self.truncation!r}"
+            )
         if self.length is not None and self.length < 1:
             raise ArgumentError(f"max_length must be at least 1, got {self.length}")
         if self.stride is not None and (self.length is None or self.stride < 0):
@@ -125,8 +133,9 @@ class Cut:
             if (keep_n if self.truncation == "only_first" else keep_m) <= 0:
                 other = "second" if self.truncation == "only_first" else "first"
                 raise ArgumentError(
-                    f"truncation={self.truncation!r}: the {other} text of pair {sample} alone, {m if other == 'second' else n} tokens, "
-                    f"and {added} special tokens fill max_length={self.length}"
+                    f"truncation={self.truncation!r}: the {other} text of pair {sample} alone, "
+                    f"{m if other == 'second' else n} tokens, and {added} special tokens fill "
+                    f"max_length={self.length}"
                 )
         seconds = self._slices(m, keep_m)
         rows = [Window(sample, a, b) for a in self._slices(n, keep_n) for b in seconds]
@@ -138,7 +147,9 @@ class Cut:
         if self.stride is None:
             return [slice(0, room)]
         if self.stride >= room:
-            raise ArgumentError(f"stride={self.stride} must be below the {room} tokens that a row has room for")
+            raise ArgumentError(
+                f"stride={self.stride} must be below the {room} tokens that a row has room for"
+            )
         starts = range(0, n - self.stride, room - self.stride)
         return [slice(s, min(s + room, n)) for s in starts]
 
@@ -176,7 +187,11 @@ class Padding:
 
 
 def fill(
-    windows: Sequence[Window], a: Sequence[np.ndarray], b: Sequence[np.ndarray] | None, format: Format, padding: Padding
+    windows: Sequence[Window],
+    a: Sequence[np.ndarray],
+    b: Sequence[np.ndarray] | None,
+    format: Format,
+    padding: Padding,
 ) -> dict[str, np.ndarray]:
     """input_ids, attention_mask and token_type_ids, int64 [B, T]."""
     parts, added = format.parts(b is not None), format.added(b is not None)
@@ -204,7 +219,12 @@ def fill(
 
 
 def fill_detail(
-    windows: Sequence[Window], a: Sequence[Row], b: Sequence[Row] | None, format: Format, padding: Padding, T: int
+    windows: Sequence[Window],
+    a: Sequence[Row],
+    b: Sequence[Row] | None,
+    format: Format,
+    padding: Padding,
+    T: int,
 ) -> dict[str, np.ndarray]:
     """offsets, word_ids and sequence_ids of the same rows."""
     parts, added = format.parts(b is not None), format.added(b is not None)
@@ -218,6 +238,10 @@ def fill_detail(
                 _, spans, numbers = (b if part.text and b is not None else a)[window.sample]
                 chosen = window.part(part.text)
                 end = at + chosen.stop - chosen.start
-                offsets[r, at:end], words[r, at:end], sequences[r, at:end] = spans[chosen], numbers[chosen], part.text
+                offsets[r, at:end], words[r, at:end], sequences[r, at:end] = (
+                    spans[chosen],
+                    numbers[chosen],
+                    part.text,
+                )
             at = end
     return {"offsets": offsets, "word_ids": words, "sequence_ids": sequences}

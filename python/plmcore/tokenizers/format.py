@@ -34,11 +34,17 @@ class Format:
         """Of a format that a file brings."""
         for parts, texts in ((self.single, [0]), (self.pair, [0, 1])):
             if sorted(part.text for part in parts if part.text is not None) != texts:
-                raise FormatError(f"the post-processor must have each of {len(texts)} texts once, got {parts}")
+                raise FormatError(
+                    f"the post-processor must have each of {len(texts)} texts once, got {parts}"
+                )
             if len(parts) > MAX_PARTS:
-                raise FormatError(f"the post-processor has {len(parts)} parts, at most {MAX_PARTS} are allowed")
+                raise FormatError(
+                    f"the post-processor has {len(parts)} parts, at most {MAX_PARTS} are allowed"
+                )
             if wrong := [part.id for part in parts if part.text is None and not 0 <= part.id < vocab_size]:
-                raise FormatError(f"the post-processor adds the id {wrong[0]}; the vocabulary has {vocab_size}")
+                raise FormatError(
+                    f"the post-processor adds the id {wrong[0]}; the vocabulary has {vocab_size}"
+                )
 
     def parts(self, pair: bool) -> tuple[Part, ...]:
         return self.pair if pair else self.single
@@ -70,7 +76,11 @@ def of_family(family: Family, id_of: Callable[[str], int]) -> Format:
         for word in template.split():
             name, _, type = word.partition(":")
             parts.append(
-                Part("AB".find(name) if name in "AB" else None, -1 if name in "AB" else id_of(name), int(type or 0))
+                Part(
+                    "AB".find(name) if name in "AB" else None,
+                    -1 if name in "AB" else id_of(name),
+                    int(type or 0),
+                )
             )
         return tuple(parts)
 
@@ -106,7 +116,9 @@ def _template(state: Mapping[str, Any], which: str) -> tuple[Part, ...]:
             parts.append(Part("AB".find(entry["Sequence"]["id"]), -1, entry["Sequence"]["type_id"]))
         else:
             special = entry["SpecialToken"]
-            parts += [Part(None, id, special["type_id"]) for id in state["special_tokens"][special["id"]]["ids"]]
+            parts += [
+                Part(None, id, special["type_id"]) for id in state["special_tokens"][special["id"]]["ids"]
+            ]
     return tuple(parts)
 
 
@@ -119,5 +131,7 @@ def processor_of(format: Format, token_of: Callable[[int], str | None]) -> Any:
 
     special = {p.id for p in format.single + format.pair if p.text is None}
     return processors.TemplateProcessing(
-        single=spell(format.single), pair=spell(format.pair), special_tokens=[(token_of(i), i) for i in sorted(special)]
+        single=spell(format.single),
+        pair=spell(format.pair),
+        special_tokens=[(token_of(i), i) for i in sorted(special)],
     )

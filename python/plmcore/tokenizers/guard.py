@@ -40,14 +40,18 @@ def encoding(texts: Sequence[str]) -> Iterator[None]:
                 text.encode()
             except UnicodeEncodeError as u:
                 raise ArgumentError(
-                    f"text {i} has half a surrogate pair, {text[u.start]!r}, at character {u.start}: not valid Unicode"
+                    f"text {i} has half a surrogate pair, {text[u.start]!r}, at character {u.start}: "
+                    f"not valid Unicode"
                 ) from None
         raise TokenizerError(f"the tokenizer failed: {_first_line(e)}") from None
 
 
 @contextlib.contextmanager
 def panics(what: str) -> Iterator[None]:
-    """Other calls into a library. Errors of ours that pass through it, out of an iterator, stay what they are."""
+    """Other calls into a library.
+
+    Errors of ours that pass through it, out of an iterator, stay what they are.
+    """
     try:
         yield
     except (ArgumentError, FormatError, OSError, KeyboardInterrupt, SystemExit, MemoryError):

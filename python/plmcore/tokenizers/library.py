@@ -88,7 +88,10 @@ class Library:
         """`takes_space`: the token that swallows the space before it."""
         from tokenizers import AddedToken
 
-        self.add([AddedToken(t, lstrip=t == takes_space, normalized=False, special=True) for t in tokens], special=True)
+        self.add(
+            [AddedToken(t, lstrip=t == takes_space, normalized=False, special=True) for t in tokens],
+            special=True,
+        )
 
     def identity(self) -> str:
         return self.native.to_str()
@@ -99,7 +102,9 @@ class Library:
         model = json.loads(files["tokenizer.json"])["model"]
         if self.kind == "wordpiece":
             order = sorted(model["vocab"], key=model["vocab"].get)
-            if list(map(model["vocab"].get, order)) == list(range(len(order))) and not any("\n" in t for t in order):
+            if list(map(model["vocab"].get, order)) == list(range(len(order))) and not any(
+                "\n" in t for t in order
+            ):
                 files["vocab.txt"] = "".join(f"{token}\n" for token in order).encode()
         elif self.kind in ("bpe", "byte-bpe"):
             files["vocab.json"] = json.dumps(model["vocab"], ensure_ascii=False).encode()
@@ -159,7 +164,7 @@ def read_bpe(
         for a, b in pairs:
             if not (a in ids and b in ids and a + b in ids):
                 raise FormatError(f"'{source}' lacks a token of the merge {a + ' ' + b!r} in merges.txt")
-        if family.name == "openai-gpt":
+        if "bpe" in family.kinds:
             return bpe(ids, pairs, token_text(settings.get("unk_token")) or family.roles["unk"])
         return byte_bpe(ids, pairs, bool(settings.get("add_prefix_space", False)))
 
@@ -202,14 +207,18 @@ def bpe(vocabulary: Mapping[str, int], merges: Sequence[tuple[str, str]], unknow
     """Words as BERT splits them, lower-case, the end of a word marked </w>: GPT-1."""
     from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers
 
-    native = Tokenizer(models.BPE(dict(vocabulary), list(merges), unk_token=unknown, end_of_word_suffix="</w>"))
+    native = Tokenizer(
+        models.BPE(dict(vocabulary), list(merges), unk_token=unknown, end_of_word_suffix="</w>")
+    )
     native.normalizer = normalizers.BertNormalizer(lowercase=True)
     native.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     native.decoder = decoders.BPEDecoder(suffix="</w>")
     return Library(native)
 
 
-def byte_bpe(vocabulary: Mapping[str, int], merges: Sequence[tuple[str, str]], prefix_space: bool = False) -> Library:
+def byte_bpe(
+    vocabulary: Mapping[str, int], merges: Sequence[tuple[str, str]], prefix_space: bool = False
+) -> Library:
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
     native = Tokenizer(models.BPE(dict(vocabulary), list(merges)))

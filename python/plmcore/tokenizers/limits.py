@@ -1,7 +1,8 @@
-"""What a tokenizer.json may ask of the library that reads it, which ends the process where memory is not there.
+"""What a tokenizer.json may ask of the library that reads it,
+which ends the process where memory is not there.
 
-The library believes the sizes that a file states, and applies its steps one after the other: thirty steps that each double a text make
-gigabytes of a letter. Both are looked at here, before the library sees the file.
+The library believes the sizes that a file states, and applies its steps one after the other: thirty steps
+that each double a text make gigabytes of a letter. Both are looked at here, before the library sees the file.
 """
 
 from __future__ import annotations
@@ -57,7 +58,11 @@ def _steps(step: Any, depth: int = 0) -> Iterator[Mapping[str, Any]]:
         raise FormatError(f"steps are nested more than {MAX_DEPTH} deep")
     if not isinstance(step, dict):
         return
-    inner = [v for v in step.values() if isinstance(v, list) and any(isinstance(x, dict) and "type" in x for x in v)]
+    inner = [
+        v
+        for v in step.values()
+        if isinstance(v, list) and any(isinstance(x, dict) and "type" in x for x in v)
+    ]
     if not inner:
         yield step
     for each in inner:
@@ -82,7 +87,9 @@ def _check_steps(steps: list[Mapping[str, Any]]) -> None:
             f"its steps may make a text {growth:.3g} times as long, at most {MAX_GROWTH} times is allowed"
         )
     if prepended > MAX_PREPENDED:
-        raise FormatError(f"it puts {prepended} characters before a text, at most {MAX_PREPENDED} are allowed")
+        raise FormatError(
+            f"it puts {prepended} characters before a text, at most {MAX_PREPENDED} are allowed"
+        )
 
 
 def _growth(pattern: Any, content: Any) -> float:
@@ -102,4 +109,6 @@ def _check_charsmap(value: Any) -> None:
         raise FormatError("precompiled_charsmap must be bytes in base64") from None
     size = int.from_bytes(data[:4], "little")
     if len(data) < 4 or size > len(data) - 4 or size % 4:
-        raise FormatError(f"precompiled_charsmap states a table of {size} bytes and has {max(0, len(data) - 4)}")
+        raise FormatError(
+            f"precompiled_charsmap states a table of {size} bytes and has {max(0, len(data) - 4)}"
+        )

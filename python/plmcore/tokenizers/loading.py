@@ -8,14 +8,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from plmcore._core import ArgumentError, FormatError
-from plmcore.files import read_bytes, read_json
-from plmcore.kinds import checked
+from plmcore.files.whole import read_bytes, read_json
+from plmcore.runtime.kinds import checked
 from plmcore.tokenizers import characters, families, format, guard, library, pieces
 from plmcore.tokenizers.families import FAMILIES, ROLES, Family
 from plmcore.tokenizers.tokenizer import Tokenizer
 
 VERY_LONG = 1_000_000  # a model_max_length above is the published way to say "none"
-PIECE_FAMILIES = ("albert", "mbart", "mbart50", "t5", "xlm-roberta", "xlnet")
 PIECE_FILES = ("spiece.model", "sentencepiece.bpe.model", "tokenizer.model")
 
 
@@ -23,10 +22,12 @@ PIECE_FILES = ("spiece.model", "sentencepiece.bpe.model", "tokenizer.model")
 def load_tokenizer(
     folder: str | os.PathLike[str], *, family: str | None = None, language: str | None = None, **changes: Any
 ) -> Tokenizer:
-    """Loads the tokenizer of a directory: a sentencepiece model, tokenizer.json, vocab.txt, or vocab.json and merges.txt.
+    """Loads the tokenizer of a directory: a sentencepiece model, tokenizer.json, vocab.txt,
+    or vocab.json and merges.txt.
 
-    `family` overrides tokenizer_config.json and config.json. `changes` replace keys of tokenizer_config.json, such as
-    do_lower_case=False. `language` is the language code of mBART. side="target" loads the other side of a Marian pair.
+    `family` overrides tokenizer_config.json and config.json. `changes` replace keys of tokenizer_config.json,
+    such as do_lower_case=False. `language` is the language code of mBART. side="target" loads the other side
+    of a Marian pair.
     """
     folder = pathlib.Path(folder)
     settings = {
@@ -41,21 +42,28 @@ def load_tokenizer(
     _add_tokens(backend, folder, settings)
     roles = _roles(settings, known, backend.vocabulary)
     options: dict[str, Any] = dict(
-        max_length=_limit(settings), padding_side=settings.get("padding_side"), language=language or settings.get("src_lang"),
+        max_length=_limit(settings),
+        padding_side=settings.get("padding_side"),
+        language=language or settings.get("src_lang"),
         settings=settings,
-    )  # fmt: skip
+    )
     if "tokenizer.json" in files and isinstance(backend, library.Library):
-        own = None if known.languages else format.of_processor(backend.native.post_processor)  # languages change it
+        # languages change it
+        own = None if known.languages else format.of_processor(backend.native.post_processor)
         return Tokenizer(backend, known, roles, format=own, **options)
     return dressed(backend, known, roles, folder, **options)
 
 
-def dressed(backend: Any, known: Family, roles: Mapping[str, str], source: object, **options: Any) -> Tokenizer:
+def dressed(
+    backend: Any, known: Family, roles: Mapping[str, str], source: object, **options: Any
+) -> Tokenizer:
     """A bare vocabulary with the special tokens and formats of a family."""
     roles = {role: token for role, token in roles.items() if token in backend.vocabulary}
     if missing := sorted(known.needed - set(roles)):
         tokens = ", ".join(f"{known.roles[role]!r} ({role})" for role in missing)
-        raise FormatError(f"the vocabulary in '{source}' lacks special tokens of the family {known.name}: {tokens}")
+        raise FormatError(
+            f"the vocabulary in '{source}' lacks special tokens of the family {known.name}: {tokens}"
+        )
     _make_special(backend, known, roles)
     tokenizer = Tokenizer(backend, known, roles, **options)
     if isinstance(backend, library.Library):
@@ -77,41 +85,48 @@ def _backend(
         side = f"{settings.get('side', 'source')}.spm"
         if side not in models:
             raise FileNotFoundError(f"'{folder}' has no {side}")
-        return pieces.Marian(models, side, folder / side, vocabulary), known or FAMILIES["marian"]
+        known = known or families.of_file("source.spm") or FAMILIES[""]
+        return pieces.Marian(models, side, folder / side, vocabulary), known
     file = next((files[name] for name in PIECE_FILES if name in files), None)
-    if file is not None and ("tokenizer.json" not in files or (known is not None and known.name in PIECE_FAMILIES)):
+    if file is not None and (
+        "tokenizer.json" not in files or (known is not None and "unigram" in known.kinds)
+    ):
         known = known or _family_of_pieces(file)
         return pieces.read(
             read_bytes(file), file, known, settings.get("do_lower_case"), settings.get("extra_ids", 100)
         ), known
     if file := files.get("tokenizer.json"):
-        if known is not None and known is FAMILIES["characters"]:
+        if known is not None and "characters" in known.kinds:
             unknown = library.token_text(settings.get("unk_token")) or known.roles["unk"]
             return characters.read(read_bytes(file), file, unknown), known
         backend = library.read_json(read_bytes(file), file)
         return backend, known or families.of_vocabulary(backend.vocabulary, backend.kind)
     if file := files.get("vocab.txt"):
-        known = known or FAMILIES["bert"]
+        known = known or families.of_kind("wordpiece")
         return library.read_wordpiece(read_bytes(file), file, settings, known), known
     if "vocab.json" in files and "merges.txt" in files:
         merges = read_bytes(files["merges.txt"])
         vocabulary = read_json(files["vocab.json"])
         if known is None:
-            byte_level = "roberta" if "<mask>" in vocabulary else "gpt2"
-            known = FAMILIES["openai-gpt" if b"</w>" in merges[:10_000] else byte_level]
+            kind = "bpe" if b"</w>" in merges[:10_000] else "byte-bpe"
+            known = families.of_vocabulary(vocabulary, kind)
+            known = known if known.name else families.of_kind(kind)
         return library.read_bpe(vocabulary, merges, files["vocab.json"], settings, known), known
     raise FileNotFoundError(
-        f"'{folder}' has no tokenizer.json and no vocab.txt, vocab.json with merges.txt, or {', '.join(PIECE_FILES)}"
+        f"'{folder}' has no tokenizer.json and no vocab.txt, vocab.json with merges.txt, or "
+        f"{', '.join(PIECE_FILES)}"
     )
 
 
 def _family_of_pieces(file: pathlib.Path) -> Family:
-    if file.name == "sentencepiece.bpe.model":
-        return FAMILIES["xlm-roberta"]
+    if (by_name := families.of_file(file.name)) is not None:
+        return by_name
     processor = pieces.open_model(read_bytes(file), file)
     known = families.of_vocabulary(processor.id_to_piece(list(range(len(processor)))), "unigram")
     if not known.name:
-        raise ArgumentError(f"'{file}' alone does not tell its family, nor does a config.json beside it: pass family=")
+        raise ArgumentError(
+            f"'{file}' alone does not tell its family, nor does a config.json beside it: pass family="
+        )
     return known
 
 
@@ -119,16 +134,19 @@ def _make_special(backend: Any, known: Family, roles: Mapping[str, str]) -> None
     """Special tokens are found in texts."""
     tokens = list(dict.fromkeys(roles.values()))
     if isinstance(backend, library.Library):
-        backend.add_special(tokens, takes_space=roles.get("mask") if known.name in ("roberta", "bart") else None)
+        backend.add_special(tokens, takes_space=roles.get("mask") if known.trims else None)
     else:
         backend.add(tokens, special=True)
 
 
 def _add_tokens(backend: Any, folder: pathlib.Path, settings: Mapping[str, Any]) -> None:
-    """Tokens of added_tokens.json and tokenizer_config.json that the vocabulary lacks, in the order of their ids."""
+    """Tokens of added_tokens.json and tokenizer_config.json that the vocabulary lacks,
+    in the order of their ids.
+    """
     with guard.reading(folder / "added_tokens.json"):
         added: dict[int, tuple[str | None, bool]] = {
-            id: (token, False) for token, id in library.checked_ids(_optional(folder / "added_tokens.json")).items()
+            id: (token, False)
+            for token, id in library.checked_ids(_optional(folder / "added_tokens.json")).items()
         }
     with guard.reading(folder / "tokenizer_config.json"):
         for id, token in (settings.get("added_tokens_decoder") or {}).items():
@@ -139,7 +157,8 @@ def _add_tokens(backend: Any, folder: pathlib.Path, settings: Mapping[str, Any])
             backend.add([token], is_special)
             if backend.vocabulary[token] != id:
                 raise FormatError(
-                    f"'{folder}': the added token {token!r} should have the id {id}, but {backend.vocabulary[token]} comes next"
+                    f"'{folder}': the added token {token!r} should have the id {id}, but "
+                    f"{backend.vocabulary[token]} comes next"
                 )
     if known := [token for token in special if token in backend.vocabulary]:
         backend.add(known, special=True)
@@ -151,7 +170,7 @@ def _set_processor(tokenizer: Tokenizer) -> None:
 
     native: Any = tokenizer.backend.native
     roles: Mapping[str, Any] = tokenizer.roles
-    if tokenizer.family.name in ("roberta", "bart"):
+    if tokenizer.family.trims:
         native.post_processor = processors.RobertaProcessing(
             (roles["sep"], tokenizer.sep_token_id or 0), (roles["cls"], tokenizer.cls_token_id or 0),
             trim_offsets=True, add_prefix_space=bool(tokenizer.settings.get("add_prefix_space", False)),
@@ -165,7 +184,9 @@ def _optional(path: pathlib.Path) -> dict[str, Any]:
 
 
 def _family_of(folder: pathlib.Path, settings: Mapping[str, Any]) -> Family | None:
-    known = FAMILIES.get(str(settings.get("family"))) or families.of_class(str(settings.get("tokenizer_class", "")))
+    known = FAMILIES.get(settings["family"]) if isinstance(settings.get("family"), str) else None
+    if known is None and settings.get("tokenizer_class"):
+        known = families.of_class(str(settings["tokenizer_class"]))
     if known is None and (folder / "config.json").is_file():
         known = FAMILIES.get(str(read_json(folder / "config.json").get("model_type", "-")))
     return known

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pathlib
 from collections.abc import Callable, Iterable, Iterator
 
-from plmcore.text_files import bytes_read, check_errors, decoded, opened
+from plmcore.files.text import bytes_read, check_errors, decoded, opened
 
 BLOCK = 1 << 20  # bytes read at a time
 
@@ -16,9 +16,11 @@ def passages(
     errors: str = "strict",
     told: Callable[[int], None] = lambda n: None,
 ) -> Iterator[str]:
-    """The text in pieces of whole lines, about `size` characters each; longer lines are cut, at a space where there is one.
+    """The text in pieces of whole lines, about `size` characters each;
+    longer lines are cut, at a space where there is one.
 
-    `told` hears the number of bytes read so far. errors="replace" puts U+FFFD for bytes that are not UTF-8, "strict" names the first.
+    `told` hears the number of bytes read so far. errors="replace" puts U+FFFD for bytes that are not UTF-8,
+    "strict" names the first.
     """
     check_errors(errors)
     done = 0

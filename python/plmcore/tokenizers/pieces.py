@@ -1,4 +1,4 @@
-"""Backend of the `sentencepiece` package: a published .model, its pieces numbered as the family numbers them."""
+"""Backend of the `sentencepiece` package: a published .model, its pieces numbered as the family does."""
 
 from __future__ import annotations
 
@@ -18,14 +18,17 @@ from plmcore.tokenizers.added import AddedTokens, Flat, Row
 from plmcore.tokenizers.families import Family
 
 SPACE = "▁"
-FAIRSEQ = {"<s>": 0, "<pad>": 1, "</s>": 2, "<unk>": 3}  # before the pieces of XLM-R and mBART, which start at 4
+# before the pieces of XLM-R and mBART, which start at 4
+FAIRSEQ = {"<s>": 0, "<pad>": 1, "</s>": 2, "<unk>": 3}
 
 
 class Pieces:
-    """A sentencepiece model. `numbers` [pieces]: the family's id of each piece; `extra`: tokens that are no pieces.
+    """A sentencepiece model.
 
-    `tidy` does what ALBERT and XLNet do to a text first (white space, quotes, accents, and with `lower` the case), and splits the comma
-    off a piece that ends in a digit and one.
+    `numbers` [pieces]: the family's id of each piece; `extra`: tokens that are no pieces.
+
+    `tidy` does what ALBERT and XLNet do to a text first (white space, quotes, accents, and with `lower` the
+    case), and splits the comma off a piece that ends in a digit and one.
     """
 
     kind = "unigram"
@@ -41,10 +44,18 @@ class Pieces:
         tidy: bool = False,
         lower: bool = False,
     ):
-        self.processor, self.model, self.numbers, self.tidy, self.lower = processor, model, numbers, tidy, lower
+        self.processor, self.model, self.numbers, self.tidy, self.lower = (
+            processor,
+            model,
+            numbers,
+            tidy,
+            lower,
+        )
         self.pieces: list[str] = processor.id_to_piece(list(range(len(processor))))
         ids = range(len(self.pieces)) if numbers is None else numbers.tolist()
-        self.vocabulary = dict(extra) | {piece: id for piece, id in zip(self.pieces, ids) if piece not in extra}
+        self.vocabulary = dict(extra) | {
+            piece: id for piece, id in zip(self.pieces, ids) if piece not in extra
+        }
         self.size = max(self.vocabulary.values(), default=-1) + 1
         control = {p: self.vocabulary[p] for i, p in enumerate(self.pieces) if processor.is_control(i)}
         self.added, self.special = AddedTokens({**control, **extra}), {*control.values(), *extra.values()}
@@ -76,7 +87,8 @@ class Pieces:
         ids, offsets = np.array(found["ids"], np.int32), np.array(found["offsets"], np.int64).reshape(-1, 2)
         if self.tidy and self._commas[ids].any():
             ids, offsets = self._split_commas(ids, offsets)
-        # A piece carries the white space before it, its token does not; a bare ▁ is its word's first character.
+        # A piece carries the white space before it, its token does not; a bare ▁ is its word's first
+        # character.
         for span in offsets:
             while span[0] < span[1] and tidied[span[0]].isspace():
                 span[0] += 1
@@ -103,7 +115,9 @@ class Pieces:
 
     @functools.cached_property
     def _splits(self) -> dict[int, list[int]]:
-        """What becomes of pieces that end in a digit and a comma: the digits encoded by themselves, then the comma."""
+        """What becomes of pieces that end in a digit and a comma:
+        the digits encoded by themselves, then the comma.
+        """
         splits = {}
         for id in np.flatnonzero(self._commas).tolist():
             text = self.pieces[id]
@@ -136,11 +150,17 @@ class Pieces:
         return {id: (token, id in reserved) for token, id in self.vocabulary.items()}
 
     def _decode(self, tokens: Sequence[tuple[str, bool]]) -> str:
-        """Runs of pieces as the library joins them, added tokens as they are, a space before each where one was."""
+        """Runs of pieces as the library joins them, added tokens as they are,
+        a space before each where one was.
+        """
         text = ""
         for is_added, items in itertools.groupby(tokens, key=lambda item: item[1]):
             run = [token for token, _ in items]
-            part = " ".join(run) if is_added else self.processor.decode(run).replace(SPACE, " ").removeprefix(" ")
+            part = (
+                " ".join(run)
+                if is_added
+                else self.processor.decode(run).replace(SPACE, " ").removeprefix(" ")
+            )
             text += (" " if text and (is_added or run[0].startswith(SPACE)) else "") + part
         return text
 
@@ -186,8 +206,12 @@ def open_model(model: bytes, source: object) -> Any:
         return processor
 
 
-def read(model: bytes, source: object, family: Family, lower: bool | None = None, sentinels: int = 100) -> Pieces:
-    """A family's published model: sentinels, language codes and <mask> follow the pieces; fairseq families put their own four first."""
+def read(
+    model: bytes, source: object, family: Family, lower: bool | None = None, sentinels: int = 100
+) -> Pieces:
+    """A family's published model: sentinels, language codes and <mask> follow the pieces; fairseq families
+    put their own four first.
+    """
     processor = open_model(model, source)
     n = len(processor)
     options: dict[str, Any] = dict(family.pieces)
@@ -201,21 +225,27 @@ def read(model: bytes, source: object, family: Family, lower: bool | None = None
                 numbers[at] = id
         numbers[processor.unk_id()] = FAIRSEQ["<unk>"]
         after = [*family.languages, "<mask>"]
-        return Pieces(processor, model, numbers, FAIRSEQ | {t: n + 1 + i for i, t in enumerate(after)}, **options)
-    marks = family.extra[len(family.extra) - sentinels :] if family.name == "t5" else ()
+        return Pieces(
+            processor, model, numbers, FAIRSEQ | {t: n + 1 + i for i, t in enumerate(after)}, **options
+        )
+    marks = family.extra[len(family.extra) - sentinels :] if options.pop("sentinels", False) else ()
     new = [token for token in marks if processor.piece_to_id(token) == processor.unk_id()]
     return Pieces(processor, model, None, {token: n + i for i, token in enumerate(new)}, **options)
 
 
 class Marian(Pieces):
-    """The pieces of one side of a translation pair, numbered by vocab.json, which has special tokens and codes (>>fr<<) besides."""
+    """The pieces of one side of a translation pair, numbered by vocab.json, which has special tokens and
+    codes (>>fr<<) besides.
+    """
 
     def __init__(self, models: Mapping[str, bytes], side: str, source: object, vocabulary: Mapping[str, int]):
         processor = open_model(models[side], source)
         known = processor.id_to_piece(list(range(len(processor))))
         numbers = np.array([vocabulary.get(piece, vocabulary["<unk>"]) for piece in known], np.int32)
         codes = [token for token in vocabulary if token.startswith(">>") and token.endswith("<<")]
-        extra = {token: vocabulary[token] for token in ("<unk>", "</s>", "<pad>", *codes) if token in vocabulary}
+        extra = {
+            token: vocabulary[token] for token in ("<unk>", "</s>", "<pad>", *codes) if token in vocabulary
+        }
         super().__init__(processor, models[side], numbers, extra)
         self.models, self.vocabulary, self.size = dict(models), dict(vocabulary), max(vocabulary.values()) + 1
 

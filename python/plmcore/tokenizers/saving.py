@@ -6,7 +6,7 @@ import os
 import pathlib
 from typing import TYPE_CHECKING, Any
 
-from plmcore.files import atomic_write, json_bytes
+from plmcore.files.whole import atomic_write, json_bytes
 from plmcore.tokenizers.families import GENERIC
 from plmcore.tokenizers.loading import VERY_LONG
 
@@ -15,9 +15,18 @@ if TYPE_CHECKING:
 
 # Keys of tokenizer_config.json that say how text is read, and are kept as they came.
 KEPT = (
-    "add_prefix_space", "clean_up_tokenization_spaces", "do_lower_case", "extra_ids", "keep_accents", "legacy", "remove_space",
-    "source_lang", "strip_accents", "target_lang", "tokenize_chinese_chars",
-)  # fmt: skip
+    "add_prefix_space",
+    "clean_up_tokenization_spaces",
+    "do_lower_case",
+    "extra_ids",
+    "keep_accents",
+    "legacy",
+    "remove_space",
+    "source_lang",
+    "strip_accents",
+    "target_lang",
+    "tokenize_chinese_chars",
+)
 
 
 def save(tokenizer: Tokenizer, folder: str | os.PathLike[str]) -> None:
@@ -35,7 +44,10 @@ def config(tokenizer: Tokenizer) -> dict[str, Any]:
     values: dict[str, Any] = {"tokenizer_class": family.class_name}
     values |= {f"{role}_token": token for role, token in tokenizer.roles.items()}
     values |= {key: value for key, value in tokenizer.settings.items() if key in KEPT}
-    values |= {"model_max_length": tokenizer.max_length or 10 * VERY_LONG, "padding_side": tokenizer.padding_side}
+    values |= {
+        "model_max_length": tokenizer.max_length or 10 * VERY_LONG,
+        "padding_side": tokenizer.padding_side,
+    }
     if family.languages:
         values["src_lang"] = tokenizer.language
     if family.class_name == GENERIC:
@@ -43,7 +55,14 @@ def config(tokenizer: Tokenizer) -> dict[str, Any]:
     added = getattr(tokenizer.backend, "added", None)
     if added is not None and (own := {t: i for t, i in added.ids.items() if i >= tokenizer.backend.size}):
         values["added_tokens_decoder"] = {
-            str(i): {"content": t, "special": i in tokenizer.backend.special, "normalized": False, "lstrip": False, "rstrip": False, "single_word": False}
+            str(i): {
+                "content": t,
+                "special": i in tokenizer.backend.special,
+                "normalized": False,
+                "lstrip": False,
+                "rstrip": False,
+                "single_word": False,
+            }
             for t, i in own.items()
-        }  # fmt: skip
+        }
     return values

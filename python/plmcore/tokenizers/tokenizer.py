@@ -11,11 +11,11 @@ from typing import Any, overload
 import numpy as np
 
 from plmcore._core import ArgumentError, FormatError, KindError
-from plmcore.kinds import checked
+from plmcore.runtime.kinds import checked
 from plmcore.tokenizers import format as formats
 from plmcore.tokenizers.added import Row
 from plmcore.tokenizers.batch import Batch, Cut, Padding, Window, fill, fill_detail
-from plmcore.tokenizers.families import FAMILIES, ROLES, Family
+from plmcore.tokenizers.families import OWN, ROLES, Family
 from plmcore.tokenizers.format import Format
 
 MOST_TOKENS = 1 << 24  # that a text is padded to
@@ -24,8 +24,8 @@ MOST_TOKENS = 1 << 24  # that a text is padded to
 class Tokenizer:
     """Turns text into ids and ids into text, for all families and backends.
 
-    `family` decides the special tokens. `pad_token`, `pad_token_id` and so on for pad, unk, cls, sep, mask, bos, eos are None
-    where there is no such token.
+    `family` decides the special tokens. `pad_token`, `pad_token_id` and so on for pad, unk, cls, sep, mask,
+    bos, eos are None where there is no such token.
     """
 
     pad_token: str | None
@@ -46,7 +46,7 @@ class Tokenizer:
     def __init__(
         self,
         backend: Any,
-        family: Family = FAMILIES[""],
+        family: Family = OWN[""],
         roles: Mapping[str, str] | None = None,
         *,
         format: Format | None = None,
@@ -58,7 +58,9 @@ class Tokenizer:
         self.backend, self.family, self.max_length = backend, family, max_length
         self.padding_side, self.settings = padding_side or family.padding_side, dict(settings)
         self.roles = {
-            role: t for role, t in (family.roles if roles is None else roles).items() if self.id_of(t) is not None
+            role: t
+            for role, t in (family.roles if roles is None else roles).items()
+            if self.id_of(t) is not None
         }
         if family.languages:
             language = language or "en_XX"
@@ -77,7 +79,9 @@ class Tokenizer:
         ids = self.backend.vocabulary.values()
         self.vocab_size: int = max(ids, default=-1) + 1
         if self.vocab_size > 16 * len(ids) + 65536:
-            raise FormatError(f"the vocabulary has {len(ids)} tokens, and one of them the id {self.vocab_size - 1}")
+            raise FormatError(
+                f"the vocabulary has {len(ids)} tokens, and one of them the id {self.vocab_size - 1}"
+            )
         self.format = self._format or formats.of_family(self.family, self._id_in_format)
         self.format.check(self.vocab_size)
 
@@ -123,7 +127,9 @@ class Tokenizer:
     @functools.cached_property
     def special_ids(self) -> np.ndarray:
         """All ids that stand for no text, sorted.  int64 [n]"""
-        found = {self.id_of(t) for t in (*self.roles.values(), *self.family.extra, *self.family.languages)} - {None}
+        found = {
+            self.id_of(t) for t in (*self.roles.values(), *self.family.extra, *self.family.languages)
+        } - {None}
         found |= {part.id for part in self.format.single + self.format.pair if part.text is None}
         return np.array(sorted(found | self.backend.special), np.int64)
 
@@ -132,7 +138,9 @@ class Tokenizer:
         """Does this id begin a new word? Special tokens do.  bool [vocab_size]"""
         found = [token is None or token == "" or self.backend.starts_word(token) for token in self._tokens]
         if None in found:
-            raise ArgumentError("a BPE with </w> marks where words end, not where they start: it has no word_starts")
+            raise ArgumentError(
+                "a BPE with </w> marks where words end, not where they start: it has no word_starts"
+            )
         starts = np.array(found, bool)
         starts[self.special_ids] = True
         return starts
@@ -153,7 +161,9 @@ class Tokenizer:
     @language.setter
     def language(self, code: str) -> None:
         if code not in self.family.languages:
-            raise ArgumentError(f"there is no language {code!r}; one of {', '.join(self.family.languages) or 'none'}")
+            raise ArgumentError(
+                f"there is no language {code!r}; one of {', '.join(self.family.languages) or 'none'}"
+            )
         self._language = code
         self._settle()
 
@@ -209,7 +219,9 @@ class Tokenizer:
 
     @checked
     def encode_flat(self, texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-        """Returns the ids of all texts in one array, and the number of ids of each text: the fast path for corpora.  int32 [n], int64 [texts]"""
+        """Returns the ids of all texts in one array, and the number of ids of each text: the fast path for
+        corpora.  int32 [n], int64 [texts]
+        """
         return self.backend.flat(texts if isinstance(texts, list) else list(texts))
 
     @checked
@@ -241,8 +253,9 @@ class Tokenizer:
     ) -> Batch:
         """Returns the ids of one text or of several, padded to the longest, to `pad_to` or to a multiple.
 
-        Texts longer than max_length are cut; with a stride what was cut makes further rows, each with the last `stride` tokens of
-        the row before. words=True: a text is a list of words, `word_ids` their numbers and `offsets` count within words.
+        Texts longer than max_length are cut; with a stride what was cut makes further rows, each with the
+        last `stride` tokens of the row before. words=True: a text is a list of words, `word_ids` their
+        numbers and `offsets` count within words.
         """
         one = isinstance(text, str) or (words and len(text) > 0 and isinstance(text[0], str))
         texts: list[Any] = [text] if one else list(text)
@@ -255,7 +268,9 @@ class Tokenizer:
             if n is not None and n > MOST_TOKENS:
                 raise ArgumentError(f"{name} must be at most {MOST_TOKENS}, got {n}")
         pad_id = 0 if self.pad_token_id is None else self.pad_token_id
-        padding = Padding(pad_id, self.family.pad_type, padding_side or self.padding_side, pad_to, multiple_of)
+        padding = Padding(
+            pad_id, self.family.pad_type, padding_side or self.padding_side, pad_to, multiple_of
+        )
 
         encode = self._word_ids_of if words else self.encode_ids
         a, b = encode(_texts(texts, words)), None if pairs is None else encode(_texts(pairs, words))
@@ -318,7 +333,9 @@ class Tokenizer:
         skip_special_tokens: bool = True,
     ) -> Any:
         """Returns the text of one row of ids, or of several."""
-        many = getattr(ids, "ndim", None) == 2 or (not hasattr(ids, "ndim") and len(ids) > 0 and np.ndim(ids[0]) == 1)
+        many = getattr(ids, "ndim", None) == 2 or (
+            not hasattr(ids, "ndim") and len(ids) > 0 and np.ndim(ids[0]) == 1
+        )
         rows = [np.asarray(row, np.int64).reshape(-1) for row in (ids if many else [ids])]
         for row in rows:
             if len(row) and not 0 <= row.min() <= row.max() < self.vocab_size:
@@ -345,5 +362,7 @@ def _texts(texts: Sequence[Any], words: bool) -> Sequence[Any]:
         if words and (isinstance(text, str) or not all(isinstance(word, str) for word in text)):
             raise KindError(f"words=True takes lists of words, got {text!r:.60}")
         if not words and not isinstance(text, str):
-            raise KindError(f"a tokenizer takes a str or a list of them, got {[type(t).__name__ for t in texts][:10]}")
+            raise KindError(
+                f"a tokenizer takes a str or a list of them, got {[type(t).__name__ for t in texts][:10]}"
+            )
     return texts

@@ -13,25 +13,17 @@ from typing import Any
 
 import numpy as np
 
-from plmcore import draws
 from plmcore._core import ArgumentError
-from plmcore.kinds import checked
-from plmcore.text_files import Path, files_in
+from plmcore.files.text import Path, files_in
+from plmcore.runtime import draws
+from plmcore.runtime.kinds import checked
 from plmcore.tokenizers import characters, families, guard, library, pieces
 from plmcore.tokenizers.families import Family
 from plmcore.tokenizers.loading import dressed
 from plmcore.tokenizers.passages import passages
 from plmcore.tokenizers.tokenizer import Tokenizer
 
-# kind -> the family whose special tokens it has unless another is asked for, and those it can have
-KINDS = {
-    "wordpiece": ("bert", ("bert", "distilbert")),
-    "bpe": ("openai-gpt", ("openai-gpt",)),
-    "byte-bpe": ("gpt2", ("gpt2", "gpt3", "roberta", "bart")),
-    "unigram": ("t5", ("t5", "albert", "xlnet", "xlm-roberta", "mbart", "mbart50")),
-    "characters": ("characters", ("characters",)),
-    "words": ("words", ("words", "transformer")),
-}
+KINDS = ("wordpiece", "bpe", "byte-bpe", "unigram", "characters", "words")
 LONGEST_LINE = 4000  # bytes; sentencepiece leaves out longer ones
 
 
@@ -53,16 +45,20 @@ def train_tokenizer(
 ) -> Tokenizer:
     """Trains a tokenizer on files, folders or texts. The same input gives the same tokenizer.
 
-    kind: wordpiece, bpe (with </w>), byte-bpe, unigram (sentencepiece), characters or words; family: whose special tokens and
-    formats it gets. vocab_size counts all tokens; None, for characters and words, takes all. `min_count`: how often a pair,
-    character or word must occur. `sample_bytes`: sentencepiece holds its text in memory, so of more than this it gets a
-    random sample of lines. `out`: a directory to save to.
+    kind: wordpiece, bpe (with </w>), byte-bpe, unigram (sentencepiece), characters or words; family: whose
+        special tokens and
+    formats it gets. vocab_size counts all tokens; None, for characters and words, takes all. `min_count`: how
+    often a pair, character or word must occur. `sample_bytes`: sentencepiece holds its text in memory, so of
+    more than this it gets a random sample of lines. `out`: a directory to save to.
     """
     if kind not in KINDS:
         raise ArgumentError(f"there is no kind of tokenizer {kind!r}; one of {', '.join(KINDS)}")
-    name = family or KINDS[kind][0]
-    if name not in KINDS[kind][1]:
-        raise ArgumentError(f"a {kind} tokenizer cannot be of the family {name!r}; one of {', '.join(KINDS[kind][1])}")
+    known = families.of_kind(kind) if family is None else families.FAMILIES.get(family)
+    if known is None or kind not in known.kinds:
+        able = (f.name for f in families.formats() if kind in f.kinds)
+        raise ArgumentError(
+            f"a {kind} tokenizer cannot be of the family {family!r}; one of {', '.join(able)}"
+        )
     if (files is None) == (texts is None):
         raise ArgumentError("pass either files or texts")
     if vocab_size is None and kind not in ("characters", "words"):
@@ -70,7 +66,7 @@ def train_tokenizer(
     if vocab_size is not None and vocab_size < 1:
         raise ArgumentError(f"vocab_size must be at least 1, got {vocab_size}")
     text = _Text(files, texts, errors)
-    plan = _Plan(text, kind, families.family(name), vocab_size, lower, min_count, special_tokens, sample_bytes, seed)
+    plan = _Plan(text, kind, known, vocab_size, lower, min_count, special_tokens, sample_bytes, seed)
     try:
         tokenizer = {"unigram": _unigram, "characters": _characters}.get(kind, _library)(plan)
     finally:
@@ -109,15 +105,15 @@ class _Text:
         if self.files is None:
             yield from self.texts or ()
             return
-        from plmcore.cli.progress import Progress
+        from plmcore.runtime.progress import Progress
 
-        self.progress = Progress(-(-self.bytes // 10**6), "megabyte")
-        yield from passages(self.files, errors=self.errors, told=lambda n: self.progress.update(n // 10**6, "read"))
-        self.progress.update(self.progress.total, "all read, training")
+        self.progress = Progress(self.bytes, "B")
+        yield from passages(self.files, errors=self.errors, told=self.progress.reach)
+        self.progress.reach(self.bytes, note="all read, training")
 
     def done(self) -> None:
         if self.progress is not None:
-            self.progress.clear()
+            self.progress.close()
 
     def __str__(self) -> str:
         return "the texts" if self.files is None else ", ".join(map(str, self.files[:5]))
@@ -147,7 +143,9 @@ def _library(plan: _Plan) -> Tokenizer:
     lower = plan.family.lower and kind == "wordpiece" if plan.lower is None else plan.lower
     settings: dict[str, Any] = {}
     options: dict[str, Any] = dict(
-        special_tokens=special, show_progress=False, min_frequency=plan.min_count or (1 if kind == "words" else 2)
+        special_tokens=special,
+        show_progress=False,
+        min_frequency=plan.min_count or (1 if kind == "words" else 2),
     )
     options["vocab_size"] = 2**31 - 1 if plan.vocab_size is None else plan.vocab_size
     trainer: Any
@@ -157,7 +155,10 @@ def _library(plan: _Plan) -> Tokenizer:
             trainers.WordLevelTrainer(**options),
         )
     elif kind == "wordpiece":
-        backend, settings = library.wordpiece({unknown: 0}, lower=lower, unknown=unknown), {"do_lower_case": lower}
+        backend, settings = (
+            library.wordpiece({unknown: 0}, lower=lower, unknown=unknown),
+            {"do_lower_case": lower},
+        )
         trainer = trainers.WordPieceTrainer(**options)
     elif kind == "bpe":
         backend, trainer = (
@@ -168,7 +169,8 @@ def _library(plan: _Plan) -> Tokenizer:
         alphabet = pre_tokenizers.ByteLevel.alphabet()
         if options["vocab_size"] < len(alphabet) + len(special):
             raise ArgumentError(
-                f"a byte-level vocabulary has {len(alphabet)} bytes and {len(special)} special tokens; vocab_size={plan.vocab_size} is too small"
+                f"a byte-level vocabulary has {len(alphabet)} bytes and {len(special)} special tokens; "
+                f"vocab_size={plan.vocab_size} is too small"
             )
         backend, trainer = library.byte_bpe({}, []), trainers.BpeTrainer(initial_alphabet=alphabet, **options)
     with guard.panics("train_tokenizer"):
@@ -190,8 +192,8 @@ def _library(plan: _Plan) -> Tokenizer:
 def _letters(backend: library.Library, text: _Text, kind: str) -> list[str]:
     """The ##x or x</w> that words have, in order.
 
-    The trainer numbers them as it comes across them, in the order of a hash table, and breaks ties between pairs by number: told them
-    beforehand, it comes to the same vocabulary every time.
+    The trainer numbers them as it comes across them, in the order of a hash table, and breaks ties between
+    pairs by number: told them beforehand, it comes to the same vocabulary every time.
     """
     from tokenizers import Tokenizer, models, trainers
 
@@ -210,18 +212,15 @@ def _unigram(plan: _Plan) -> Tokenizer:
     known, n = plan.family, plan.vocab_size or 0
     options: dict[str, Any] = dict(plan.family.pieces)
     lower = options.get("lower", False) if plan.lower is None else plan.lower
-    layout: dict[str, Any] = dict(unk_id=0, bos_id=1, eos_id=2, pad_id=-1)
+    layout: dict[str, Any] = dict(plan.family.layout)
     if options.get("fairseq"):
         n -= 2 + len(known.languages)  # the four of fairseq stand for the model's three, <mask> comes last
-    elif known.name == "t5":
-        layout, n = dict(pad_id=0, eos_id=1, unk_id=2, bos_id=-1), n - len(known.extra)
-    elif known.name == "albert":
-        layout = dict(pad_id=0, unk_id=1, bos_id=-1, eos_id=-1, control_symbols=["[CLS]", "[SEP]", "[MASK]"])
-    else:
-        layout |= dict(control_symbols=["<cls>", "<sep>", "<pad>", "<mask>", "<eod>", "<eop>"])
+    elif options.get("sentinels"):
+        n -= len(known.extra)
     if n < 10:
         raise ArgumentError(
-            f"vocab_size={plan.vocab_size} leaves no room for pieces beside the special tokens of {known.name}"
+            f"vocab_size={plan.vocab_size} leaves no room for pieces beside the special tokens of "
+            f"{known.name}"
         )
     lines = _lines(plan.text, min(1.0, plan.sample_bytes / max(plan.text.bytes, 1)), plan.seed)
     if options.get("tidy"):
@@ -271,7 +270,9 @@ def _characters(plan: _Plan) -> Tokenizer:
         counts.update(dict(zip(codes.tolist(), n.tolist())))
     room = len(counts) if plan.vocab_size is None else max(plan.vocab_size - len(plan.specials), 0)
     often = [
-        code for code, n in sorted(counts.items(), key=lambda item: (-item[1], item[0])) if n >= (plan.min_count or 1)
+        code
+        for code, n in sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+        if n >= (plan.min_count or 1)
     ]
     tokens = [*plan.specials, *map(chr, sorted(often[:room]))]
     backend = characters.Characters({token: i for i, token in enumerate(tokens)}, plan.family.roles["unk"])

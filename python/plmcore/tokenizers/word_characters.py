@@ -15,7 +15,10 @@ SENTENCE_START, SENTENCE_END, WORD_START, WORD_END, PADDING = 256, 257, 258, 259
 
 
 class Spelling:
-    """Words as rows of ids. A kind of spelling has `encode`, words to rows, and `edges`, the rows of the words around a sentence."""
+    """Words as rows of ids.
+
+    A kind of spelling has `encode`, words to rows, and `edges`, the rows of the words around a sentence.
+    """
 
     def encode(self, words: Iterable[str]) -> np.ndarray:
         """The ids of words.  int64 [n, width]"""
@@ -36,7 +39,11 @@ class Spelling:
         add_special_tokens: bool = True,
         words: bool = False,
     ) -> Batch:
-        """input_ids [B, T, width] of one text or several, split at white space; words=True: of lists of words. Special are the first and last word of a sentence."""
+        """input_ids [B, T, width] of one text or several, split at white space;
+        words=True: of lists of words.
+
+        Special are the first and last word of a sentence.
+        """
         one = isinstance(text, str) or (words and len(text) > 0 and isinstance(text[0], str))
         sentences: Sequence[Any] = [text] if one else text
         rows = [self.prepared(t if words else t.split()) for t in sentences]
@@ -69,7 +76,11 @@ class Spelling:
 
 
 class WordCharacters(Spelling):
-    """ELMo's input_ids [B, T, width]: a word is its start, at most width - 2 bytes of UTF-8, its end, and padding. `vocab_size` ids."""
+    """ELMo's input_ids [B, T, width]: a word is its start, at most width - 2 bytes of UTF-8,
+    its end, and padding.
+
+    `vocab_size` ids.
+    """
 
     vocab_size = 262
 
@@ -98,13 +109,17 @@ class WordCharacters(Spelling):
 
 
 class TaggerCharacters(Spelling):
-    """Cross-View Training's input_ids [B, T, longest word]: characters of a fixed list, 0 behind the last. `vocab_size` ids.
+    """Cross-View Training's input_ids [B, T, longest word]: characters of a fixed list, 0 behind the last.
 
-    A character that is not of the list is UNKNOWN; the words around a sentence have no spelling and are MISSING. Brackets and slashes may be
-    written as treebanks do (-LRB-, \\/), and n 't is cut into the two words that most corpora have (do n't, not don 't).
+    `vocab_size` ids.
+
+    A character that is not of the list is UNKNOWN; the words around a sentence have no spelling and are
+    MISSING. Brackets and slashes may be written as treebanks do (-LRB-, \\/), and n 't is cut into the two
+    words that most corpora have (do n't, not don 't).
     """
 
-    UNKNOWN, MISSING = 1, 4  # 0 is padding, 2 and 3 stand for the words around a sentence where words have ids
+    # 0 is padding, 2 and 3 stand for the words around a sentence where words have ids
+    UNKNOWN, MISSING = 1, 4
     CHARACTERS = (
         "!'#$%&\"()*+,-./\\_`{}[]<>:;?@0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
         "£€®™\ufffd½»•—“”°‘’"
@@ -119,7 +134,11 @@ class TaggerCharacters(Spelling):
         words = list(words)
         for i in range(1, len(words)):
             before = words[i - 1]
-            if words[i].lower() == "'t" and before[-1:].lower() == "n" and before[:-1].lower() in self.NEGATED:
+            if (
+                words[i].lower() == "'t"
+                and before[-1:].lower() == "n"
+                and before[:-1].lower() in self.NEGATED
+            ):
                 words[i - 1 : i + 1] = before[:-1], before[-1] + words[i]
         return [self.BRACKETS.get(w, w.replace("\\/", "/").replace("\\*", "*")) for w in words]
 
@@ -138,5 +157,7 @@ class TaggerCharacters(Spelling):
     def decoded_word(self, ids: np.ndarray) -> str:
         """The word of these character ids."""
         return "".join(
-            self.CHARACTERS[i - 5] if i >= 5 else "\ufffd" for i in ids.tolist() if i >= 5 or i == self.UNKNOWN
+            self.CHARACTERS[i - 5] if i >= 5 else "\ufffd"
+            for i in ids.tolist()
+            if i >= 5 or i == self.UNKNOWN
         )

@@ -1,6 +1,6 @@
 """Training: the loop and what goes with it."""
 
-from plmcore.train.batching import Accumulated, MeanLoss, ramp
+from plmcore.train.batching import Accumulated, ramp
 from plmcore.train.groups import parameter_groups
 from plmcore.train.interrupts import Interrupted
 from plmcore.train.loop import Trainer
@@ -11,7 +11,6 @@ __all__ = [
     "Accumulated",
     "DivergedError",
     "Interrupted",
-    "MeanLoss",
     "NonFiniteError",
     "RunDirectory",
     "Trainer",

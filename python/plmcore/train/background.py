@@ -3,9 +3,14 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
+from plmcore.train.interrupts import deferred
+
 
 class Background:
-    """One job at a time beside the caller. What a job raises comes out of the next run() or wait()."""
+    """One job at a time beside the caller. What a job raises comes out of the next run() or wait().
+
+    A signal neither leaves a thread half started nor a job behind that wait() has not waited for.
+    """
 
     def __init__(self) -> None:
         self._thread: threading.Thread | None = None
@@ -20,13 +25,15 @@ class Background:
             except BaseException as e:
                 self._error = e
 
-        self._thread = threading.Thread(target=body, name="plmcore checkpoint")
-        self._thread.start()
+        with deferred():
+            self._thread = threading.Thread(target=body, name="plmcore checkpoint")
+            self._thread.start()
 
     def wait(self) -> None:
-        if self._thread is not None:
-            self._thread.join()
-            self._thread = None
+        with deferred():
+            if self._thread is not None:
+                self._thread.join()
+                self._thread = None
         if self._error is not None:
             error, self._error = self._error, None
             raise error

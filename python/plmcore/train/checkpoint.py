@@ -1,9 +1,10 @@
 """Checkpoints: directories that are either whole or absent, and that know when they were damaged.
 
-    checkpoints/step-00000100/    weights.safetensors  optimizer.safetensors  [average.safetensors]  state.json  manifest.json
+    checkpoints/step-00000100/    weights.safetensors  optimizer.safetensors  [average.safetensors]
+                                  state.json  manifest.json
 
-A checkpoint is written under a temporary name, synced and renamed. The manifest has the size and SHA-256 of every file; they are
-compared before anything is loaded.
+A checkpoint is written under a temporary name, synced and renamed. The manifest has the size and SHA-256 of
+every file; they are compared before anything is loaded.
 """
 
 from __future__ import annotations
@@ -20,9 +21,16 @@ from typing import Any, cast
 
 import numpy as np
 
-from plmcore import safetensors
 from plmcore._core import ArgumentError, FormatError, Tensor
-from plmcore.files import atomic_directory, atomic_write, open_regular, read_json, remove, temporary_name
+from plmcore.files.whole import (
+    atomic_directory,
+    atomic_write,
+    open_regular,
+    read_json,
+    remove,
+    temporary_name,
+)
+from plmcore.formats import safetensors
 
 MANIFEST, STATE = "manifest.json", "state.json"
 NAME = re.compile(r"step-(\d{8,})")
@@ -30,9 +38,21 @@ UNFINISHED = re.compile(r"\.step-\d{8,}\.[\d-]+\.tmp")
 FORMAT = 1
 # Of what a trainer remembers
 STATE_KINDS = {
-    "seed": int, "data": str, "tokens": int, "seconds": int | float, "skips": int, "stale": int, "score": int | float | None, "best": int | float | None,
-    "recent": list, "first": int | float | None, "last": int | float | None, "stopped": str | None, "lines": dict | None, "machine": dict | None,
-}  # fmt: skip
+    "seed": int,
+    "data": str,
+    "tokens": int,
+    "seconds": int | float,
+    "skips": int,
+    "stale": int,
+    "score": int | float | None,
+    "best": int | float | None,
+    "recent": list,
+    "first": int | float | None,
+    "last": int | float | None,
+    "stopped": str | None,
+    "lines": dict | None,
+    "machine": dict | None,
+}
 ADDED = ("lines", "machine", "first", "last")  # which older checkpoints do not have
 
 Arrays = Mapping[str, Tensor | np.ndarray]
@@ -51,7 +71,9 @@ class Checkpoint:
         return self.state["step"]
 
 
-def write(folder: pathlib.Path, step: int, parts: Mapping[str, Arrays], state: Mapping[str, Any]) -> pathlib.Path:
+def write(
+    folder: pathlib.Path, step: int, parts: Mapping[str, Arrays], state: Mapping[str, Any]
+) -> pathlib.Path:
     """folder/step-<step>, in place of one that is there already. After an error nothing is changed."""
     path = folder / f"step-{step:08}"
     with atomic_directory(path) as temporary:
@@ -59,7 +81,8 @@ def write(folder: pathlib.Path, step: int, parts: Mapping[str, Arrays], state: M
             safetensors.write(temporary / f"{part}.safetensors", arrays)
         write_json(temporary / STATE, {**state, "step": step})
         files = {
-            file.name: {"bytes": file.stat().st_size, "sha256": digest(file)} for file in sorted(temporary.iterdir())
+            file.name: {"bytes": file.stat().st_size, "sha256": digest(file)}
+            for file in sorted(temporary.iterdir())
         }
         write_json(temporary / MANIFEST, {"format": FORMAT, "files": files})
     return path
@@ -80,7 +103,9 @@ def check_state(state: Mapping[str, Any], where: str) -> None:
     for name, kinds in STATE_KINDS.items():
         value = state.get(name) if name in ADDED else state.get(name, ...)
         if isinstance(value, bool) or not isinstance(value, kinds):
-            raise FormatError(f"{where}: {name} in {STATE} is {'missing' if value is ... else f'wrong: {value!r}'}")
+            raise FormatError(
+                f"{where}: {name} in {STATE} is {'missing' if value is ... else f'wrong: {value!r}'}"
+            )
     for name, count, kinds in (("recent", 4, int | float), ("lines", None, int), ("machine", None, str)):
         found = state.get(name)
         values = list(found.values()) if isinstance(found, dict) else found or []
@@ -110,7 +135,10 @@ def verify(path: pathlib.Path) -> None:
 
 
 def newest(folder: pathlib.Path) -> tuple[Checkpoint | None, list[str]]:
-    """The last checkpoint that is whole, and what is wrong with those after it. An error when there are some and none is whole."""
+    """The last checkpoint that is whole, and what is wrong with those after it.
+
+    An error when there are some and none is whole.
+    """
     problems: list[str] = []
     for path in reversed(steps_in(folder)):
         try:
@@ -135,7 +163,9 @@ def step_of(path: pathlib.Path) -> int:
 
 
 def prune(folder: pathlib.Path, keep: int) -> None:
-    """Leaves the last `keep` checkpoints, the newest also where it was not due, and the one with the lowest score; takes away what was never finished."""
+    """Leaves the last `keep` checkpoints, the newest also where it was not due, and the one with the lowest
+    score; takes away what was never finished.
+    """
     paths = steps_in(folder)
     kept = {*due(paths)[-keep:], *paths[-1:]}
     scored = [(score, p) for p in paths if (score := _state(p).get("score")) is not None]
@@ -143,7 +173,8 @@ def prune(folder: pathlib.Path, keep: int) -> None:
         kept.add(min(scored, key=lambda pair: pair[0])[1])
     for path in paths:
         if path not in kept:
-            # Under a name that is no checkpoint's, so that a half-removed one is never taken for a damaged one.
+            # Under a name that is no checkpoint's, so that a half-removed one is never taken for a damaged
+            # one.
             doomed = temporary_name(path)
             os.rename(path, doomed)
             remove(doomed)

@@ -1,8 +1,9 @@
 """Runs that are made longer: --resume with more steps or epochs than before.
 
-`train.extended` has the former ends, the first one first, as {steps = 100} or {epochs = 3}. Up to a former end the schedule is that of a run which
-ends there, so that the steps until then have the bits of that run; from there on it is that of the next end. What is due after the last step of a run, a line
-of metrics, an evaluation, a checkpoint, is due after each of them.
+`train.extended` has the former ends, the first one first, as {steps = 100} or {epochs = 3}. Up to a former
+end the schedule is that of a run which ends there, so that the steps until then have the bits of that run;
+from there on it is that of the next end. What is due after the last step of a run, a line of metrics, an
+evaluation, a checkpoint, is due after each of them.
 """
 
 from __future__ import annotations
@@ -23,7 +24,9 @@ End = dict[str, int]
 
 
 def lengthened(run: pathlib.Path, known: Settings, wanted: Settings) -> Settings:
-    """The wanted settings of a run that goes on, with the end of the known ones among the former ends where it is to be longer."""
+    """The wanted settings of a run that goes on, with the end of the known ones among the former ends where
+    it is to be longer.
+    """
     before, now = known["train"], wanted["train"]
     if now.get("epochs") != before.get("epochs") and now["steps"] == before["steps"]:
         now["steps"] = None  # the epochs that were asked for count
@@ -71,13 +74,14 @@ def ends(table: Mapping[str, Any], steps: int, per_epoch: int | None = None) -> 
         found.append(value if unit == "steps" or per_epoch is None else value * per_epoch)
     if any(b <= a for a, b in zip(found, [*found[1:], steps])):
         raise SettingError(
-            f"train.extended: the run was made longer after {' and '.join(map(str, found))} steps, and has {steps}: "
+            f"train.extended: the run was made longer after {' and '.join(map(str, found))} steps, and "
+            f"has {steps}: "
             "it must have more each time"
         )
     return found
 
 
 def schedule(made: Callable[[int], Schedule], former: Sequence[int], steps: int) -> Schedule:
-    """`made(n)` is the schedule of a run of n steps; this one is that of the first end which is not behind."""
+    """`made(n)` is the schedule of a run of n steps; this is that of the first end not behind."""
     parts = [made(n) for n in (*former, steps)]
     return lambda step: parts[bisect.bisect_right(former, step)](step)

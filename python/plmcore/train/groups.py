@@ -8,7 +8,8 @@ from typing import Any
 from plmcore import nn
 from plmcore._core import ArgumentError
 
-UNDECAYED = ("bias", "gamma", "beta", "u", "v", "s")  # by their last name; u, v and s are XLNet's, one vector per head
+# by their last name; u, v and s are XLNet's, one vector per head
+UNDECAYED = ("bias", "gamma", "beta", "u", "v", "s")
 LAYER = re.compile(r"(?:^|\.)(?:blocks|groups)\.(\d+)\.")
 
 
@@ -20,11 +21,17 @@ def decays(name: str, parameter: nn.Parameter) -> bool:
 def parameter_groups(
     model: nn.Module, *, lr: float, weight_decay: float, layer_decay: float = 1.0
 ) -> list[dict[str, Any]]:
-    """Groups for an optimiser, frozen parameters left out. A layer's rate is `layer_decay` times that of the layer above it. What does not
-    decay is not adapted by LAMB either, as ALBERT was trained."""
+    """Groups for an optimiser, frozen parameters left out.
+
+    A layer's rate is `layer_decay` times that of the layer above it. What does not decay is not adapted by
+    LAMB either, as ALBERT was trained.
+    """
     if not 0 < layer_decay <= 1:
         raise ArgumentError(f"layer_decay must be more than 0 and at most 1, got {layer_decay}")
-    top = max((d for d in map(layer_of, (n for n, _ in model.named_parameters())) if d is not None), default=0) + 1
+    top = (
+        max((d for d in map(layer_of, (n for n, _ in model.named_parameters())) if d is not None), default=0)
+        + 1
+    )
     groups: dict[tuple[int, bool], list[nn.Parameter]] = {}
     for name, p in model.named_parameters():
         if p.requires_grad:

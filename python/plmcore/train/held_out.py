@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from plmcore import nn
+from plmcore import criteria, nn
 from plmcore._core import ArgumentError
 from plmcore.data import Corpus
 from plmcore.evaluate.likelihood import perplexity_of
@@ -14,7 +14,10 @@ from plmcore.train import batching
 
 
 def split(corpus: Corpus, share: float) -> tuple[Corpus, Corpus | None]:
-    """The corpus without its last `share` of tokens, and those; a document that the cut goes through is two. No share, no second corpus."""
+    """The corpus without its last `share` of tokens, and those; a document that the cut goes through is two.
+
+    No share, no second corpus.
+    """
     if not 0 <= share < 1:
         raise ArgumentError(f"held_out must be in [0, 1), got {share}")
     cut = len(corpus.ids) - int(len(corpus.ids) * share)
@@ -23,8 +26,12 @@ def split(corpus: Corpus, share: float) -> tuple[Corpus, Corpus | None]:
     return part(corpus, 0, cut), part(corpus, cut, len(corpus.ids))
 
 
-def split_documents(corpora: Sequence[Corpus], share: float) -> tuple[tuple[Corpus, ...], tuple[Corpus, ...] | None]:
-    """The same for corpora whose documents belong together: all without the last `share` of documents, and those."""
+def split_documents(
+    corpora: Sequence[Corpus], share: float
+) -> tuple[tuple[Corpus, ...], tuple[Corpus, ...] | None]:
+    """The same for corpora whose documents belong together:
+    all without the last `share` of documents, and those.
+    """
     if not 0 <= share < 1:
         raise ArgumentError(f"held_out must be in [0, 1), got {share}")
     counts = {len(corpus) for corpus in corpora}
@@ -56,30 +63,30 @@ def _within(offsets: np.ndarray, begin: int, end: int) -> np.ndarray:
 
 
 class HeldOutLoss:
-    """model -> loss and, of tokens alone, perplexity per label over `count` batches, the same ones each time; and the losses of `others`."""
+    """model -> loss and, of tokens alone, perplexity per label over `count` batches, the same ones each time;
+    and the losses of `others`.
+    """
 
     def __init__(
         self,
         batches: batching.Batches,
         count: int,
         others: Mapping[str, HeldOutLoss] | None = None,
-        loss: Callable[[nn.Module], batching.MeanLoss] = batching.MeanLoss,
+        criterion: Callable[[nn.Module], criteria.Criterion] = criteria.of,
     ):
-        self.batches, self.count, self.others, self.loss = batches, count, others or {}, loss
+        self.batches, self.count, self.others, self.criterion = batches, count, others or {}, criterion
 
     def __call__(self, model: nn.Module) -> dict[str, float]:
-        loss, total, labels = self.loss(model), 0.0, 0
-        batch: batching.Batch = {}
+        criterion, sums, state = self.criterion(model), criteria.Sums(), None
         with nn.inference():
             for i in range(self.count):
                 (batch,) = batching.check_batch(self.batches[i])
-                if n := batching.labels_of(model, batch):
-                    total += loss(batch, (1.0, 1.0))[0].item() * n
-                    labels += n
-        if not labels:
+                terms, state = criteria.run(criterion, model, batch, state)
+                sums.add(terms)
+        mean = sums.loss()
+        if mean is None:
             raise ArgumentError("evaluation: the held-out text has nothing to predict")
-        mean = total / labels
         found = {"loss": mean}
-        if not any(name in batch for name in batching.PER_SEQUENCE):  # the sum of two losses
+        if len(sums.counts) == 1:  # and not the sum of two losses
             found["perplexity"] = perplexity_of(mean)
         return found | {f"{name}_loss": other(model)["loss"] for name, other in self.others.items()}

@@ -1,4 +1,6 @@
-"""What a name that is no setting may have meant: a setting that other programs call so, or one that is spelled nearly so."""
+"""What a name that is no setting may have meant: a setting that other programs call so, or one that is
+spelled nearly so.
+"""
 
 from __future__ import annotations
 
@@ -9,27 +11,32 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import ParamSpec, TypeVar
 
 from plmcore._core import ArgumentError
-from plmcore.kinds import checked
+from plmcore.runtime.kinds import checked
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
-# What other programs call a setting -> its names here, of which a run may not have all; with a value where the setting has others than there.
+# What other programs call a setting -> its names here, of which a run may not have all; with a value where
+# the setting has others than there.
 OF_SETTINGS = {
     "optim.lr": "learning_rate lr max_lr peak_lr base_lr init_lr",
     "optim.kind": "optimizer optim optimiser",
     "optim.betas": "adam_betas adam_beta1 adam_beta2 beta1 beta2",
     "optim.eps": "adam_epsilon adam_eps epsilon",
     "optim.weight_decay": "weight_decay wd l2 decay weight_decay_rate",
-    "optim.clip_norm": "max_grad_norm clip_norm grad_clip gradient_clip gradient_clipping gradient_clip_val clip_grad_norm clip",
+    "optim.clip_norm": "max_grad_norm clip_norm grad_clip gradient_clip gradient_clipping gradient_clip_val "
+    "clip_grad_norm clip",
     "optim.layer_decay": "layerwise_lr_decay layer_lr_decay llrd lr_layer_decay",
     "schedule.kind": "lr_scheduler_type lr_scheduler scheduler lr_schedule",
     "schedule.warmup": "warmup_steps warmup_updates num_warmup_steps warmup_iters warmup",
     "schedule.floor": "min_lr end_learning_rate final_lr min_lr_ratio",
-    "data.batch": "batch_size train_batch_size per_device_train_batch_size per_gpu_train_batch_size max_sentences bs micro_batch_size",
-    "data.accumulate": "gradient_accumulation_steps gradient_accumulation accumulate_grad_batches update_freq accumulation_steps grad_accum",
-    "data.length": "max_seq_length max_seq_len max_sequence_length max_length max_len seq_len seq_length sequence_length block_size tokens_per_sample "
-    "model_max_length context_length max_source_length max_source_positions max_tokens",
+    "data.batch": "batch_size train_batch_size per_device_train_batch_size per_gpu_train_batch_size "
+    "max_sentences bs micro_batch_size",
+    "data.accumulate": "gradient_accumulation_steps gradient_accumulation accumulate_grad_batches "
+    "update_freq accumulation_steps grad_accum",
+    "data.length": "max_seq_length max_seq_len max_sequence_length max_length max_len seq_len seq_length "
+    "sequence_length block_size tokens_per_sample model_max_length context_length "
+    "max_source_length max_source_positions max_tokens",
     "data.held_out": "validation_split validation_split_percentage eval_split test_size",
     "data.tokenizer": "tokenizer_name tokenizer",
     "data.vocab": "vocab_size vocabulary_size vocab",
@@ -52,11 +59,13 @@ OF_SETTINGS = {
     "task.label_smoothing": "label_smoothing label_smoothing_factor",
     "train.label_smoothing": "label_smoothing label_smoothing_factor",
     "train.epochs": "num_train_epochs num_epochs n_epochs max_epoch max_epochs epoch epochs",
-    "train.steps": "max_steps total_steps num_steps n_steps max_update total_num_update num_train_steps max_iters iterations num_iterations num_train_epochs "
-    "num_epochs n_epochs max_epoch max_epochs epoch epochs",
+    "train.steps": "max_steps total_steps num_steps n_steps max_update total_num_update num_train_steps "
+    "max_iters iterations num_iterations num_train_epochs num_epochs n_epochs max_epoch "
+    "max_epochs epoch epochs",
     "train.warmup_share": "warmup_ratio warmup_proportion warmup_fraction",
     "train.log_every": "logging_steps log_interval log_steps log_every",
-    "train.evaluate_every": "eval_steps eval_interval evaluation_steps validate_interval validate_interval_updates eval_every",
+    "train.evaluate_every": "eval_steps eval_interval evaluation_steps validate_interval "
+    "validate_interval_updates eval_every",
     "train.save_every": "save_steps save_interval save_interval_updates checkpoint_interval",
     "train.keep": "save_total_limit keep_last_epochs keep_interval_updates",
     "train.patience": "early_stopping_patience early_stopping",
@@ -73,7 +82,7 @@ OF_SETTINGS = {
     "adapt.lora_targets": "target_modules lora_target_modules",
     "adapt.freeze": "freeze_encoder freeze_body freeze_layers num_frozen_layers",
     "objective.rate": "mlm_probability masked_lm_prob mask_prob masking_prob mask_rate",
-}  # fmt: skip
+}
 FOREIGN: dict[str, list[str]] = {}
 for _setting, _names in OF_SETTINGS.items():
     for _name in _names.split():
@@ -85,7 +94,15 @@ ALIKE = (
     ("num_attention_heads", "n_head", "n_heads", "num_heads", "encoder_attention_heads", "heads"),
     ("intermediate_size", "n_inner", "d_inner", "d_ff", "encoder_ffn_dim", "ffn_dim", "feed_forward_size"),
     ("max_position_embeddings", "n_positions", "n_ctx"),
-    ("hidden_dropout_prob", "resid_pdrop", "dropout", "dropout_rate", "hidden_dropout", "dropout_prob", "p_dropout"),
+    (
+        "hidden_dropout_prob",
+        "resid_pdrop",
+        "dropout",
+        "dropout_rate",
+        "hidden_dropout",
+        "dropout_prob",
+        "p_dropout",
+    ),
     ("attention_probs_dropout_prob", "attn_pdrop", "attention_dropout"),
 )
 # Settings that functions and commands take under names of their own.
@@ -126,7 +143,9 @@ def _close(name: str, known: list[str], cutoff: float) -> list[str]:
 
 
 def hinted(function: Callable[P, R]) -> Callable[P, R]:
-    """A function of which many arguments are settings: one that it does not have is an ArgumentError that says which was meant."""
+    """A function of which many arguments are settings: one that it does not have is an ArgumentError that
+    says which was meant.
+    """
     names = list(inspect.signature(function).parameters)
     inner = checked(function)
 
@@ -143,7 +162,11 @@ def hinted(function: Callable[P, R]) -> Callable[P, R]:
 def option(name: str, options: list[str]) -> str:
     """The end of a message for an option of a command, "--learning-rate", that is none of its options."""
     settings = FOREIGN.get(name.lstrip("-").lower().replace("-", "_"), [])
-    own = [o for s in settings if (o := "--" + (OWN_NAMES.get(s) or s.partition("=")[0].rpartition(".")[2])) in options]
+    own = [
+        o
+        for s in settings
+        if (o := "--" + (OWN_NAMES.get(s) or s.partition("=")[0].rpartition(".")[2])) in options
+    ]
     if own:
         return f"; did you mean {own[0]}?"
     if settings and "--set" in options:

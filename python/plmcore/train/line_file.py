@@ -4,11 +4,13 @@ import os
 import pathlib
 from collections.abc import Sequence
 
-from plmcore.files import atomic_write, check_replaceable, named, open_own, read_bytes
+from plmcore.files.whole import atomic_write, check_replaceable, named, open_own, read_bytes
 
 
 class LineFile:
-    """A file that grows by lines. A last line without its end, which a killed process has left, is taken away.
+    """A file that grows by lines.
+
+    A last line without its end, which a killed process has left, is taken away.
 
     `count` lines are in it; they are never read again until some of them are to go.
     """
@@ -29,7 +31,9 @@ class LineFile:
 
     def lines(self) -> list[bytes]:
         """With their ends."""
-        return [line + b"\n" for line in read_bytes(self.path).split(b"\n")[:-1]] if self.path.exists() else []
+        return (
+            [line + b"\n" for line in read_bytes(self.path).split(b"\n")[:-1]] if self.path.exists() else []
+        )
 
     def keep(self, lines: Sequence[bytes]) -> None:
         """These alone stay, of those that are there."""

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from plmcore import _core, nn, optim
+from plmcore import _core, criteria, nn, optim
 from plmcore._core import Tensor
 from plmcore.train import batching, checkpoint, extending, groups, schedules, tensorboard
 from plmcore.train.loop import Trainer
@@ -14,21 +14,25 @@ from plmcore.train.recomputing import recompute_blocks
 from plmcore.train.run_directory import RunDirectory
 from plmcore.train.settings import SettingError, Settings
 
-SHARED = (
-    "kind",
-    "lr",
-    "weight_decay",
-    "layer_decay",
-    "clip_norm",
-)  # settings of optim that are not the optimiser's own
-CURVE = ("width", "power", "hold", "cut", "ratio", "every", "start", "slope", "rise")  # options of single schedules
+# settings of optim that are not the optimiser's own
+SHARED = ("kind", "lr", "weight_decay", "layer_decay", "clip_norm")
+# options of single schedules
+CURVE = ("width", "power", "hold", "cut", "ratio", "every", "start", "slope", "rise")
 TRIGGERED = "triggered"
 RESULTS = ("last", "best", "mean")
 KINDS = {  # of settings without a default
-    "data.ramp": "int", "train.steps": "int", "train.patience": "int", "train.save_every": "int", "train.evaluate_every": "int", "mixture.text_rate": "float",
-    "adapt.unfreeze_every": "float", "task.stride": "int", "task.question_length": "int", "task.target_length": "int",
+    "data.ramp": "int",
+    "train.steps": "int",
+    "train.patience": "int",
+    "train.save_every": "int",
+    "train.evaluate_every": "int",
+    "mixture.text_rate": "float",
+    "adapt.unfreeze_every": "float",
+    "task.stride": "int",
+    "task.question_length": "int",
+    "task.target_length": "int",
     **dict.fromkeys(("data.train", "data.dev", "data.test", "data.folder"), "str"),
-}  # fmt: skip
+}
 
 
 def trainer(
@@ -37,7 +41,7 @@ def trainer(
     model: nn.Module,
     batches: batching.Batches,
     *,
-    loss: batching.MeanLoss,
+    criterion: criteria.Criterion,
     evaluate: Callable[[nn.Module], dict[str, float]] | None,
     callbacks: Sequence[Callable[[Trainer, Mapping[str, float]], None]],
     data: str,
@@ -50,14 +54,28 @@ def trainer(
     if options["tensorboard"]:
         run.tensorboard = tensorboard.writer(run.path)
     made = Trainer(
-        model, batching.Ahead(batches), optimizer(model, chosen["optim"]), steps=options["steps"],
-        schedule=extending.schedule(lambda n: schedule(chosen["schedule"], n), ends, options["steps"]), ends=ends, seed=seed, loss=loss, clip_norm=chosen["optim"]["clip_norm"],
-        nonfinite=options["nonfinite"], activations=options["activations"],
+        model,
+        batching.Ahead(batches),
+        optimizer(model, chosen["optim"]),
+        steps=options["steps"],
+        schedule=extending.schedule(lambda n: schedule(chosen["schedule"], n), ends, options["steps"]),
+        ends=ends,
+        seed=seed,
+        criterion=criterion,
+        clip_norm=chosen["optim"]["clip_norm"],
+        nonfinite=options["nonfinite"],
+        activations=options["activations"],
         average=average(model.parameters(), options, evaluate is not None),
-        directory=run, save_every=options["save_every"], keep=options["keep"], log_every=options["log_every"],
-        evaluate=evaluate, evaluate_every=options["evaluate_every"], patience=options["patience"],
-        callbacks=callbacks, data=data,
-    )  # fmt: skip
+        directory=run,
+        save_every=options["save_every"],
+        keep=options["keep"],
+        log_every=options["log_every"],
+        evaluate=evaluate,
+        evaluate_every=options["evaluate_every"],
+        patience=options["patience"],
+        callbacks=callbacks,
+        data=data,
+    )
     saved = run.newest()
     if saved is not None:
         made.restore(saved)
@@ -71,12 +89,16 @@ def announce(run: RunDirectory, made: Trainer, what: str) -> None:
     """What is trained, once for a run, and what this session does of it."""
     if made.step == 0:
         run.say(f"{what}; {made.steps} steps")
-    run.note(f"steps {made.step} to {made.steps}, {_core.num_threads()} threads, {_core.isa()}, {_core.blas()}")
+    run.note(
+        f"steps {made.step} to {made.steps}, {_core.num_threads()} threads, {_core.isa()}, {_core.blas()}"
+    )
 
 
 def choose_result(run: RunDirectory, table: Mapping[str, Any], trained: Trainer) -> None:
-    """Gives the model the average of the parameters where there is one; else, as train.result says, leaves it as it is after the last step, or takes
-    the kept checkpoint with the lowest loss, or the mean of all that are kept."""
+    """Gives the model the average of the parameters where there is one; else, as train.result says,
+    leaves it as it is after the last step, or takes the kept checkpoint with the lowest loss,
+    or the mean of all that are kept.
+    """
     if trained.average is not None or table["result"] != "best" or trained.best is None:
         trained.check_converged()
     if trained.average is not None:
@@ -86,7 +108,9 @@ def choose_result(run: RunDirectory, table: Mapping[str, Any], trained: Trainer)
     if table["result"] == "mean":
         last = checkpoint.due(kept)[-table["keep"] :]
         trained.model.load_state_dict(checkpoint.average(last))
-        run.say(f"the result is the mean of steps {', '.join(str(checkpoint.step_of(path)) for path in last)}")
+        run.say(
+            f"the result is the mean of steps {', '.join(str(checkpoint.step_of(path)) for path in last)}"
+        )
     elif table["result"] == "best" and trained.best is not None:
         scored = [c for c in map(checkpoint.read, kept) if c.state["score"] is not None]
         best = min(scored, key=lambda c: c.state["score"])
@@ -101,7 +125,9 @@ def optimizer_options() -> dict[str, None]:
 
 
 def own_options(known: Settings, layers: Sequence[Settings]) -> None:
-    """Where the layers choose another optimiser or schedule than is usual, or than the first of them, a config.toml, has, the options of that are not for it."""
+    """Where the layers choose another optimiser or schedule than is usual, or than the first of them, a
+    config.toml, has, the options of that are not for it.
+    """
     for section, options in (("optim", optimizer_options()), ("schedule", dict.fromkeys(CURVE))):
         tables = [layer.get(section, {}) for layer in layers]
         usual = known[section]["kind"]
@@ -147,7 +173,9 @@ def average(params: Iterable[Tensor], table: Mapping[str, Any], evaluates: bool)
         return None
     if kind == TRIGGERED:
         if not evaluates:
-            raise SettingError(f"train.average={TRIGGERED} waits for evaluations, and nothing is held out for them")
+            raise SettingError(
+                f"train.average={TRIGGERED} waits for evaluations, and nothing is held out for them"
+            )
         return optim.TriggeredMean(params, table["trigger"])
     if isinstance(kind, bool) or not isinstance(kind, int | float) or not 0 <= kind < 1:
         raise SettingError(f"train.average must be a decay from 0 to below 1, or {TRIGGERED}, got {kind!r}")

@@ -10,7 +10,7 @@ import numpy as np
 
 from plmcore import nn
 from plmcore._core import Tensor
-from plmcore.autograd import no_grad
+from plmcore.runtime.autograd import no_grad
 
 
 class NonFiniteError(ArithmeticError):
@@ -21,12 +21,18 @@ class DivergedError(ArithmeticError):
     """A run has ended with a loss far above the one it began with."""
 
 
-ADVICE = "take a lower learning rate (optim.lr), more warm-up (schedule.warmup) or a lower clip_norm (optim.clip_norm)"
+ADVICE = (
+    "take a lower learning rate (optim.lr), more warm-up (schedule.warmup) or a lower clip_norm "
+    "(optim.clip_norm)"
+)
 WORST_GUESS = 50.0  # nats per token or example: no vocabulary has a guess as bad as that
 
 
 def diverged(first: float | None, loss: float | None, squares: bool) -> bool:
-    """Whether a loss is that of a run which diverged from the first one. Mean squares have any size, and vary more from batch to batch."""
+    """Whether a loss is that of a run which diverged from the first one.
+
+    Mean squares have any size, and vary more from batch to batch.
+    """
     if first is None or loss is None:
         return False
     return loss > 1000 * first if squares else loss > max(WORST_GUESS, 10 * first)
@@ -45,7 +51,9 @@ def first_bad(tensors: Iterable[tuple[str, Tensor | None]]) -> str | None:
 
 
 def explain(model: nn.Module, forward: Callable[[], Any]) -> str:
-    """What went wrong first: a parameter, else the output of a module when `forward` runs again, else a gradient."""
+    """What went wrong first: a parameter, else the output of a module
+    when `forward` runs again, else a gradient.
+    """
     if name := first_bad(model.named_parameters()):
         return f"the parameter {name} is not finite"
     with no_grad(), watched(model) as found:
@@ -55,7 +63,8 @@ def explain(model: nn.Module, forward: Callable[[], Any]) -> str:
     if name := first_bad((n, p.grad) for n, p in model.named_parameters()):
         return f"the gradient of {name} is not finite"
     return (
-        "all parameters, outputs and gradients are finite: the sum of the loss or of the gradients' squares overflowed"
+        "all parameters, outputs and gradients are finite: the sum of the loss or of the gradients' "
+        "squares overflowed"
     )
 
 
@@ -81,7 +90,11 @@ def _noting(kind: Any, name: str, found: list[str]) -> type:
     class Noting(kind):  # type: ignore[misc]  # a class that is known at run time
         def __call__(self, *args: Any, **inputs: Any) -> Any:
             result = super().__call__(*args, **inputs)
-            if isinstance(result, Tensor) and "float" in result.dtype and (bad := first_bad([(name, result)])):
+            if (
+                isinstance(result, Tensor)
+                and "float" in result.dtype
+                and (bad := first_bad([(name, result)]))
+            ):
                 found.append(bad)
             return result
 

@@ -9,10 +9,11 @@ import pathlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-import plmcore as plm
 from plmcore import language_model, models, tokenizers
-from plmcore.files import atomic_directory, atomic_write
+from plmcore._core import manual_seed
+from plmcore.files.whole import atomic_directory, atomic_write
 from plmcore.models.config import Config
+from plmcore.runtime.generator import Generator
 from plmcore.train import (
     extending,
     hints,
@@ -53,11 +54,16 @@ def pretrain(
     quiet: bool = False,
     callbacks: Sequence[Callable[[Trainer, Mapping[str, float]], None]] = (),
 ) -> language_model.LanguageModel:
-    """Trains a tokenizer and a model of a family on text files. Writes the model to `out`/final; returns the model.
+    """Trains a tokenizer and a model of a family on text files.
 
-    `target` has the translations of `text`, line by line, for the Transformer. `supervised` tasks are mixed with the text of T5 and BART: "sst2=FILE", or
-    dict(task=, file=, columns=, source=, target=, rate=). errors="replace" reads bytes that are not UTF-8 as U+FFFD. `tokenizer` is a directory, or the kind to train on the text. `config` is the config.toml of another run, `changes` are settings as
-    "optim.lr=3e-4"; `lr` and `batch` are optim.lr and data.batch. resume=True continues a stopped run, bit for bit, from its last checkpoint.
+    Writes the model to `out`/final; returns the model.
+
+    `target` has the translations of `text`, line by line, for the Transformer. `supervised` tasks are mixed
+    with the text of T5 and BART: "sst2=FILE", or dict(task=, file=, columns=, source=, target=, rate=).
+    errors="replace" reads bytes that are not UTF-8 as U+FFFD. `tokenizer` is a directory, or the kind to
+    train on the text. `config` is the config.toml of another run, `changes` are settings as "optim.lr=3e-4";
+    `lr` and `batch` are optim.lr and data.batch. resume=True continues a stopped run, bit for bit, from its
+    last checkpoint.
     """
     out = pathlib.Path(out)
     given: Settings = {
@@ -80,7 +86,7 @@ def pretrain(
         chosen = run_settings.new(given, config, changes)
     if chosen["train"]["tensorboard"]:
         tensorboard.library()  # is missed now, not after the corpus is made
-    with RunDirectory(out, quiet=quiet, new=begun is None) as run, plm.Generator():
+    with RunDirectory(out, quiet=quiet, new=begun is None) as run, Generator():
         return _Pretraining(run, chosen, callbacks)()
 
 
@@ -97,7 +103,8 @@ class _Pretraining:
         making.announce(
             self.run,
             trainer,
-            f"{self.settings['run']['family']}, {trainer.model.num_parameters():,} parameters; {self.data.tokens:,} tokens of text",
+            f"{self.settings['run']['family']}, {trainer.model.num_parameters():,} parameters; "
+            f"{self.data.tokens:,} tokens of text",
         )
         try:
             trainer.run()
@@ -123,26 +130,39 @@ class _Pretraining:
     def trainer(self) -> Trainer:
         seed, options = self.settings["run"]["seed"], self.settings["train"]
         batches, evaluate = self.data.batches(seed), self.data.evaluation(seed, options["evaluate_batches"])
-        plm.seed(seed)
+        manual_seed(seed)
         model = models.build(self.model_config(self.data.tokenizer), self.settings["model"]["head"])
-        callbacks: list[Any] = [*([] if evaluate is None else [Samples(self.run, self.data)]), *self.callbacks]
-        loss = self.data.loss(model, options["label_smoothing"])
+        callbacks: list[Any] = [
+            *([] if evaluate is None else [Samples(self.run, self.data)]),
+            *self.callbacks,
+        ]
+        criterion = self.data.criterion(model, options["label_smoothing"])
         return making.trainer(
-            self.run, self.settings, model, batches, loss=loss, evaluate=evaluate, callbacks=callbacks, data=self.data.fingerprint,
+            self.run,
+            self.settings,
+            model,
+            batches,
+            criterion=criterion,
+            evaluate=evaluate,
+            callbacks=callbacks,
+            data=self.data.fingerprint,
             ends=extending.ends(options, options["steps"]),
-        )  # fmt: skip
+        )
 
     def model_config(self, tokenizer: tokenizers.Tokenizer) -> Config:
         """The size, and what the tokenizer knows: the number of tokens and the special ones."""
-        kind = run_settings.config_class(self.settings["run"]["family"])
+        kind = models.config_class(self.settings["run"]["family"])
         known = {f.name for f in dataclasses.fields(kind)}
         values = {k: v for k, v in self.settings["model"].items() if v is not None and k != "head"}
-        special = {f"{role}_token_id": getattr(tokenizer, f"{role}_token_id") for role in ("pad", "bos", "eos")}
-        special["decoder_start_token_id"] = tokenizer.eos_token_id
-        if self.settings["run"]["family"] == "t5":
-            special["decoder_start_token_id"] = tokenizer.pad_token_id
+        special = {
+            f"{role}_token_id": getattr(tokenizer, f"{role}_token_id") for role in ("pad", "bos", "eos")
+        }
+        start = recipes.recipe(self.settings["run"]["family"]).decoder_start
+        special["decoder_start_token_id"] = getattr(tokenizer, f"{start}_token_id")
         special = {k: v for k, v in special.items() if v is not None}
-        values = {"vocab_size": tokenizer.vocab_size} | {k: v for k, v in special.items() if k in known} | values
+        values = (
+            {"vocab_size": tokenizer.vocab_size} | {k: v for k, v in special.items() if k in known} | values
+        )
         if isinstance(size := values["vocab_size"], int) and size < tokenizer.vocab_size:
             raise settings.SettingError(
                 f"model.vocab_size is {size}, and the tokenizer has {tokenizer.vocab_size} tokens"

@@ -1,4 +1,6 @@
-"""Less memory for more time: blocks keep their input alone, and compute the inside again in the backward pass."""
+"""Less memory for more time: blocks keep their input alone,
+and compute the inside again in the backward pass.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +9,15 @@ from typing import Any
 
 from plmcore import nn
 from plmcore._core import grad_enabled
-from plmcore.autograd import recompute
 from plmcore.models import seq2seq
+from plmcore.runtime.autograd import recompute
 
 
 def recompute_blocks(model: nn.Module) -> nn.Module:
-    """The same model, with the same names of parameters and the same results. Blocks that look at an encoder stay as they are."""
+    """The same model, with the same names of parameters and the same results.
+
+    Blocks that look at an encoder stay as they are.
+    """
     for module in list(model.modules()):
         blocks = getattr(module, "blocks", None)
         if isinstance(blocks, nn.ModuleList):

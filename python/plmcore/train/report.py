@@ -1,4 +1,6 @@
-"""report.html: the curves of a run on one page that needs nothing else; loss.svg: the curve of its loss as a picture."""
+"""report.html: the curves of a run on one page that needs nothing else;
+loss.svg: the curve of its loss as a picture.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from plmcore.viz import page as pages
+from plmcore.files import page as pages
 
 # Title of a chart -> its curves as (key of a metrics line, name, colour)
 CHARTS = {
@@ -24,22 +26,35 @@ STYLE = """
 td:first-child { color: var(--quiet) }
 .charts { display: flex; flex-wrap: wrap; gap: 1.5rem; margin: 1.5rem 0 } .charts > div { flex: 1 1 520px }
 svg { width: 100%; height: auto }
-.key { margin-right: 1rem } .key::before { content: ""; display: inline-block; width: .8em; height: .25em; margin-right: .4em; vertical-align: middle; background: var(--c) }
+.key { margin-right: 1rem }
+.key::before { content: ""; display: inline-block; width: .8em; height: .25em; margin-right: .4em }
+.key::before { vertical-align: middle; background: var(--c) }
 """
 
 
 def page(title: str, facts: Mapping[str, Any], metrics: Sequence[Mapping[str, Any]]) -> str:
-    """The whole page. `facts` is the table at its head; of the samples among the metrics the first and the last ones are shown."""
-    rows = "".join(f"<tr><td>{pages.escaped(k)}</td><td>{pages.escaped(v)}</td></tr>" for k, v in facts.items())
-    charts = "".join(filter(None, (chart(name, curves, metrics) for name, curves in charts_of(metrics).items())))
+    """The whole page.
+
+    `facts` is the table at its head; of the samples among the metrics the first and the last ones are shown.
+    """
+    rows = "".join(
+        f"<tr><td>{pages.escaped(k)}</td><td>{pages.escaped(v)}</td></tr>" for k, v in facts.items()
+    )
+    charts = "".join(
+        filter(None, (chart(name, curves, metrics) for name, curves in charts_of(metrics).items()))
+    )
     samples = [(m["step"], m["sample"]) for m in metrics if "sample" in m]
     samples = samples[:1] + samples[1:][-3:]
-    shown = "".join(f"<h2>Sample after step {step:,}</h2><pre>{pages.escaped(text)}</pre>" for step, text in samples)
-    return pages.page(title, f'<table>{rows}</table>\n<div class="charts">{charts}</div>\n{shown}', style=STYLE)
+    shown = "".join(
+        f"<h2>Sample after step {step:,}</h2><pre>{pages.escaped(text)}</pre>" for step, text in samples
+    )
+    return pages.page(
+        title, f'<table>{rows}</table>\n<div class="charts">{charts}</div>\n{shown}', style=STYLE
+    )
 
 
 def charts_of(metrics: Sequence[Mapping[str, Any]]) -> dict[str, list[tuple[str, str, str]]]:
-    """CHARTS, then one for the losses of several tasks, and one for each other number that evaluations found."""
+    """CHARTS, then one for the losses of several tasks, and one for each other number of evaluations."""
     known = {key for curves in CHARTS.values() for key, *_ in curves}
     found = [k for m in metrics for k, v in m.items() if k.startswith("eval_") and isinstance(v, int | float)]
     names = {key: key.removeprefix("eval_").replace("_", " ") for key in found if key not in known}
@@ -63,21 +78,28 @@ def chart(title: str, curves: Sequence[tuple[str, str, str]], metrics: Sequence[
         for name, colour, p in series
     )
     return (
-        f'<div><h2>{pages.escaped(title)}</h2><svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{pages.escaped(title)}">'
+        f'<div><h2>{pages.escaped(title)}</h2><svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" '
+        f'aria-label="{pages.escaped(title)}">'
         f"{drawn(series)}</svg><div>{keys}</div></div>\n"
     )
 
 
 def picture(metrics: Sequence[Mapping[str, Any]], title: str = "Loss") -> str:
-    """The chart of this title as an SVG file of its own, with a key and a white ground. Empty curves are left out."""
+    """The chart of this title as an SVG file of its own, with a key and a white ground.
+
+    Empty curves are left out.
+    """
     series = series_of(charts_of(metrics)[title], metrics)
     keys = "".join(
-        f'<text x="{WIDTH - RIGHT - 8}" y="{TOP + 18 + 18 * i}" text-anchor="end" fill="{colour}">{pages.escaped(name)}, last {number(p[-1][1])}</text>'
+        f'<text x="{WIDTH - RIGHT - 8}" y="{TOP + 18 + 18 * i}" text-anchor="end" '
+        f'fill="{colour}">{pages.escaped(name)}, last {number(p[-1][1])}</text>'
         for i, (name, colour, p) in enumerate(series)
     )
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}" font-family="sans-serif" font-size="12">'
-        f'<title>{pages.escaped(title)} by step</title><rect width="100%" height="100%" fill="#fff"/>{drawn(series) if series else ""}{keys}</svg>\n'
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" '
+        f'height="{HEIGHT}" font-family="sans-serif" font-size="12">'
+        f'<title>{pages.escaped(title)} by step</title><rect width="100%" height="100%" '
+        f'fill="#fff"/>{drawn(series) if series else ""}{keys}</svg>\n'
     )
 
 
@@ -109,10 +131,14 @@ def drawn(series: Series) -> str:
         x = LEFT + x_axis.place(value)
         parts.append(f'<text x="{x:.1f}" y="{HEIGHT - 8}" text-anchor="middle">{number(value)}</text>')
     for _, colour, points in series:
-        path = " ".join(f"{LEFT + x_axis.place(x):.1f},{HEIGHT - BOTTOM - y_axis.place(y):.1f}" for x, y in points)
+        path = " ".join(
+            f"{LEFT + x_axis.place(x):.1f},{HEIGHT - BOTTOM - y_axis.place(y):.1f}" for x, y in points
+        )
         parts.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="1.6"/>')
         if len(points) == 1:
-            parts.append(f'<circle cx="{path.partition(",")[0]}" cy="{path.partition(",")[2]}" r="3" fill="{colour}"/>')
+            parts.append(
+                f'<circle cx="{path.partition(",")[0]}" cy="{path.partition(",")[2]}" r="3" fill="{colour}"/>'
+            )
     return "".join(parts)
 
 

@@ -9,13 +9,12 @@ from typing import Any
 
 import numpy as np
 
-import plmcore as plm
-from plmcore import data, nn, objectives, tokenizers
+from plmcore import criteria, data, nn, objectives, tokenizers
 from plmcore._core import ArgumentError, FormatError
-from plmcore.cli.progress import Progress
-from plmcore.files import atomic_directory
-from plmcore.text_files import check_text
-from plmcore.train import batching, carrying, checkpoint, held_out, supervised
+from plmcore.files.text import check_text
+from plmcore.files.whole import atomic_directory
+from plmcore.runtime.progress import Progress
+from plmcore.train import batching, carrying, checkpoint, held_out, recipes, supervised
 from plmcore.train.run_directory import RunDirectory
 from plmcore.train.settings import Settings
 
@@ -26,8 +25,11 @@ Tables = dict[str, list[supervised.Pair]]
 
 
 class RunData:
-    """The data of one run, made when it is first asked for and kept in the run's directory. Translations have two corpora, document by
-    document, all others one. Supervised tasks may be mixed with it."""
+    """The data of one run, made when it is first asked for and kept in the run's directory.
+
+    Translations have two corpora, document by document, all others one.
+    Supervised tasks may be mixed with it.
+    """
 
     def __init__(self, run: RunDirectory, settings: Settings):
         self.run, self.settings, self.table = run, settings, settings["data"]
@@ -38,10 +40,14 @@ class RunData:
     @property
     def sources(self) -> dict[str, list[str]]:
         """Name of a corpus -> its files."""
-        return {"corpus": self.table["text"]} | ({"target": self.table["target"]} if self.table["target"] else {})
+        return {"corpus": self.table["text"]} | (
+            {"target": self.table["target"]} if self.table["target"] else {}
+        )
 
     def check_texts(self) -> None:
-        """Notes the digests of the texts among the settings; an error if those of a run that goes on have changed."""
+        """Notes the digests of the texts among the settings;
+        an error if those of a run that goes on have changed.
+        """
         named = [t for texts in self.sources.values() for t in texts]
         files = [pathlib.Path(t) for t in (*named, *(table["file"] for table in self.mixture["tables"]))]
         before = self.table.get("digests")
@@ -60,7 +66,9 @@ class RunData:
 
     @functools.cached_property
     def tokenizer(self) -> tokenizers.Tokenizer:
-        """The tokenizer that was named, or one that is trained on text and tables; a copy is in the directory."""
+        """The tokenizer that was named, or one that is trained on text and tables;
+        a copy is in the directory.
+        """
         folder = self.run.path / "tokenizer"
         if not folder.exists():
             kind = self.table["tokenizer"]
@@ -71,8 +79,12 @@ class RunData:
                 files: list[Any] = [*(t for texts in self.sources.values() for t in texts), *self.table_files]
                 family = format_of(kind, self.settings["run"]["family"])
                 try:
-                    made = plm.train_tokenizer(
-                        files, kind=kind, vocab_size=self.table["vocab"], family=family, errors=self.table["errors"]
+                    made = tokenizers.train_tokenizer(
+                        files,
+                        kind=kind,
+                        vocab_size=self.table["vocab"],
+                        family=family,
+                        errors=self.table["errors"],
                     )
                 except ArgumentError as e:
                     raise ArgumentError(f"data.tokenizer and data.vocab: {e}") from None
@@ -89,19 +101,13 @@ class RunData:
     def corpus(self, name: str, texts: Sequence[str]) -> data.Corpus:
         folder = self.run.path / name
         if not folder.exists():
-            progress = None if self.run.quiet else Progress(1, "byte")
-
-            def show(done: int, total: int) -> None:
-                if progress is not None:
-                    progress.total = total
-                    progress.update(done)
-
             options = {key: self.table[key] for key in ("documents", "sentences", "unwrap", "errors")}
             size = sum(f.stat().st_size for f in all_files([pathlib.Path(t) for t in texts]))
             workers = 1 if size < SMALL else None  # starting processes takes longer than that
-            data.write_corpus(folder, texts, self.tokenizer, progress=show, workers=workers, **options)
-            if progress is not None:
-                progress.clear()
+            with Progress(size, "B", quiet=self.run.quiet) as bar:
+                data.write_corpus(
+                    folder, texts, self.tokenizer, progress=bar.reach, workers=workers, **options
+                )
         return data.Corpus.open(folder)
 
     @functools.cached_property
@@ -122,7 +128,9 @@ class RunData:
 
     @property
     def fingerprint(self) -> str:
-        return " ".join([*(corpus.fingerprint for corpus in self.corpora), *map(checkpoint.digest, self.table_files)])
+        return " ".join(
+            [*(corpus.fingerprint for corpus in self.corpora), *map(checkpoint.digest, self.table_files)]
+        )
 
     # ---- batches ----
 
@@ -138,7 +146,9 @@ class RunData:
     @functools.cached_property
     def table_parts(self) -> tuple[Tables, Tables]:
         """The same of the supervised tasks, those of the second part that have anything to evaluate on."""
-        kept = {task: len(found) - int(len(found) * self.table["held_out"]) for task, found in self.tables.items()}
+        kept = {
+            task: len(found) - int(len(found) * self.table["held_out"]) for task, found in self.tables.items()
+        }
         second = {task: found[kept[task] :] for task, found in self.tables.items()}
         return (
             {task: found[: kept[task]] for task, found in self.tables.items()},
@@ -146,7 +156,10 @@ class RunData:
         )
 
     def batches(self, seed: int) -> Any:
-        """bucket: examples of unequal lengths are put together by length. Streams come in the order of the text."""
+        """bucket: examples of unequal lengths are put together by length.
+
+        Streams come in the order of the text.
+        """
         objective = self.mixed()
         shuffle = objective.streams is None
         batches: Any = data.Batches(
@@ -171,17 +184,20 @@ class RunData:
             count = min(most, batches.steps_per_epoch(0))
             if objective.streams is None:
                 return held_out.HeldOutLoss(batches, count, others)
-            return held_out.HeldOutLoss(carrying.Continued(batches), count, others, self.loss)
+            return held_out.HeldOutLoss(carrying.Continued(batches), count, others, self.criterion)
 
         tasks = {task: loss(self.supervised(task, found)) for task, found in self.table_parts[1].items()}
         return loss(self.held_out_objective(self.held_out_streams), tasks)
 
-    def loss(self, model: nn.Module, label_smoothing: float = 0.0) -> batching.MeanLoss:
+    def criterion(self, model: nn.Module, label_smoothing: float = 0.0) -> criteria.Criterion:
         """What is trained with: with a memory where the settings give one."""
         if not self.memory:
-            return batching.MeanLoss(model, label_smoothing)
-        reuse = self.settings["objective"]["stride"]
-        return carrying.CarriedLoss(model, label_smoothing, length=self.memory, reuse=reuse)
+            return criteria.of(model, label_smoothing)
+        kind, reuse = (
+            objectives.labels_of(self.settings["objective"]["name"]),
+            self.settings["objective"]["stride"],
+        )
+        return criteria.Remembered(kind, label_smoothing, length=self.memory, reuse=reuse)
 
     @property
     def memory(self) -> int:
@@ -202,9 +218,14 @@ class RunData:
         tasks = {task: self.supervised(task, found) for task, found in self.table_parts[0].items()}
         options = {key: self.mixture[key] for key in ("limit", "temperature")}
         mixture = objectives.Mixture(
-            {supervised.TEXT: text, **tasks}, self.tokenizer, rates=supervised.rates_of(self.mixture), **options
+            {supervised.TEXT: text, **tasks},
+            self.tokenizer,
+            rates=supervised.rates_of(self.mixture),
+            **options,
         )
-        self.run.say("a mixture of " + ", ".join(f"{name} {rate:.3g}" for name, rate in mixture.rates.items()))
+        self.run.say(
+            "a mixture of " + ", ".join(f"{name} {rate:.3g}" for name, rate in mixture.rates.items())
+        )
         return mixture
 
     def supervised(self, task: str, found: list[supervised.Pair]) -> objectives.Objective:
@@ -215,7 +236,9 @@ class RunData:
     def objective(self, corpora: Pieces, streams: int | None = None) -> objectives.Objective:
         table = {k: v for k, v in self.settings["objective"].items() if v is not None and k != "streams"}
         table |= {} if streams is None else {"streams": streams}
-        return objectives.make(table.pop("name"), *corpora, self.tokenizer, length=self.table["length"], **table)
+        return objectives.make(
+            table.pop("name"), *corpora, self.tokenizer, length=self.table["length"], **table
+        )
 
     def held_out_objective(self, streams: int | None = None) -> objectives.Objective:
         try:
@@ -223,7 +246,8 @@ class RunData:
         except ValueError as e:
             share = self.table["held_out"]
             raise ArgumentError(
-                f"the held-out part, the last {share:g} of the text: {e}. More text, a larger share or none of it (--set data.held_out=0) helps, too"
+                f"the held-out part, the last {share:g} of the text: {e}. More text, a larger share or "
+                f"none of it (--set data.held_out=0) helps, too"
             ) from None
 
     def prompt(self, count: int) -> np.ndarray:
@@ -238,21 +262,25 @@ class RunData:
 
 
 def format_of(kind: str, family: str) -> str | None:
-    """The family whose special tokens a new tokenizer gets: characters and words have their own, the Transformer has BART's."""
+    """The family whose special tokens a new tokenizer gets: characters and words have their own."""
     if kind in ("characters", "words"):
         return None
-    return "bart" if family == "transformer" else family
+    return recipes.recipe(family).special_tokens or family
 
 
 def check_parallel(sources: Sequence[str], targets: Sequence[str], errors: str = "strict") -> None:
-    """Each line needs a translation: corpora leave out empty lines, and what follows would no longer belong together."""
+    """Each line needs a translation: corpora leave out empty lines,
+    and what follows would no longer belong together.
+    """
     if len(sources) != len(targets):
         raise ArgumentError(f"{len(sources)} files of text need as many of translations, got {len(targets)}")
     for source, target in zip(sources, targets, strict=True):
         for number, pair in enumerate(data.read_parallel(source, target, errors=errors), 1):
             for file, text in zip((source, target), pair.values(), strict=True):
                 if not text.strip():
-                    raise FormatError(f"'{file}', line {number}: it is empty, and each line is to be translated")
+                    raise FormatError(
+                        f"'{file}', line {number}: it is empty, and each line is to be translated"
+                    )
 
 
 def all_files(paths: Sequence[pathlib.Path]) -> list[pathlib.Path]:

@@ -1,9 +1,10 @@
 """A run's directory:
-
 config.toml      everything that is needed to repeat the run
-metrics.jsonl    one object per line: step, loss, lr, norm, tokens, tokens_per_second, seconds; step, eval_loss, ...; step, sample
+metrics.jsonl    one object per line: step, loss, lr, norm, tokens, tokens_per_second, seconds; step,
+                 eval_loss, ...; step, sample
 log.txt          what was said of the run, with the time
-sessions.txt     what was said of single sessions: when and where they began, from which step, and what was wrong
+sessions.txt     what was said of single sessions: when and where they began, from which step, and what was
+                 wrong
 checkpoints/     see plmcore.train.checkpoint
 report.html      the curves, on one page
 loss.svg         the curve of the loss, as a picture
@@ -18,21 +19,27 @@ import json
 import math
 import os
 import pathlib
-import sys
 import time
 from collections.abc import Mapping
 from typing import Any, Self
 
 from plmcore._core import FormatError
-from plmcore.cli.progress import Progress
-from plmcore.files import atomic_write, open_own, read_bytes, remove
+from plmcore.files.whole import atomic_write, open_own, read_bytes, remove
+from plmcore.runtime.progress import Progress
 from plmcore.train import checkpoint, report
 from plmcore.train.background import Background
 from plmcore.train.line_file import LineFile
 
 CONFIG, METRICS, LOG, SESSIONS, REPORT, PICTURE, FINAL, CHECKPOINTS = (
-    "config.toml", "metrics.jsonl", "log.txt", "sessions.txt", "report.html", "loss.svg", "final", "checkpoints",
-)  # fmt: skip
+    "config.toml",
+    "metrics.jsonl",
+    "log.txt",
+    "sessions.txt",
+    "report.html",
+    "loss.svg",
+    "final",
+    "checkpoints",
+)
 LOCK = ".lock"
 TOLD = {LOCK, LOG, SESSIONS}  # what a directory may have before a run is in it
 # What a run makes before its first step, from the files that it is given.
@@ -54,8 +61,11 @@ PREPARED = {
 
 
 class RunDirectory:
-    """The directory of a run. One process at a time opens it. `quiet` prints nothing; log.txt is still written. `new` removes what a run that ended before its
-    first step has left."""
+    """The directory of a run. One process at a time opens it.
+
+    `quiet` prints nothing; log.txt is still written. `new` removes what a run that ended before its first
+    step has left.
+    """
 
     def __init__(self, path: str | os.PathLike[str], *, quiet: bool = False, new: bool = False):
         self.path, self.quiet = pathlib.Path(path), quiet
@@ -70,7 +80,9 @@ class RunDirectory:
             if new and took_no_step(self.path):
                 for name in PREPARED & {p.name for p in self.path.iterdir()}:
                     remove(self.path / name)
-            self._metrics, self._log, self._sessions = (LineFile(self.path / n) for n in (METRICS, LOG, SESSIONS))
+            self._metrics, self._log, self._sessions = (
+                LineFile(self.path / n) for n in (METRICS, LOG, SESSIONS)
+            )
         except BaseException:
             self._lock.close()
             raise
@@ -99,7 +111,7 @@ class RunDirectory:
     def close(self) -> None:
         """Waits for the checkpoint being written, and lets other processes in."""
         if self._progress is not None:
-            self._progress.clear()
+            self._progress.close()
         if self.tensorboard is not None:
             self.tensorboard.close()
         self._lock.close()
@@ -107,7 +119,10 @@ class RunDirectory:
     # ---- what is told ----
 
     def say(self, text: str) -> None:
-        """A line of the log, and on the terminal. It must be the same whether the run was stopped or not: see note()."""
+        """A line of the log, and on the terminal.
+
+        It must be the same whether the run was stopped or not: see note().
+        """
         self._tell(self._log, text)
 
     def note(self, text: str) -> None:
@@ -117,9 +132,8 @@ class RunDirectory:
     def _tell(self, file: LineFile, text: str) -> None:
         file.append(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {text}")
         if not self.quiet:
-            if self._progress is not None:
-                self._progress.clear()
-            print(text, flush=True)
+            with Progress.external_write_mode():
+                print(text, flush=True)
 
     def record(self, values: Mapping[str, Any]) -> None:
         """A line of metrics.jsonl. JSON has no NaN: what is not finite is null."""
@@ -141,7 +155,8 @@ class RunDirectory:
     def forget_after(self, step: int, lines: Mapping[str, int] | None = None) -> None:
         """Removes what was told after a step, which will be repeated.
 
-        `lines` is what lines() returned at that step. Without it the metrics of later steps are removed, and for step 0 what earlier sessions logged.
+        `lines` is what lines() returned at that step. Without it the metrics of later steps are removed, and
+        for step 0 what earlier sessions logged.
         """
         self._metrics = LineFile(self.path / METRICS)  # which may have been cut off since
         if lines is not None:
@@ -149,31 +164,36 @@ class RunDirectory:
                 file.keep(file.lines()[: lines.get(file.path.name)])
             return
         steps = [line["step"] for line in read_metrics(self.path / METRICS)]
-        self._metrics.keep([line for line, at in zip(self._metrics.lines(), steps, strict=True) if at <= step])
+        self._metrics.keep(
+            [line for line, at in zip(self._metrics.lines(), steps, strict=True) if at <= step]
+        )
         if step == 0:
             self._log.keep(self._log.lines()[self._said :])
             self._said = 0
 
     def show(self, step: int, steps: int, metrics: Mapping[str, float]) -> None:
-        """The progress line."""
-        if self.quiet:
-            return
+        """The progress bar."""
         if self._progress is None:
-            self._progress = Progress(steps, first=step - 1, out=sys.stderr)
+            self._progress = Progress(steps, "step", first=step - 1, quiet=self.quiet)
         rate = metrics["tokens"] / max(metrics["seconds"], 1e-9)
-        self._progress.update(step, f"loss {metrics['loss']:.3f}  {rate:,.0f} tokens/s")
+        self._progress.reach(step, note=f"loss {metrics['loss']:.3f}, {rate:,.0f} tokens/s")
 
     def write_report(self, title: str, facts: Mapping[str, Any]) -> pathlib.Path:
         """Writes report.html and loss.svg; returns the path of the page."""
         metrics = self.metrics()
-        for name, content in ((REPORT, report.page(title, facts, metrics)), (PICTURE, report.picture(metrics))):
+        for name, content in (
+            (REPORT, report.page(title, facts, metrics)),
+            (PICTURE, report.picture(metrics)),
+        ):
             with atomic_write(self.path / name) as f:
                 f.write(content.encode())
         return self.path / REPORT
 
     # ---- checkpoints ----
 
-    def save(self, step: int, parts: Mapping[str, checkpoint.Arrays], state: Mapping[str, Any], keep: int) -> None:
+    def save(
+        self, step: int, parts: Mapping[str, checkpoint.Arrays], state: Mapping[str, Any], keep: int
+    ) -> None:
         """Writes a checkpoint in the background, then removes those that are not kept."""
 
         state = copy.deepcopy(dict(state))  # the steps that follow change what is in it
@@ -204,8 +224,10 @@ def finite(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def begun(path: pathlib.Path, resume: bool) -> pathlib.Path | None:
-    """The config.toml of the run that is to go on in a directory, None where one is to begin. Without `resume` a run that is there is an error, unless it
-    ended before its first step."""
+    """The config.toml of the run that is to go on in a directory, None where one is to begin.
+
+    Without `resume` a run that is there is an error, unless it ended before its first step.
+    """
     config = path / CONFIG
     if resume:
         return config if config.exists() else None
@@ -215,8 +237,11 @@ def begun(path: pathlib.Path, resume: bool) -> pathlib.Path | None:
 
 
 def took_no_step(path: pathlib.Path) -> bool:
-    """Whether a run in the directory has its settings and what is made before the first step, and nothing else. A config.toml without the lock of a run is
-    somebody's own."""
+    """Whether a run in the directory has its settings and what is made
+    before the first step, and nothing else.
+
+    A config.toml without the lock of a run is somebody's own.
+    """
     there = {p.name for p in path.iterdir()}
     return {CONFIG, LOCK} <= there <= PREPARED | TOLD
 

@@ -1,4 +1,6 @@
-"""What a model makes of text that it has not seen, for the report: how it goes on, what it fills in, what it writes."""
+"""What a model makes of text that it has not seen, for the report:
+how it goes on, what it fills in, what it writes.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +11,9 @@ import numpy as np
 
 from plmcore import nn
 from plmcore._core import Tensor
-from plmcore.generate.steps import decoder_steps
 from plmcore.language_model import LanguageModel
 from plmcore.models import labels
+from plmcore.models.generates import Generates
 from plmcore.objectives.objective import IGNORED
 from plmcore.train.loop import Trainer
 from plmcore.train.run_data import RunData
@@ -35,8 +37,10 @@ class Samples:
 
     @staticmethod
     def silent(model: nn.Module) -> bool:
-        """BERT and RoBERTa as decoders: they are no encoders whose gaps could be filled, and generation does not know them."""
-        return labels.taken(model) == (labels.NEXT,) and decoder_steps(model) is None
+        """BERT and RoBERTa as decoders: they are no encoders whose gaps could be filled, and generation does
+        not know them.
+        """
+        return labels.NEXT in labels.taken(model) and not isinstance(model, Generates)
 
     def text(self, lm: LanguageModel, seed: int) -> str:
         if lm.head == "causal-lm":
@@ -50,7 +54,9 @@ class Samples:
 def continued(lm: LanguageModel, prompt: np.ndarray, seed: int) -> str:
     """The beginning of the held-out text, and how the model goes on."""
     room = (lm.config.longest or len(prompt) + NEW) - len(prompt)
-    ids = lm.generate(prompt[None], do_sample=True, top_k=SAMPLED_FROM, seed=seed, max_new_tokens=min(NEW, room))
+    ids = lm.generate(
+        prompt[None], do_sample=True, top_k=SAMPLED_FROM, seed=seed, max_new_tokens=min(NEW, room)
+    )
     tokenizer: Any = lm.tokenizer
     text: str = tokenizer.decode(ids[0])
     return text

@@ -3,7 +3,8 @@
     rate = schedules.cosine(steps=2000, warmup=100, floor=0.1)
     opt.lr = 1e-3 * rate(step)
 
-Warm-up never gives a rate of 0, and neither does the last step: the first of w warm-up steps has 1/w of what follows them.
+Warm-up never gives a rate of 0, and neither does the last step:
+the first of w warm-up steps has 1/w of what follows them.
 """
 
 from __future__ import annotations
@@ -62,7 +63,9 @@ def inverse_sqrt(*, hold: int = 10_000, warmup: int = 0, rise: str = "linear") -
 
 
 def slanted(*, steps: int, cut: float = 0.1, ratio: float = 32.0) -> Schedule:
-    """Slanted triangle (ULMFiT): up over the first `cut` of the steps, down over the rest, from and to 1 / ratio."""
+    """Slanted triangle (ULMFiT): up over the first `cut` of the steps, down over the rest,
+    from and to 1 / ratio.
+    """
     _at_least(1, steps=steps)
     top = max(1, math.floor(steps * cut))
 
@@ -74,7 +77,9 @@ def slanted(*, steps: int, cut: float = 0.1, ratio: float = 32.0) -> Schedule:
 
 
 def halving(*, every: int, start: int = 0, warmup: int = 0, rise: str = "linear") -> Schedule:
-    """Half as much from step `start` on, and again every `every` steps (seq2seq: after epoch 5, each half epoch)."""
+    """Half as much from step `start` on, and again every `every` steps
+    (seq2seq: after epoch 5, each half epoch).
+    """
     _at_least(1, every=every)
     return warmed(lambda step: 1.0 if step < start else 0.5 ** ((step - start) // every + 1), warmup, rise)
 
@@ -85,7 +90,10 @@ def slowing(*, warmup: int = 5000, slope: float = 0.005) -> Schedule:
     return lambda step: min(step + 1, warmup) / warmup / (1 + slope * math.sqrt(step + 1))
 
 
-KINDS = {f.__name__: f for f in (constant, linear, polynomial, cosine, noam, inverse_sqrt, slanted, halving, slowing)}
+KINDS = {
+    f.__name__: f
+    for f in (constant, linear, polynomial, cosine, noam, inverse_sqrt, slanted, halving, slowing)
+}
 
 
 def warmed(rest: Schedule, warmup: int, rise: str = "linear") -> Schedule:

@@ -11,24 +11,29 @@ import copy
 import math
 import os
 import pathlib
-import re
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from plmcore._core import ArgumentError, FormatError, KindError
-from plmcore.files import MAX_JSON_BYTES, read_bytes
-from plmcore.kinds import fits, spoken
+from plmcore.files.whole import MAX_JSON_BYTES, read_bytes
+from plmcore.runtime.kinds import fits, spoken
 from plmcore.train import hints
 
 Settings = dict[str, dict[str, Any]]
 
 NONE = "none"  # TOML has no null
-BARE = re.compile(r"[A-Za-z0-9_-]+")
 KINDS = {"int": "a whole number", "float": "a number", "bool": "true or false", "str": "a text"}
 # What may be none though it usually has a value: the settings of some tables, but for NEEDED, and FREE.
 OPEN = ("model", "objective", "optim", "schedule")
-NEEDED = ("objective.name", "optim.kind", "optim.lr", "optim.weight_decay", "optim.layer_decay", "schedule.kind")
+NEEDED = (
+    "objective.name",
+    "optim.kind",
+    "optim.lr",
+    "optim.weight_decay",
+    "optim.layer_decay",
+    "schedule.kind",
+)
 FREE = ("train.save_every", "train.evaluate_every")
 TABLES = ("mixture.tables", "train.extended")  # empty lists whose members are no texts
 # What one step or one row takes grows with these: a slip of the pen must not look like a program that hangs.
@@ -44,8 +49,11 @@ def merged(
     *changes: Mapping[str, Mapping[str, Any]],
     kinds: Mapping[str, str] = {},
 ) -> Settings:
-    """The defaults with what the changes, in turn, replace. Each key must be one of the defaults', its value of the same kind; `kinds` are those of
-    settings without a default, by their names and as annotations have them: {"data.ramp": "int | None"}."""
+    """The defaults with what the changes, in turn, replace.
+
+    Each key must be one of the defaults', its value of the same kind; `kinds` are those of settings without a
+    default, by their names and as annotations have them: {"data.ramp": "int | None"}.
+    """
     result: Settings = copy.deepcopy({name: dict(table) for name, table in defaults.items()})
     for tables in changes:
         for section, table in tables.items():
@@ -68,12 +76,15 @@ def known_key(settings: Mapping[str, Mapping[str, Any]], section: str, key: str)
 
 
 def fitted(name: str, value: Any, default: Any, kind: str = "") -> Any:
-    """`value`, if it is of the default's kind, or of `kind` where there is none; whole numbers will do where a fraction may stand, and "none" for no value."""
+    """`value`, if it is of the default's kind, or of `kind` where there is none; whole numbers will do where
+    a fraction may stand, and "none" for no value.
+    """
     if value == NONE and not isinstance(default, str):
         value = None
     if type(value) is int and not -(2**63) <= value < 2**63:
         raise SettingError(
-            f"{name} must be a number of 64 bits, got one of {len(str(value)) if value.bit_length() < 4096 else 'too many'} digits"
+            f"{name} must be a number of 64 bits, "
+            f"got one of {len(str(value)) if value.bit_length() < 4096 else 'too many'} digits"
         )
     if type(value) is int and value > MOST.get(name, value):
         raise SettingError(f"{name} must be at most {MOST[name]}, got {value}")
@@ -82,7 +93,9 @@ def fitted(name: str, value: Any, default: Any, kind: str = "") -> Any:
     if value is None:
         if default == NONE:
             return NONE
-        if default is not None and (name in NEEDED or (name.partition(".")[0] not in OPEN and name not in FREE)):
+        if default is not None and (
+            name in NEEDED or (name.partition(".")[0] not in OPEN and name not in FREE)
+        ):
             raise SettingError(f"{name} must be {_kind(default)}, got none")
         return None
     if default is None:
@@ -106,8 +119,10 @@ def fitted(name: str, value: Any, default: Any, kind: str = "") -> Any:
 
 
 def parse(assignment: str) -> tuple[str, str, Any]:
-    """section, key and value of "section.key=value"; without a section it is "", which no setting has. The value is TOML; what is not is a text,
-    with the spaces at its end: "task.prefix=translate: "."""
+    """section, key and value of "section.key=value"; without a section it is "", which no setting has.
+
+    The value is TOML; what is not is a text, with the spaces at its end: "task.prefix=translate: ".
+    """
     name, equals, text = assignment.partition("=")
     section, dot, key = name.strip().partition(".")
     if not dot:
@@ -139,16 +154,17 @@ def read(path: pathlib.Path) -> Settings:
 
 def dumps(settings: Mapping[str, Mapping[str, Any]], defaults: Mapping[str, Mapping[str, Any]] = {}) -> str:
     """As TOML. What is None is left out, unless it has a default, which would come back."""
-    lines = []
+    import tomli_w
+
+    known: Settings = {}
     for section, table in settings.items():
-        lines.append(f"[{section}]")
-        for key, value in table.items():
-            if value is None and defaults.get(section, {}).get(key) is not None:
-                value = NONE
-            if value is not None:
-                lines.append(f"{_name(key)} = {_value(value)}")
-        lines.append("")
-    return "\n".join(lines)
+        usual = defaults.get(section, {})
+        stored = {k: NONE if v is None and usual.get(k) is not None else v for k, v in table.items()}
+        known[section] = {k: v for k, v in stored.items() if v is not None}
+    try:
+        return tomli_w.dumps(known)
+    except TypeError as e:
+        raise KindError(f"config.toml cannot hold it: {e}") from None
 
 
 def differences(a: Mapping[str, Mapping[str, Any]], b: Mapping[str, Mapping[str, Any]]) -> list[str]:
@@ -158,7 +174,9 @@ def differences(a: Mapping[str, Mapping[str, Any]], b: Mapping[str, Mapping[str,
 
 
 def layers(given: Settings, config: str | os.PathLike[str] | None, changes: Sequence[str]) -> list[Settings]:
-    """What changes defaults, the last one last: a config.toml, what was given (None is not), single settings as "optim.lr=3e-4"."""
+    """What changes defaults, the last one last: a config.toml, what was given (None is not), single settings
+    as "optim.lr=3e-4".
+    """
     stored = read(pathlib.Path(config)) if config is not None else {}
     stored.get("data", {}).pop("digests", None)  # of the other run's files
     stated = {section: {k: v for k, v in table.items() if v is not None} for section, table in given.items()}
@@ -183,7 +201,9 @@ def resumed(
     harmless: Sequence[str],
     kinds: Mapping[str, str],
 ) -> tuple[Settings, Settings]:
-    """Those of the run that the config.toml `begun` is of, as they are and changed. What is given again must be the same, but for what changes no bit of the result.
+    """Those of the run that the config.toml `begun` is of, as they are and changed.
+
+    What is given again must be the same, but for what changes no bit of the result.
 
     `needed` are the keys of [run] that the defaults depend on; `kinds` are those of merged.
     """
@@ -197,36 +217,12 @@ def resumed(
         if name not in harmless:
             section, _, key = name.partition(".")
             raise SettingError(
-                f"the run in '{begun.parent}' has {name} = {known[section][key]!r}, not {wanted[section][key]!r}; "
+                f"the run in '{begun.parent}' has {name} = {known[section][key]!r}, not "
+                f"{wanted[section][key]!r}; "
                 "start another one in an empty directory"
             )
     wanted["data"]["digests"] = digests
     return known, wanted
-
-
-def _value(value: Any) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, float):
-        return repr(value) if math.isfinite(value) else "nan" if math.isnan(value) else "inf" if value > 0 else "-inf"
-    if isinstance(value, int):
-        return str(value)
-    if isinstance(value, str):
-        return _string(value)
-    if isinstance(value, (list, tuple)):
-        return "[" + ", ".join(map(_value, value)) + "]"
-    if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{_name(k)} = {_value(v)}" for k, v in value.items()) + "}"
-    raise KindError(f"config.toml cannot hold a {type(value).__name__}: {value!r}")
-
-
-def _string(text: str) -> str:
-    escapes = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
-    return '"' + "".join(escapes.get(c, c if c.isprintable() else f"\\U{ord(c):08X}") for c in text) + '"'
-
-
-def _name(key: str) -> str:
-    return key if BARE.fullmatch(key) else _string(key)
 
 
 def _kind(default: Any) -> str:

@@ -7,13 +7,15 @@ import numpy as np
 
 from plmcore import _core
 from plmcore._core import Tensor, ops
+from plmcore.train.interrupts import deferred
 
 
 class Snapshot:
     """Copies of a run's tensors, in memory that is kept from one to the next.
 
-    The system hands out new memory when it is first written to, which takes several times as long as the copying and, on a busy
-    machine, many seconds. prepare() has a thread ask for it while the first steps are computed; the first copy would wait otherwise.
+    The system hands out new memory when it is first written to, which takes several times as long as the
+    copying and, on a busy machine, many seconds. prepare() has a thread ask for it while the first steps are
+    computed; the first copy would wait otherwise.
     """
 
     def __init__(self) -> None:
@@ -25,7 +27,10 @@ class Snapshot:
         return self._thread is not None
 
     def prepare(self, tensors: Mapping[Hashable, Tensor]) -> None:
-        """Memory for tensors of these shapes. Those of other types than float32 are copied into what the allocator gives."""
+        """Memory for tensors of these shapes.
+
+        Those of other types than float32 are copied into what the allocator gives.
+        """
         shapes = {name: tuple(t.shape) for name, t in tensors.items() if t.dtype == "float32"}
 
         def body() -> None:
@@ -34,8 +39,9 @@ class Snapshot:
                 array.fill(0)  # touches every page, without the interpreter's lock
                 self._memory[name] = _core.from_dlpack(array)
 
-        self._thread = threading.Thread(target=body, name="plmcore snapshot", daemon=True)
-        self._thread.start()
+        with deferred():
+            self._thread = threading.Thread(target=body, name="plmcore snapshot", daemon=True)
+            self._thread.start()
 
     def take(self, tensors: Mapping[Hashable, Tensor]) -> dict[Hashable, Tensor]:
         """The tensors as they are now. What was taken before is overwritten."""

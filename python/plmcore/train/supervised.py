@@ -1,7 +1,9 @@
-"""Supervised tasks beside the text: which file, and how its rows read as an input and a target. In config.toml:
+"""Supervised tasks beside the text: which file, and how its rows read as an input and a target.
 
-[mixture]
-tables = [{task = "sst2", file = "SST-2/train.tsv"}, {task = "topic", file = "topics.tsv", columns = ["label", "text"], source = "topic: {text}", rate = 0.1}]
+In config.toml:
+
+[mixture] tables = [{task = "sst2", file = "SST-2/train.tsv"}, {task = "topic", file = "topics.tsv",
+columns = ["label", "text"], source = "topic: {text}", rate = 0.1}]
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from plmcore import data
 from plmcore._core import FormatError
 from plmcore.data import columns
 from plmcore.data.readers import Record
-from plmcore.files import atomic_directory, atomic_write
+from plmcore.files.whole import atomic_directory, atomic_write
 from plmcore.objectives.mixture import shares_of
 from plmcore.objectives.text_to_text import TASKS, Task
 from plmcore.train import settings
@@ -40,7 +42,9 @@ def parse(argument: str) -> Table:
             raise SettingError(f"--supervised {argument!r} cannot be read: {e}") from None
     task, equals, file = argument.partition("=")
     if not (task and equals and file):
-        raise SettingError(f'--supervised is TASK=FILE or {{task = "...", file = "...", ...}}, got {argument!r}')
+        raise SettingError(
+            f'--supervised is TASK=FILE or {{task = "...", file = "...", ...}}, got {argument!r}'
+        )
     return {"task": task, "file": file}
 
 
@@ -72,11 +76,14 @@ def check_tables(tables: Sequence[Any]) -> None:
                 raise SettingError(f"{where} must have {key} = ...")
         task = values["task"]
         if task in seen or task == TEXT or not NAME.fullmatch(task):
-            raise SettingError(f"{where}: a task has a name of letters, digits, - and _, its own and not {TEXT!r}")
+            raise SettingError(
+                f"{where}: a task has a name of letters, digits, - and _, its own and not {TEXT!r}"
+            )
         seen.add(task)
         if not values["source"] and task not in TASKS:
             raise SettingError(
-                f'{where} is none of T5\'s tasks ({", ".join(TASKS)}): say how its rows read, as in source = "{task}: {{text}}"'
+                f"{where} is none of T5's tasks ({', '.join(TASKS)}): say how its rows read, as in "
+                f'source = "{task}: {{text}}"'
             )
         for key in ("source", "target"):
             check_template(f"{where}.{key}", values[key])
@@ -108,7 +115,9 @@ def cast_of(table: Table) -> Task:
 def pairs(table: Table, errors: str = "strict") -> list[Pair]:
     """Inputs and targets of all rows; what is wrong is named with file and line."""
     path, cast = pathlib.Path(table["file"]), cast_of(table)
-    found = [cast_row(cast, record, f"'{path}', {where}") for where, record in records(table, cast, path, errors)]
+    found = [
+        cast_row(cast, record, f"'{path}', {where}") for where, record in records(table, cast, path, errors)
+    ]
     if not found:
         raise FormatError(f"'{path}' has no records")
     return found
@@ -127,13 +136,14 @@ def records(table: Table, cast: Task, path: pathlib.Path, errors: str) -> Iterat
         return ((f"record {number}", record) for number, record in enumerate(published, 1))
     needed = {*fields_of(cast.source), *fields_of(cast.target)}
     usual = [field for field in columns.NAMES if field in needed] if needed <= set(columns.NAMES) else []
-    return ((f"line {line}", record) for line, record in columns.rows(path, table.get("columns"), usual, errors))
+    return (
+        (f"line {line}", record) for line, record in columns.rows(path, table.get("columns"), usual, errors)
+    )
 
 
 def cast_row(cast: Task, record: Record, where: str) -> Pair:
-    fields = {
-        name: value for name, value in record.items() if value is not None
-    }  # a label that a file keeps back is None
+    # a label that a file keeps back is None
+    fields = {name: value for name, value in record.items() if value is not None}
     label = fields.get("label")
     if isinstance(answers := record.get("answers"), list) and answers:
         fields.setdefault("answer", answers[0]["text"] if isinstance(answers[0], dict) else answers[0])

@@ -1,4 +1,5 @@
-"""Who looks at whom in a text: the attention weights of a model, as arrays, as text, and as a page that attention.js draws.
+"""Who looks at whom in a text: the attention weights of a model, as arrays, as text, and as a page that
+attention.js draws.
 
 Shapes: L layers, H heads, T tokens that look, S tokens that are looked at.
 """
@@ -15,10 +16,10 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from plmcore._core import ArgumentError, Tensor
+from plmcore.files import page as pages
 from plmcore.models import seq2seq
 from plmcore.models.outputs import Output
 from plmcore.nn import inference
-from plmcore.viz import page as pages
 
 if TYPE_CHECKING:
     from plmcore.language_model import LanguageModel
@@ -30,12 +31,17 @@ KINDS = {
     "decoder_attentions": "in the target",
     "cross_attentions": "from target to source",
 }
-SIDES = {"decoder_attentions": ("target", "target"), "cross_attentions": ("target", "source")}  # who looks, at whom
+# who looks, at whom
+SIDES = {"decoder_attentions": ("target", "target"), "cross_attentions": ("target", "source")}
 BODY = """
 <div class="controls"><label id="which" hidden>Attention <select id="kind"></select></label>
-<label>Layer <select id="layer"></select></label><label>Head <select id="head"></select></label><output id="value"></output></div>
-<div class="both"><div><h2>All heads</h2><div id="overview"></div><p class="hint">Rows are layers, columns are heads. Click one.</p></div>
-<div><h2 id="shown"></h2><div id="map"></div><p class="hint">A row is a token that looks, a column one that is looked at; each row adds up to 1.</p></div></div>
+<label>Layer <select id="layer"></select></label><label>Head <select id="head"></select></label>
+<output id="value"></output></div>
+<div class="both"><div><h2>All heads</h2><div id="overview"></div>
+<p class="hint">Rows are layers, columns are heads. Click one.</p></div>
+<div><h2 id="shown"></h2><div id="map"></div>
+<p class="hint">A row is a token that looks, a column one that is looked at; each row adds up to 1.</p></div>
+</div>
 <noscript>The maps are drawn by the script of this page, which this browser does not run.</noscript>
 """
 
@@ -51,7 +57,9 @@ class Map:
 
 
 class Attention:
-    """Of a text: `maps` by kind ("attentions"; of an encoder-decoder "encoder_attentions", "decoder_attentions", "cross_attentions")."""
+    """Of a text: `maps` by kind ("attentions"; of an encoder-decoder "encoder_attentions",
+    "decoder_attentions", "cross_attentions").
+    """
 
     def __init__(self, maps: dict[str, Map], title: str):
         self.maps, self.title = maps, title
@@ -71,7 +79,8 @@ class Attention:
         L, H = chosen.weights.shape[:2]
         if layer not in chosen.layers or not 0 <= head < H:
             raise ArgumentError(
-                f"attention: there are the layers {chosen.layers} and the heads 0 to {H - 1}, not layer {layer}, head {head}"
+                f"attention: there are the layers {chosen.layers} and the heads 0 to {H - 1}, not "
+                f"layer {layer}, head {head}"
             )
         width = max(map(len, chosen.rows))
         lines = []
@@ -88,7 +97,8 @@ class Attention:
         size = sum(m.weights.size for m in self.maps.values())
         if size > MOST:
             raise ArgumentError(
-                f"attention: {size:,} weights are too many for a page, at most {MOST:,}; pass a shorter text, or layers=[...]"
+                f"attention: {size:,} weights are too many for a page, at most {MOST:,}; pass a "
+                f"shorter text, or layers=[...]"
             )
         body = BODY + pages.embedded(self.data(), "attention")
         return pages.page(self.title, body, style=_beside("attention.css"), script=_beside("attention.js"))
@@ -97,11 +107,17 @@ class Attention:
         """What the script reads: weights as bytes, 255 for 1."""
         return [
             {
-                "name": KINDS[kind], "rows": m.rows, "columns": m.columns, "layers": m.layers, "heads": m.weights.shape[1],
-                "weights": base64.b64encode(np.rint(np.clip(m.weights, 0, 1) * 255).astype(np.uint8).tobytes()).decode(),
+                "name": KINDS[kind],
+                "rows": m.rows,
+                "columns": m.columns,
+                "layers": m.layers,
+                "heads": m.weights.shape[1],
+                "weights": base64.b64encode(
+                    np.rint(np.clip(m.weights, 0, 1) * 255).astype(np.uint8).tobytes()
+                ).decode(),
             }
             for kind, m in self.maps.items()
-        ]  # fmt: skip
+        ]
 
     def chosen(self, kind: str | None) -> Map:
         if kind is not None and kind not in self.maps:
@@ -122,7 +138,9 @@ def attention(
 ) -> Attention:
     """As LanguageModel.attention."""
     if lm.tokenizer is None:
-        raise ArgumentError("attention: this model has no tokenizer; load it from a directory with tokenizer files")
+        raise ArgumentError(
+            "attention: this model has no tokenizer; load it from a directory with tokenizer files"
+        )
     if not isinstance(text, str) or not text:
         raise ArgumentError(f"attention: one text is needed, got {text!r}")
     batch = lm.tokenizer([text], None if pair is None else [pair], max_length=lm.config.longest)
@@ -137,7 +155,9 @@ def attention(
         read = _target(lm, target, source)
         inputs["decoder_input_ids"] = Tensor(read)
     elif target is not None:
-        raise ArgumentError(f"attention: target is for encoder-decoder models, {lm.config.model_type} reads one text")
+        raise ArgumentError(
+            f"attention: target is for encoder-decoder models, {lm.config.model_type} reads one text"
+        )
     with inference():
         out = cast(Output, (body if callable(body) else lm.model)(**inputs, output_attentions=True))
     names = {"source": _tokens(lm, source), "target": _tokens(lm, read)}
@@ -151,7 +171,9 @@ def attention(
 
 
 def _target(lm: LanguageModel, target: str | None, source: np.ndarray) -> np.ndarray:
-    """What the decoder reads: the target behind the token it starts with, or what the model makes of the source.  [1, T]"""
+    """What the decoder reads: the target behind the token it starts with, or what the model makes of the
+    source.  [1, T]
+    """
     if target is None:
         if lm.head != "seq2seq-lm":
             raise ArgumentError(

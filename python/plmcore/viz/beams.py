@@ -6,17 +6,19 @@ import os
 import pathlib
 from typing import Any
 
+from plmcore.files import page as pages
 from plmcore.generate.trace import Node, PromptTrace, Trace
-from plmcore.viz import page as pages
 
 FATES = ("kept", "dropped", "finished")
 BODY = """
-<p class="kinds"><span class="kind kept">goes on</span><span class="kind finished">finished</span><span class="kind dropped">dropped</span>
+<p class="kinds"><span class="kind kept">goes on</span><span class="kind finished">finished</span>
+<span class="kind dropped">dropped</span>
 <span class="kind chosen">on the way to the chosen result</span></p>
 <div class="controls">
 <label id="which" hidden>Prompt <select id="prompt"></select></label>
 <button id="back" aria-label="one step back">&#8592;</button>
-<input id="step" type="range" min="1" value="1" aria-label="step"><button id="on" aria-label="one step on">&#8594;</button>
+<input id="step" type="range" min="1" value="1" aria-label="step">
+<button id="on" aria-label="one step on">&#8594;</button>
 <output id="at" for="step"></output></div>
 <div id="tree"></div>
 <h2 id="looked"></h2><table id="candidates"></table>
@@ -31,12 +33,18 @@ def write(path: str | os.PathLike[str], trace: Trace, title: str = "Search") -> 
 
 def page(trace: Trace, title: str = "Search") -> str:
     return pages.page(
-        title, BODY + pages.embedded(data(trace), "search"), style=beside("beams.css"), script=beside("beams.js")
+        title,
+        BODY + pages.embedded(data(trace), "search"),
+        style=beside("beams.css"),
+        script=beside("beams.js"),
     )
 
 
 def data(trace: Trace) -> dict[str, Any]:
-    """What the script reads. A node is [parent's place or -1, text, score, number of its fate, final score or null, group]."""
+    """What the script reads.
+
+    A node is [parent's place or -1, text, score, number of its fate, final score or null, group].
+    """
     return {"kind": trace.kind, "beams": trace.beams, "prompts": [prompt(p) for p in trace.prompts]}
 
 
@@ -53,7 +61,14 @@ def prompt(trace: PromptTrace) -> dict[str, Any]:
 
 def row(node: Node) -> list[Any]:
     parent = -1 if node.parent is None else node.parent.place
-    return [parent, node.text, rounded(node.score), FATES.index(node.fate), rounded(node.final_score), node.group]
+    return [
+        parent,
+        node.text,
+        rounded(node.score),
+        FATES.index(node.fate),
+        rounded(node.final_score),
+        node.group,
+    ]
 
 
 def rounded(score: float | None) -> float | None:

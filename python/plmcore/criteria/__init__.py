@@ -1,0 +1,55 @@
+"""What a training step computes, and what it carries to the next one. See docs/objectives.md."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from plmcore.criteria.criterion import (
+    Batch,
+    Counts,
+    Criterion,
+    Sums,
+    Term,
+    Terms,
+    added,
+    counted,
+    loss,
+    run,
+    tensors,
+)
+from plmcore.criteria.labelled import Labelled, Spans, WithText
+from plmcore.criteria.memory import Remembered
+from plmcore.criteria.tokens import BothWays, Tokens
+from plmcore.models import labels
+
+__all__ = [
+    "Batch",
+    "BothWays",
+    "Counts",
+    "Criterion",
+    "Labelled",
+    "Remembered",
+    "Spans",
+    "Sums",
+    "Term",
+    "Terms",
+    "Tokens",
+    "WithText",
+    "added",
+    "counted",
+    "loss",
+    "of",
+    "run",
+    "tensors",
+]
+
+
+def of(model: Any, label_smoothing: float = 0.0) -> Criterion:
+    """The criterion that goes with the kind of labels which the model's head takes first."""
+    kind = next(iter(labels.taken(model)), None)
+    if kind == labels.BOTH_WAYS:
+        return BothWays(label_smoothing)
+    if kind in labels.OF_TOKENS:
+        return Tokens(kind, label_smoothing)
+    squares = getattr(getattr(model, "config", None), "problem_type", None) == "regression"
+    return Labelled(label_smoothing, squares=squares)

@@ -1,0 +1,1 @@
+"""Programs: functions of tensors that run without Python."""

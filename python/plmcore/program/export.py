@@ -1,0 +1,95 @@
+"""Programs to files and back. The format: docs/program-format.md; C++ reads it with plmcore::Model::load."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from plmcore import _core
+from plmcore.program.trace import Spec, spec, trace
+from plmcore.runtime.kinds import checked
+
+if TYPE_CHECKING:
+    from plmcore import nn
+    from plmcore.language_model import LanguageModel
+    from plmcore.models import Model
+
+
+@checked
+def export(
+    what: LanguageModel | nn.Module | _core.Program | Mapping[str, _core.Program],
+    path: str | os.PathLike[str],
+) -> None:
+    """Writes a model, a traced program, or several programs by name, with their weights, to one file.
+
+    A single program is named "main".
+
+    plm.export(plm.load("gpt2"), "gpt2.plm"): the program of a model is its forward pass in eval mode, at any
+    batch size and length, for the inputs of `signature`. Other inputs, or labels:
+    plm.export(plm.trace(lm.model, input_ids=..., labels=...), "loss.plm").
+    """
+    programs = what if isinstance(what, Mapping) else {"main": what}
+    by_name = {name: _program(name, program) for name, program in programs.items()}
+    _core.Model.save(os.fspath(path), list(by_name.items()))
+
+
+def signature(model: Model) -> dict[str, Spec]:
+    """The inputs of a model's exported program, int64: input_ids and attention_mask [B, T], [B, K, T] where
+    it chooses one of K; token_type_ids where there are several types; decoder_input_ids [B, T] where they are
+    read, and the encoder's inputs are [B, S].
+    """
+    from plmcore import models
+
+    config, head = model.config, models.head_name(model)
+    targets = "seq2seq-lm" in models.family(config).HEADS and head in ("base", "seq2seq-lm")
+    sizes = ("B", "K", "T") if head in ("multiple-choice", "double-heads") else ("B", "S" if targets else "T")
+    names = [
+        "input_ids",
+        "attention_mask",
+        *(["token_type_ids"] if getattr(config, "type_vocab_size", 1) != 1 else []),
+    ]
+    inputs = {name: spec("int64", *sizes) for name in names}
+    return inputs | ({"decoder_input_ids": spec("int64", "B", "T")} if targets else {})
+
+
+def _program(name: str, what: LanguageModel | nn.Module | _core.Program) -> _core.Program:
+    if isinstance(what, _core.Program):
+        return what
+    model: Any = getattr(what, "model", what)
+    if not hasattr(model, "config"):
+        raise _core.DTypeError(
+            f"export: {name!r} must be a model, or a Program, which plm.trace(module, x=plm.spec(...)) "
+            f"makes, got {type(what).__name__}"
+        )
+    from plmcore.nn.modes import inference
+
+    with inference():
+        return trace(model, None, **signature(model))
+
+
+@checked
+def load_programs(path: str | os.PathLike[str], *, mapped: bool = True) -> dict[str, _core.Program]:
+    """The programs of a file by name.
+
+    The file is mapped, not copied, and must not be cut short while it is in use; with mapped=False it is read
+    into memory. It runs no code of its own beside plmcore's ops.
+    """
+    model = _core.Model.load(os.fspath(path), mapped)
+    return {name: model.program(name) for name in model.names}
+
+
+@checked
+def load_program(
+    path: str | os.PathLike[str], name: str | None = None, *, mapped: bool = True
+) -> _core.Program:
+    """One program of a file; `name` may be left out where there is only one. `mapped`: as load_programs."""
+    model = _core.Model.load(os.fspath(path), mapped)
+    if name is None:
+        if len(model.names) != 1:
+            raise _core.ArgumentError(
+                f"{os.fspath(path)!r} has the programs {', '.join(map(repr, model.names))}; name the "
+                f"one to load"
+            )
+        name = model.names[0]
+    return model.program(name)

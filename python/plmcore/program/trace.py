@@ -1,0 +1,75 @@
+"""Tracing: a Python function of tensors as a Program that runs at other sizes, without Python."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from plmcore._core import Dim, Program, Tensor, Tracer
+from plmcore.runtime.kinds import checked
+
+__all__ = ["Program", "Spec", "spec", "trace"]
+
+
+@dataclass(frozen=True)
+class Spec:
+    """An input of a traced function: a dtype, and sizes that are numbers or symbols."""
+
+    dtype: str
+    shape: tuple[int | Dim, ...]
+
+
+@checked
+def spec(dtype: str, *shape: int | str | Dim) -> Spec:
+    """spec("float32", "B", "T", 768): the names stand for sizes that the program learns when it runs."""
+    return Spec(
+        dtype,
+        tuple(
+            Dim(size)
+            if isinstance(size, str) and not size.isdigit()
+            else size
+            if isinstance(size, Dim)
+            else int(size)
+            for size in shape
+        ),
+    )
+
+
+@checked
+def trace(fn: Callable[..., Any], /, weights: Mapping[str, Tensor] | None = None, **inputs: Spec) -> Program:
+    """Records the ops that fn(**inputs) calls as a Program. Nothing is computed.
+
+    fn returns a tensor, a tuple of them, or a dict (a model's Output) of them by name. The other tensors it
+    uses become constants of the
+    program: under the names of `weights`, or those of a Module's parameters when fn is one. Gradients are
+    part of the program when fn computes them with plm.grad.
+    """
+    if isinstance(weights, Spec):  # an input of that name
+        inputs, weights = {"weights": weights, **inputs}, None
+    if weights is None:
+        weights = dict(getattr(fn, "named_parameters", dict)())
+    tracer = Tracer()
+    try:
+        result = fn(**{name: tracer.input(name, s.shape, s.dtype) for name, s in inputs.items()})
+        names, outputs = _outputs(result)
+        for name, tensor in weights.items():
+            tracer.name_constant(tensor, name)
+        return tracer.finish(names, outputs)
+    finally:
+        tracer.stop()
+
+
+def _outputs(result: Any) -> tuple[list[str], list[Tensor]]:
+    if isinstance(result, Tensor):
+        return [], [result]
+    if isinstance(result, Mapping):
+        named: dict[str, Tensor] = {}
+        for name, value in result.items():  # a tuple's tensors are name.0, name.1, ...
+            named |= (
+                {name: value}
+                if isinstance(value, Tensor)
+                else {f"{name}.{i}": v for i, v in enumerate(value)}
+            )
+        return list(named), list(named.values())
+    return [], list(result)

@@ -1,0 +1,1 @@
+"""What Python adds to the native runtime: gradients, new tensors, random numbers, kinds of arguments."""
