@@ -215,6 +215,10 @@ class OpSpec(Traced):
 
     # ---- the pieces ----
 
+    @property
+    def device(self) -> str:
+        return DEVICE
+
     @functools.cache
     def case(self, k: int) -> Case:
         return Case(self.cases[k], self.sample, f"{self.name} {k}")
@@ -409,11 +413,12 @@ class OpSpec(Traced):
     ) -> None:
         case = Case(values, self.sample, f"{self.name} error")
         inputs = {
-            n: Tensor(a, dtype="float32") if isinstance(values.get(n), tuple) else Tensor(a)
+            n: Tensor(a, dtype="float32" if isinstance(values.get(n), tuple) else None, device=DEVICE)
             for n, a in case.arrays.items()
         }
         try:
-            self.run(case, inputs)
+            for y in self.run(case, inputs):
+                y.numpy()  # on some devices errors in data come with the next wait
         except Exception as e:  # noqa: BLE001  its type is what is tested
             assert isinstance(e, kind or TYPED_ERRORS), (
                 f"{self.name}: {type(e).__name__} is not a typed error: {e}"

@@ -39,7 +39,7 @@ class Traced:
             program, reached = self.traced(self.case(group[0]), dtype, with_grad)
             for k in group:
                 case = self.case(k)
-                inputs = {name: Tensor(a) for name, a in case.rounded(dtype).items()}
+                inputs = {name: Tensor(a, device=self.device) for name, a in case.rounded(dtype).items()}
                 if with_grad:
                     expected = [
                         g for name, g in self.gradients(case, inputs, None).items() if name in reached
@@ -103,9 +103,8 @@ class Traced:
             inputs = {}
             for name, a in case.rounded(dtype).items():
                 words = self.pattern(name)
-                inputs[name] = tracer.input(
-                    name, list(a.shape) if words is None else sizes(words), a.dtype.name
-                )
+                shape = list(a.shape) if words is None else sizes(words)
+                inputs[name] = tracer.input(name, shape, a.dtype.name, self.device)
             attrs = dict(case.attrs)
             for name, value in case.attrs.items():
                 words = self.pattern(name)

@@ -19,7 +19,7 @@ def on_copies(step, moments):
         if rows is not None:
             grad = Tensor.row_sparse(rows, grad, param.shape[0])
         if scale is not None:
-            rest["scale"] = ops.full((), scale, "float32")
+            rest["scale"] = ops.full((), scale, "float32", like=param)
         step(param, grad, **state, **rest)
         return (param, *state.values())
 

@@ -177,8 +177,7 @@ void record(std::function<Tensors(const Tensors&)> backward, const Inputs& in, T
 Tensor Tensor::to(Device& device) const {
   Device& from = this->device();
   if (&device == &from) return *this;
-  check<DeviceError>(device.is_cpu() || from.is_cpu(), "a copy from ", from.name(), " to ", device.name(),
-                     " goes through the cpu: call .to(\"cpu\") first");
+  if (!device.is_cpu() && !from.is_cpu()) return to(cpu()).to(device);
   Tensor t = empty(shape(), dtype(), device);
   if (device.is_cpu()) from.copy_out(t.data(), data(), bytes());
   else device.copy_in(t.data(), data(), bytes());

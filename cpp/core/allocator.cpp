@@ -25,8 +25,6 @@ constexpr size_t kGrain = 16 << 10;
 constexpr size_t kPage = size_t{2} << 20;  // slabs from here on start at a 2 MB page
 constexpr size_t kSlab = size_t{32} << 20;
 
-void* get_memory(size_t bytes);
-
 // Under AddressSanitizer the part of a block that was not asked for, and all of a cached one, count as
 // foreign memory; the sanitizer alone sees whole blocks.
 #ifdef __SANITIZE_ADDRESS__
@@ -49,7 +47,7 @@ size_t CachingAllocator::block_size(size_t bytes) {
   return (bytes + kGrain - 1) / kGrain * kGrain;
 }
 
-CachingAllocator::CachingAllocator(const char* device, Source source) : device_(device), source_(source) {
+CachingAllocator::CachingAllocator(const char* device, Source& source) : device_(device), source_(source) {
   hold_over_fork(mutex_);
 }
 
@@ -67,7 +65,7 @@ void* CachingAllocator::allocate(size_t bytes) {
   } else {
     p = reserve(block, bytes);
   }
-  if (source_.get == get_memory) {
+  if (source_.is_host()) {
     show(p, bytes);
     hide(static_cast<char*>(p) + bytes, block - bytes);
   }
@@ -83,7 +81,7 @@ void* CachingAllocator::large_block(size_t block, size_t bytes) {
   size_t slab = std::max(kSlab, (block + kPage - 1) / kPage * kPage);
   if ((stats_.cap && stats_.reserved + slab > stats_.cap) || slab > source_.available() / 4) slab = block;
   void* p = reserve(slab, bytes);
-  if (source_.get == get_memory) hide(p, slab);
+  if (source_.is_host()) hide(p, slab);
   large_.add(p, slab);
   return large_.take(block);
 }
@@ -116,7 +114,7 @@ void CachingAllocator::free(void* p, size_t bytes) {
   const size_t block = block_size(bytes);
   std::lock_guard lock(mutex_);
   stats_.in_use -= block;
-  if (source_.get == get_memory) hide(p, block);
+  if (source_.is_host()) hide(p, block);
   if (block > kLarge) large_.put(p);
   else if (block > kSmallLimit) medium_[block].push_back(p);
   else small_[block / kAlign - 1].push_back(p);
@@ -175,8 +173,16 @@ void put_memory(void* p, size_t bytes) {
 }
 }  // namespace
 
-CachingAllocator::Source system_memory() {
-  return {get_memory, put_memory, [] { return available_memory(); }};
+CachingAllocator::Source& system_memory() {
+  class System final : public CachingAllocator::Source {
+   public:
+    void* get(size_t bytes) override { return get_memory(bytes); }
+    void put(void* p, size_t bytes) override { put_memory(p, bytes); }
+    size_t available() override { return available_memory(); }
+    bool is_host() const override { return true; }
+  };
+  static System* system = new System;
+  return *system;
 }
 
 }  // namespace plmcore

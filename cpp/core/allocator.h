@@ -23,12 +23,17 @@ struct MemoryStats {
 class CachingAllocator {
  public:
   // The source of raw memory: 64-byte aligned blocks, nullptr when there is none left.
-  struct Source {
-    void* (*get)(size_t bytes);
-    void (*put)(void* p, size_t bytes);
-    size_t (*available)();  // bytes that the system could still give
+  class Source {
+   public:
+    virtual void* get(size_t bytes) = 0;
+    virtual void put(void* p, size_t bytes) = 0;
+    virtual size_t available() = 0;  // bytes that the system could still give
+    virtual bool is_host() const { return false; }
+
+   protected:
+    ~Source() = default;
   };
-  CachingAllocator(const char* device, Source source);  // lives as long as the process
+  CachingAllocator(const char* device, Source& source);  // all three live as long as the process
 
   void* allocate(size_t bytes);  // MemoryError that states the request, the limit and what is in use
   void free(void* p, size_t bytes);  // with the size that was asked for
@@ -44,7 +49,7 @@ class CachingAllocator {
   void trim_locked();
 
   const char* device_;
-  Source source_;
+  Source& source_;
   mutable std::mutex mutex_;
   static constexpr int kSmallClasses = 64;
   std::vector<void*> small_[kSmallClasses];
@@ -53,6 +58,6 @@ class CachingAllocator {
   MemoryStats stats_;
 };
 
-CachingAllocator::Source system_memory();  // malloc for small blocks, 2 MB pages for large ones
+CachingAllocator::Source& system_memory();  // malloc for small blocks, 2 MB pages for large ones
 
 }  // namespace plmcore

@@ -66,7 +66,7 @@ struct KernelArgs {
   char* shared = nullptr;  // workspace of the whole call, 64-byte aligned
   char* private_ = nullptr;  // workspace of worker 0; the others follow
   size_t private_bytes = 0;  // of one worker
-  void* stream = nullptr;
+  void* device = nullptr;  // what a plug-in's `open` gave
 
   bool has(int i) const { return i < n_in && in[i].data != nullptr; }
   const Attr* find(const char* key) const {

@@ -12,4 +12,12 @@ enum Id : int {
   kCount
 };
 
+inline constexpr const char* kNames[] = {
+#define PLM_OP(name) #name,
+#define PLM_OP_VIEW(name) PLM_OP(name)
+#include "ops/ops.def"
+#undef PLM_OP
+#undef PLM_OP_VIEW
+};
+
 }  // namespace plmcore::ops

@@ -50,11 +50,12 @@ Tensor Tensor::zeros(const Shape& shape, DType dtype, Device& device) {
   device.fill_zero(t.data(), t.bytes());
   return t;
 }
-Tensor Tensor::borrow(const Shape& shape, DType dtype, void* data, void* owner, void (*free_owner)(void*)) {
+Tensor Tensor::borrow(const Shape& shape, DType dtype, void* data, void* owner, void (*free_owner)(void*),
+                      Device& device) {
   static char nothing[64];  // an empty array may come without an address
-  Tensor t(make(shape, dtype, cpu()));
+  Tensor t(make(shape, dtype, device));
   const size_t bytes = static_cast<size_t>(shape.numel().value()) * size_of(dtype);
-  t.impl()->storage = Ref<Storage>(new Storage(cpu(), bytes ? data : nothing, bytes, owner, free_owner));
+  t.impl()->storage = Ref<Storage>(new Storage(device, bytes ? data : nothing, bytes, owner, free_owner));
   return t;
 }
 

@@ -75,6 +75,7 @@ class CpuDevice final : public Device {
   void fill_zero(void* dst, size_t n) override { std::memset(dst, 0, n); }
   bool has_kernel(int id) const override { return isa().kernels[id] != nullptr; }
   CachingAllocator& allocator() override { return allocator_; }
+  Place dlpack() const override { return {1, 0}; }
 
   uint64_t any_layout(int id) const override { return id == ops::id_linear ? 1 << 1 : 0; }
   void* lay_out(Storage& storage) override { return plmcore::lay_out(storage); }

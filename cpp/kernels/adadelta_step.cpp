@@ -27,7 +27,7 @@ PLM_KERNEL(adadelta_step, workspace) {
     using T = typename decltype(type)::type;
     using A = typename Lane<T>::Scalar;
     const AdadeltaRule<A> rule{A(lr), A(decay), A(rho), A(1 - rho), A(eps)};
-    run_step<T>("adadelta_step", args, rule, args.i("lazy") != 0);
+    run_step<T>(ops::id_adadelta_step, args, rule, args.i("lazy") != 0);
   });
 }
 

@@ -24,7 +24,7 @@ PLM_KERNEL(adagrad_step, workspace) {
   for_float("adagrad_step", args.in[0].dtype, [&](auto type) {
     using T = typename decltype(type)::type;
     using A = typename Lane<T>::Scalar;
-    run_step<T>("adagrad_step", args, AdagradRule<A>{A(lr), A(decay), A(eps)}, args.i("lazy") != 0);
+    run_step<T>(ops::id_adagrad_step, args, AdagradRule<A>{A(lr), A(decay), A(eps)}, args.i("lazy") != 0);
   });
 }
 

@@ -28,13 +28,13 @@ struct AdamRule {
 };
 
 template <Decay kDecay>
-PLM_INLINE void run_adam(const char* op, const KernelArgs& args, bool correct_bias) {
+PLM_INLINE void run_adam(ops::Id op, const KernelArgs& args, bool correct_bias) {
   const double lr = args.f("lr"), beta1 = args.f("beta1"), beta2 = args.f("beta2"),
                decay = args.f("weight_decay");
   const auto step = static_cast<double>(args.i("step"));
   const double c1 = correct_bias ? 1 - std::pow(beta1, step) : 1,
                c2 = correct_bias ? 1 - std::pow(beta2, step) : 1;
-  for_float(op, args.in[0].dtype, [&](auto type) {
+  for_float(ops::kNames[op], args.in[0].dtype, [&](auto type) {
     using T = typename decltype(type)::type;
     using A = typename Lane<T>::Scalar;
     const AdamRule<kDecay, A> rule{A(decay),     A(1 - lr * decay), A(1 - beta1),         A(beta2),

@@ -4,6 +4,6 @@ namespace plmcore::PLM_ISA {
 
 static Workspace workspace(const KernelArgs& args) { return zero_row(args, 5); }
 
-PLM_KERNEL(adamw_step, workspace) { run_adam<Decay::of_param>("adamw_step", args, true); }
+PLM_KERNEL(adamw_step, workspace) { run_adam<Decay::of_param>(ops::id_adamw_step, args, true); }
 
 }  // namespace plmcore::PLM_ISA

@@ -6,7 +6,7 @@ namespace plmcore::PLM_ISA {
 PLM_KERNEL(add_rows) {
   const int64_t V = args.out[0].size[0], C = args.out[0].inner(0), n = args.in[1].numel;
   const int64_t* rows = args.in[1].as<int64_t>();
-  check_rows("add_rows", rows, n, V);
+  check_rows(ops::id_add_rows, args.in[1], V);
   for_float("add_rows", args.out[0].dtype, [&](auto type) {
     using T = typename decltype(type)::type;
     const T *dense = args.in[0].as<T>(), *values = args.in[2].as<T>();

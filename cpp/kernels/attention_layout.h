@@ -3,6 +3,7 @@
 #pragma once
 
 #include "core/attention_inputs.h"
+#include "core/fault.h"
 #include "kernels/attention_plan.h"
 #include "kernels/kernel.h"
 #include "plmcore/error.h"
@@ -43,9 +44,7 @@ struct AttentionLayout {
     longest_q = T;
     longest_k = S;
     if (ragged) check_offsets();
-    check_positions(kLengths, "lengths");
-    check_positions(kPrefix, "prefix");
-    check_positions(kStart, "start");
+    for (const Input i : {kLengths, kPrefix, kStart}) check_positions(i);
   }
   bool has(int i) const { return static_cast<bool>(in[i]); }
 
@@ -73,9 +72,8 @@ struct AttentionLayout {
     longest_q = 0;
     for (int64_t b = 0; b <= B; ++b) {
       const int64_t at = index_at(offsets, b);
-      check<ValueError>(at >= before && at <= T && (b > 0 || at == 0) && (b < B || at == T),
-                        "attention: offsets must rise from 0 to the ", T, " rows of q, got ", at,
-                        " at position ", b);
+      if (!(at >= before && at <= T && (b > 0 || at == 0) && (b < B || at == T)))
+        refuse(DataError::offset, kOffsets, at, T, b);
       if (at - before > longest_q) longest_q = at - before;
       before = at;
     }
@@ -83,18 +81,24 @@ struct AttentionLayout {
     for (const Input i : {kMask, kBias}) {
       if (!has(i)) continue;
       const int64_t rows = in[i].size[2], columns = in[i].size[3];
-      check<ShapeError>((rows >= longest_q || (i == kMask && rows == 1)) && columns >= longest_k,
-                        "attention: ", i == kMask ? "mask" : "bias", " must cover the longest sequence, ",
-                        longest_q, " rows, got ", rows, " by ", columns);
+      if (!((rows >= longest_q || (i == kMask && rows == 1)) && columns >= longest_k))
+        refuse(DataError::cover, i, longest_q);
     }
   }
-  void check_positions(Input i, const char* name) const {
+  void check_positions(Input i) const {
     if (!has(i)) return;
     for (int64_t b = 0; b < B; ++b) {
       const int64_t n = index_at(in[i], b);
-      check<ValueError>(n >= 0 && n <= S, "attention: ", name, "[", b, "] is ", n, ", outside 0..", S,
-                        " keys");
+      if (n < 0 || n > S) refuse(DataError::position, i, n, S, b);
     }
+  }
+  [[noreturn]] void refuse(DataError error, Input i, int64_t value, int64_t limit = 0, int64_t at = 0) const {
+    Fault fault = fault_in(ops::id_attention, in[i], i);
+    fault.error = error;
+    fault.value = value;
+    fault.limit = limit;
+    fault.at = at;
+    raise(fault);
   }
 };
 

@@ -26,16 +26,18 @@ PLM_INLINE double spread(const Weights& w, int64_t V, const RowSums<A>& s) {
 
 // IndexError for the first label that is neither a class nor ignored. Returns how many count.
 template <class I>
-static int64_t check_labels(const View& labels, int64_t V, int64_t ignore) {
+static int64_t check_labels(ops::Id op, const View& labels, int64_t V, int64_t ignore) {
   int64_t count = 0;
   for (int64_t r = 0; r < labels.numel; ++r) {
     const int64_t l = labels.as<I>()[r];
     if (l == ignore) continue;
     if (static_cast<uint64_t>(l) >= static_cast<uint64_t>(V)) {
-      Shape position;
-      for (int a = 0; a < labels.rank; ++a) position.push_back(r / labels.inner(a) % labels.size[a]);
-      fail<IndexError>("cross_entropy: label ", l, " at position ", position, " is out of range for ", V,
-                       " classes");
+      Fault fault = fault_in(op, labels);
+      fault.error = DataError::label;
+      fault.value = l;
+      fault.limit = V;
+      fault.at = r;
+      raise(fault);
     }
     ++count;
   }
@@ -81,7 +83,7 @@ PLM_KERNEL(cross_entropy, workspace) {
     for_index("cross_entropy", args.in[1].dtype, [&](auto index) {
       using I = typename decltype(index)::type;
       const I* labels = args.in[1].as<I>();
-      const int64_t count = check_labels<I>(args.in[1], V, ignore);
+      const int64_t count = check_labels<I>(ops::id_cross_entropy, args.in[1], V, ignore);
       for_rows(rows, V, [&](int64_t b, int64_t e) {
         for (int64_t r = b; r < e; ++r) {
           top[r] = log_sum[r] = loss[r] = 0;
@@ -137,7 +139,7 @@ PLM_KERNEL(cross_entropy_grad) {
     for_index("cross_entropy_grad", args.in[1].dtype, [&](auto index) {
       using I = typename decltype(index)::type;
       const I* labels = args.in[1].as<I>();
-      const int64_t count = check_labels<I>(args.in[1], V, ignore);
+      const int64_t count = check_labels<I>(ops::id_cross_entropy_grad, args.in[1], V, ignore);
       for_rows(rows, V, [&](int64_t b, int64_t e) {
         for (int64_t r = b; r < e; ++r) {
           T* to = dx + r * V;

@@ -15,7 +15,7 @@ PLM_KERNEL(embedding) {
   for_index("embedding", ids.dtype, [&](auto type) {
     using I = typename decltype(type)::type;
     const I* id = ids.as<I>();
-    check_indices<I>("embedding", ids, V);
+    check_indices<I>(ops::id_embedding, ids, V);
     for_rows(n, bytes / 4, [&](int64_t b, int64_t e) {
       for (int64_t i = b; i < e; ++i)
         std::memcpy(to + i * bytes, from + id[i] * bytes, static_cast<size_t>(bytes));
@@ -56,7 +56,7 @@ static Sorted sort_positions(const KernelArgs& args, int64_t V) {
   for_index("embedding", args.in[1].dtype, [&](auto type) {
     using I = typename decltype(type)::type;
     const I* id = args.in[1].as<I>();
-    check_indices<I>("embedding", args.in[1], V);
+    check_indices<I>(ops::id_embedding, args.in[1], V);
     for (int64_t i = 0; i < n; ++i) a[i] = static_cast<uint64_t>(id[i]) << 32 | static_cast<uint64_t>(i);
   });
   constexpr int kBits = 11;

@@ -12,7 +12,7 @@ PLM_KERNEL(embedding_quantized) {
   for_index("embedding_quantized", ids.dtype, [&](auto type) {
     using I = typename decltype(type)::type;
     const I* id = ids.as<I>();
-    check_indices<I>("embedding_quantized", ids, V);
+    check_indices<I>(ops::id_embedding_quantized, ids, V);
     for_rows(n, C, [&](int64_t b, int64_t e) {
       for (int64_t i = b; i < e; ++i) {
         float* to = out + i * C;

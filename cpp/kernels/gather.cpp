@@ -10,7 +10,7 @@ PLM_KERNEL(gather) {
   const int64_t n = x.size[axis], m = y.size[axis], inner = y.inner(axis);
   for_index("gather", index.dtype, [&](auto index_type) {
     using I = typename decltype(index_type)::type;
-    check_indices<I>("gather", index, n);
+    check_indices<I>(ops::id_gather, index, n);
     for_bytes(x.dtype, [&](auto type) {
       using T = typename decltype(type)::type;
       const I* p = index.as<I>();
@@ -36,7 +36,7 @@ PLM_KERNEL(gather_grad, float_sums) {
   const int64_t n = dx.size[axis], m = dy.size[axis], inner = dy.inner(axis);
   for_index("gather_grad", index.dtype, [&](auto index_type) {
     using I = typename decltype(index_type)::type;
-    check_indices<I>("gather_grad", index, n);
+    check_indices<I>(ops::id_gather_grad, index, n);
     for_float("gather_grad", dx.dtype, [&](auto type) {
       using T = typename decltype(type)::type;
       const I* p = index.as<I>();

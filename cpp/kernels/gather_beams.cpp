@@ -7,7 +7,7 @@ PLM_KERNEL(gather_beams) {
   const int64_t K = x.size[1], n = y.size[1], bytes = x.inner(1) * static_cast<int64_t>(size_of(x.dtype));
   for_index("gather_beams", beams.dtype, [&](auto type) {
     using I = typename decltype(type)::type;
-    check_indices<I>("gather_beams", beams, K);
+    check_indices<I>(ops::id_gather_beams, beams, K);
     for_blocks(y.size[0] * n, bytes, [&](int64_t r, int64_t at, int64_t count, int64_t size) {
       for (int64_t k = r; k < r + count; ++k)
         copy_some(1, size, y.as<char>() + k * bytes + at, bytes,
@@ -23,7 +23,7 @@ PLM_KERNEL(gather_beams_grad) {
   const int64_t parts = (width + kColumns - 1) / kColumns;
   for_index("gather_beams_grad", beams.dtype, [&](auto index) {
     using I = typename decltype(index)::type;
-    check_indices<I>("gather_beams_grad", beams, K);
+    check_indices<I>(ops::id_gather_beams_grad, beams, K);
     for_float("gather_beams_grad", dx.dtype, [&](auto type) {
       using T = typename decltype(type)::type;
       using A = typename Lane<T>::Scalar;

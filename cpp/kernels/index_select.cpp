@@ -10,7 +10,7 @@ PLM_KERNEL(index_select) {
                 unit = x.inner(axis) * static_cast<int64_t>(size_of(x.dtype));
   for_index("index_select", index.dtype, [&](auto index_type) {
     using I = typename decltype(index_type)::type;
-    check_indices<I>("index_select", index, n);
+    check_indices<I>(ops::id_index_select, index, n);
     if (y.numel == 0) return;
     for_chunks(x.outer(axis) * m, rows_per_task(unit), [&](int64_t b, int64_t e) {
       in_blocks(b, e, m, [&](int64_t o, int64_t first, int64_t count) {
@@ -28,7 +28,7 @@ PLM_KERNEL(index_select_grad, float_sums) {
   const int64_t outer = dx.outer(axis), n = dx.size[axis], m = index.numel, inner = dx.inner(axis);
   for_index("index_select_grad", index.dtype, [&](auto index_type) {
     using I = typename decltype(index_type)::type;
-    check_indices<I>("index_select_grad", index, n);
+    check_indices<I>(ops::id_index_select_grad, index, n);
     for_float("index_select_grad", dx.dtype, [&](auto type) {
       using T = typename decltype(type)::type;
       with_sums<T>(args, nullptr,

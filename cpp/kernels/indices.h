@@ -1,6 +1,7 @@
 // Index tensors: a check before any use, and sums of rows that share an index.
 #pragma once
 
+#include "core/fault.h"
 #include "kernels/move.h"
 #include "kernels/wrap.h"
 
@@ -14,19 +15,18 @@ static inline Workspace float_sums(const KernelArgs& args) {
 
 // IndexError for the first of `index` outside [0, n): its value, and its position in the index tensor.
 template <class I>
-void check_indices(const char* op, const View& index, int64_t n) {
+void check_indices(ops::Id op, const View& index, int64_t n) {
   const I* p = index.as<I>();
   bool bad = false;
   for (int64_t i = 0; i < index.numel; ++i)
     bad |= static_cast<uint64_t>(static_cast<int64_t>(p[i])) >= static_cast<uint64_t>(n);
   if (!bad) return;
-  int64_t i = 0;
-  while (static_cast<uint64_t>(static_cast<int64_t>(p[i])) < static_cast<uint64_t>(n)) ++i;
-  const int64_t value = p[i];
-  Shape position;
-  for (int a = 0; a < index.rank; ++a) position.push_back(i / index.inner(a) % index.size[a]);
-  fail<IndexError>(op, ": index ", value, " at position ", position, " is out of range for an axis of size ",
-                   n);
+  Fault fault = fault_in(op, index);
+  fault.error = DataError::index;
+  while (static_cast<uint64_t>(static_cast<int64_t>(p[fault.at])) < static_cast<uint64_t>(n)) ++fault.at;
+  fault.value = p[fault.at];
+  fault.limit = n;
+  raise(fault);
 }
 
 template <class T> struct SumOf {

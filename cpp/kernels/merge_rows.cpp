@@ -10,8 +10,7 @@ static Workspace workspace(const KernelArgs& args) {
 PLM_KERNEL(merge_rows, workspace) {
   const int64_t n = args.in[0].numel, m = args.in[2].numel, W = args.out[0].numel, C = args.out[1].inner(0);
   const int64_t *p = args.in[0].as<int64_t>(), *q = args.in[2].as<int64_t>();
-  check_rows("merge_rows", p, n, INT64_MAX);
-  check_rows("merge_rows", q, m, INT64_MAX);
+  for (const int i : {0, 2}) check_rows(ops::id_merge_rows, args.in[i], INT64_MAX);
   int64_t *rows = args.out[0].as<int64_t>(), *from_a = args.shared_as<int64_t>(), *from_b = from_a + W;
   for (int64_t i = 0, k = 0, w = 0; w < W; ++w) {
     const bool in_a = i < n && (k >= m || p[i] <= q[k]), in_b = k < m && (i >= n || q[k] <= p[i]);

@@ -9,7 +9,7 @@ PLM_KERNEL(one_hot) {
   const uint64_t one = element_bits(1, y.dtype);
   for_index("one_hot", ids.dtype, [&](auto index_type) {
     using I = typename decltype(index_type)::type;
-    check_indices<I>("one_hot", ids, V);
+    check_indices<I>(ops::id_one_hot, ids, V);
     for_bytes(y.dtype, [&](auto type) {
       using T = typename decltype(type)::type;
       for_rows(ids.numel, V, [&](int64_t b, int64_t e) {

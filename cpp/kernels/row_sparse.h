@@ -1,16 +1,23 @@
 // The sorted, unique rows of a row-sparse gradient.
 #pragma once
 
+#include "core/fault.h"
 #include "kernels/kernel.h"
 
 namespace plmcore::PLM_ISA {
 
-PLM_INLINE void check_rows(const char* op, const int64_t* rows, int64_t n, int64_t V) {
-  for (int64_t k = 0; k < n; ++k) {
-    if (rows[k] < 0 || rows[k] >= V)
-      fail<IndexError>(op, ": row ", rows[k], " at position ", k, " is out of range for ", V, " rows");
-    if (k > 0 && rows[k] <= rows[k - 1])
-      fail<ValueError>(op, ": rows must be sorted and unique, got ", rows[k - 1], " before ", rows[k]);
+// Inside of V, and increasing: a repeated row would be stepped twice.
+static inline void check_rows(ops::Id op, const View& rows, int64_t V) {
+  const int64_t* p = rows.as<int64_t>();
+  for (int64_t k = 0; k < rows.numel; ++k) {
+    const bool outside = p[k] < 0 || p[k] >= V;
+    if (!outside && (k == 0 || p[k] > p[k - 1])) continue;
+    Fault fault = fault_in(op, rows);
+    fault.error = outside ? DataError::row : DataError::row_order;
+    fault.value = p[k];
+    fault.limit = outside ? V : p[k - 1];
+    fault.at = k;
+    raise(fault);
   }
 }
 // The first k with rows[k] >= row.

@@ -8,7 +8,7 @@ PLM_KERNEL(scatter_add, float_sums) {
   const int64_t n = x.size[0], m = index.numel, inner = x.inner(0);
   for_index("scatter_add", index.dtype, [&](auto index_type) {
     using I = typename decltype(index_type)::type;
-    check_indices<I>("scatter_add", index, n);
+    check_indices<I>(ops::id_scatter_add, index, n);
     for_addable("scatter_add", x.dtype, [&](auto type) {
       using T = typename decltype(type)::type;
       with_sums<T>(args, &x, [&](auto* sum) {

@@ -37,12 +37,12 @@ PLM_KERNEL(sgd_step, workspace) {
     using T = typename decltype(type)::type;
     using A = typename Lane<T>::Scalar;
     if (args.has(2) && nesterov)
-      return run_step<T>("sgd_step", args, MomentumRule<true, A>{A(lr), A(decay), A(momentum)}, lazy);
+      return run_step<T>(ops::id_sgd_step, args, MomentumRule<true, A>{A(lr), A(decay), A(momentum)}, lazy);
     if (args.has(2))
-      return run_step<T>("sgd_step", args, MomentumRule<false, A>{A(lr), A(decay), A(momentum)}, lazy);
+      return run_step<T>(ops::id_sgd_step, args, MomentumRule<false, A>{A(lr), A(decay), A(momentum)}, lazy);
     // A zero gradient then changes nothing, unless the scale makes it NaN.
     const bool still = decay == 0 && (!args.has(3) || std::isfinite(*args.in[3].as<float>()));
-    run_step<T>("sgd_step", args, PlainRule<A>{A(lr), A(decay)}, lazy || still);
+    run_step<T>(ops::id_sgd_step, args, PlainRule<A>{A(lr), A(decay)}, lazy || still);
   });
 }
 

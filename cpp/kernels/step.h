@@ -9,6 +9,7 @@
 
 #include "kernels/kernel.h"
 #include "kernels/math.h"
+#include "kernels/row_sparse.h"
 
 namespace plmcore::PLM_ISA {
 
@@ -57,32 +58,10 @@ PLM_INLINE void step_range(const Rule& rule, A scale, int64_t n, T* p, const T* 
   }
 }
 
-// Rows must be increasing and inside the tensor: a repeated row would be stepped twice.
-inline void check_rows(const char* op, const int64_t* rows, int64_t n, int64_t V) {
-  for (int64_t k = 0; k < n; ++k) {
-    if (rows[k] < 0 || rows[k] >= V)
-      fail<IndexError>(op, ": row ", rows[k], " at position ", k, " is out of range for ", V, " rows");
-    if (k && rows[k] <= rows[k - 1])
-      fail<IndexError>(op, ": the rows of a row-sparse gradient must increase, got ", rows[k - 1], " before ",
-                       rows[k], " at position ", k);
-  }
-}
-
-// The first k with rows[k] >= row.
-inline int64_t lower_bound(const int64_t* rows, int64_t n, int64_t row) {
-  int64_t low = 0;
-  while (low < n) {
-    const int64_t mid = low + (n - low) / 2;
-    if (rows[mid] < row) low = mid + 1;
-    else n = mid;
-  }
-  return low;
-}
-
 // Runs a rule over the inputs param, grad, moments..., scale, rows. `only_given`: rows without gradient stay
 // as they are.
 template <class T, class Rule>
-PLM_INLINE void run_step(const char* op, const KernelArgs& args, const Rule& rule, bool only_given) {
+PLM_INLINE void run_step(ops::Id op, const KernelArgs& args, const Rule& rule, bool only_given) {
   using A = typename Lane<T>::Scalar;
   constexpr int kScale = Rule::kScaleInput, kRows = kScale + 1;
   T* p = args.in[0].as<T>();
@@ -100,7 +79,7 @@ PLM_INLINE void run_step(const char* op, const KernelArgs& args, const Rule& rul
   }
   const int64_t V = args.in[0].size[0], C = args.in[0].inner(0), n = args.in[kRows].numel;
   const int64_t* rows = args.in[kRows].as<int64_t>();
-  check_rows(op, rows, n, V);
+  check_rows(op, args.in[kRows], V);
   const auto step_row = [&](int64_t r, const T* from) {
     step_range(rule, scale, C, p + r * C, from, at(a, r * C), at(b, r * C));
   };
@@ -113,7 +92,7 @@ PLM_INLINE void run_step(const char* op, const KernelArgs& args, const Rule& rul
   T* zeros = args.shared_as<T>();
   for (int64_t c = 0; c < C; ++c) zeros[c] = T{};
   for_rows(V, C, [&](int64_t r, int64_t e) {
-    for (int64_t k = lower_bound(rows, n, r); r < e; ++r) {
+    for (int64_t k = first_row(rows, n, r); r < e; ++r) {
       const bool given = k < n && rows[k] == r;
       step_row(r, given ? g + k * C : zeros);
       k += given;

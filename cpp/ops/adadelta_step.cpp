@@ -19,7 +19,9 @@ static Specs infer(const InSpecs& in, const Attrs& attrs) {
   check<ValueError>(attrs.f("eps") > 0, "adadelta_step: eps must be above 0, got ", attrs.f("eps"));
   return infer_step("adadelta_step", in, attrs, 2);
 }
-const OpDef ops::adadelta_step = {"adadelta_step", infer,   no_grad,
-                                  saves(),         saves(), {.mutates = saves(0, 2, 3)}};
+const OpDef ops::adadelta_step = {
+    "adadelta_step", infer,
+    no_grad,         saves(),
+    saves(),         {.mutates = saves(0, 2, 3), .meets = can_meet(DataError::row, DataError::row_order)}};
 
 }  // namespace plmcore

@@ -17,6 +17,9 @@ static Specs infer(const InSpecs& in, const Attrs& attrs) {
   require_eps("adagrad_step", attrs);
   return infer_step("adagrad_step", in, attrs, 1);
 }
-const OpDef ops::adagrad_step = {"adagrad_step", infer, no_grad, saves(), saves(), {.mutates = saves(0, 2)}};
+const OpDef ops::adagrad_step = {
+    "adagrad_step", infer,
+    no_grad,        saves(),
+    saves(),        {.mutates = saves(0, 2), .meets = can_meet(DataError::row, DataError::row_order)}};
 
 }  // namespace plmcore

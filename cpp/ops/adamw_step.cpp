@@ -16,6 +16,9 @@ static Specs infer(const InSpecs& in, const Attrs& attrs) {
   check_adam("adamw_step", attrs);
   return infer_step("adamw_step", in, attrs, 2);
 }
-const OpDef ops::adamw_step = {"adamw_step", infer, no_grad, saves(), saves(), {.mutates = saves(0, 2, 3)}};
+const OpDef ops::adamw_step = {
+    "adamw_step", infer,
+    no_grad,      saves(),
+    saves(),      {.mutates = saves(0, 2, 3), .meets = can_meet(DataError::row, DataError::row_order)}};
 
 }  // namespace plmcore

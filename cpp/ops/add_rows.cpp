@@ -26,6 +26,7 @@ static Specs infer(const InSpecs& in, const Attrs&) {
   return {in[0]};
 }
 
-const OpDef ops::add_rows = {"add_rows", infer, no_grad};
+const OpDef ops::add_rows = {"add_rows", infer,   no_grad,
+                             saves(),    saves(), {.meets = can_meet(DataError::row, DataError::row_order)}};
 
 }  // namespace plmcore

@@ -127,7 +127,7 @@ Tensors attention(const Tensor& q, const Tensor& k, const Tensor& v, const Atten
     const Tensor& keys = k.defined() ? k : q;
     const Dim rows = o.offsets.defined() ? q.size(0) : q.size(0) * q.size(1),
               S = keys.size(o.offsets.defined() ? 0 : 1);
-    random = next_random(rows * q.size(-2) * (S + 16), q.device());
+    random = next_random(rows * q.size(-2) * (S + 16));
   }
   const double scale = o.scale < 0 ? 1 / std::sqrt(static_cast<double>(q.size(-1).value())) : o.scale;
   Tensors out =
@@ -160,10 +160,14 @@ static Tensors backward(const Grad& g) {
   return dx;
 }
 
-const OpDef ops::attention = {
-    "attention",    infer,
-    backward,       saves(kQ, kK, kV, kLengths, kMask, kBias, kOffsets, kPrefix, kStart, kRandom),
-    saves(0, 1, 2), {.exact_out = saves(1)}};
+const OpDef ops::attention = {"attention",
+                              infer,
+                              backward,
+                              saves(kQ, kK, kV, kLengths, kMask, kBias, kOffsets, kPrefix, kStart, kRandom),
+                              saves(0, 1, 2),
+                              {.exact_out = saves(1),
+                               .host_in = saves(kRandom),
+                               .meets = can_meet(DataError::offset, DataError::position, DataError::cover)}};
 
 // The inputs of attention, out, lse, dout, weights, dweights -> dq, dk, dv (those that were given), dbias if
 // asked for
@@ -186,6 +190,12 @@ static Specs infer_grad(const InSpecs& in, const Attrs& attrs) {
   return out;
 }
 
-const OpDef ops::attention_grad = {"attention_grad", infer_grad, no_grad, saves(), saves()};
+const OpDef ops::attention_grad = {
+    "attention_grad",
+    infer_grad,
+    no_grad,
+    saves(),
+    saves(),
+    {.host_in = saves(kRandom), .meets = can_meet(DataError::offset, DataError::position, DataError::cover)}};
 
 }  // namespace plmcore

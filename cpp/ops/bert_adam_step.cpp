@@ -15,7 +15,9 @@ static Specs infer(const InSpecs& in, const Attrs& attrs) {
   check_adam("bert_adam_step", attrs);
   return infer_step("bert_adam_step", in, attrs, 2);
 }
-const OpDef ops::bert_adam_step = {"bert_adam_step", infer,   no_grad,
-                                   saves(),          saves(), {.mutates = saves(0, 2, 3)}};
+const OpDef ops::bert_adam_step = {
+    "bert_adam_step", infer,
+    no_grad,          saves(),
+    saves(),          {.mutates = saves(0, 2, 3), .meets = can_meet(DataError::row, DataError::row_order)}};
 
 }  // namespace plmcore

@@ -63,9 +63,13 @@ static Tensors backward(const Grad& g) {
   return d;
 }
 
-const OpDef ops::cross_entropy = {"cross_entropy", infer,
-                                  backward,        saves(0, 1),
-                                  saves(1, 2),     {.exact_in = saves(0, 1), .exact_out = saves(1, 2)}};
+const OpDef ops::cross_entropy = {
+    "cross_entropy",
+    infer,
+    backward,
+    saves(0, 1),
+    saves(1, 2),
+    {.exact_in = saves(0, 1), .exact_out = saves(1, 2), .meets = can_meet(DataError::label)}};
 
 // logits, labels, top, log_sum, dy -> dlogits, and dlabels of soft targets that want one
 static Specs infer_grad(const InSpecs& in, const Attrs& attrs) {
@@ -80,6 +84,7 @@ static Specs infer_grad(const InSpecs& in, const Attrs& attrs) {
   return {in[0]};
 }
 
-const OpDef ops::cross_entropy_grad = {"cross_entropy_grad", infer_grad, no_grad};
+const OpDef ops::cross_entropy_grad = {
+    "cross_entropy_grad", infer_grad, no_grad, saves(), saves(), {.meets = can_meet(DataError::label)}};
 
 }  // namespace plmcore

@@ -43,17 +43,21 @@ bool is_vast(const Tensor& t) {
   return false;
 }
 
-Device& common_device(const OpDef& op, const Inputs& in, Device* device) {
+// Where the inputs are that the kernel reads; `otherwise` where there are none.
+Device& common_device(const OpDef& op, const Inputs& in, Device* otherwise) {
+  Device* device = nullptr;
   for (size_t i = 0; i < in.size(); ++i) {
     if (!in[i].defined()) continue;
     const TensorImpl* t = in[i].impl();
     check<DTypeError>(!t->rows, op.name, ": input ", i,
                       " is a row-sparse gradient; call to_dense() on it first");
+    if (in_mask(op.extra.host_in, i)) continue;
     if (!device) device = t->device;
     else
       check<DeviceError>(device == t->device, op.name, ": inputs are on different devices, ", device->name(),
-                         " and ", t->device->name());
+                         " and ", t->device->name(), "; move one with .to(\"", device->name(), "\")");
   }
+  if (!device) device = otherwise;
   return device ? *device : cpu();
 }
 
@@ -127,7 +131,12 @@ Tensors execute(const OpDef& op, const Inputs& in, const AttrList& attrs, Specs&
   if (has_vast(op, in, out)) return out;
   SmallVector<View, 8> in_views;
   SmallVector<View, 4> out_views;
-  for (size_t i = 0; i < in.size(); ++i) in_views.push_back(view_of(in[i], in_mask(any_layout, i)));
+  Tensors on_host;  // what a launcher reads
+  for (size_t i = 0; i < in.size(); ++i) {
+    const bool moved = in_mask(op.extra.host_in, i) && in[i].defined() && !in[i].device().is_cpu();
+    if (moved) on_host.push_back(in[i].to(cpu()));
+    in_views.push_back(view_of(moved ? on_host.back() : in[i], in_mask(any_layout, i)));
+  }
   for (const Tensor& t : out) out_views.push_back(view_of(t, false));
   KernelArgs args;
   args.in = in_views.data();

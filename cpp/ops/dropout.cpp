@@ -12,7 +12,7 @@ Tensor dropout(const Tensor& x, double p, bool locked) {
   check<DTypeError>(is_float(x.dtype()), "dropout: needs a float dtype, got ", x);
   check(!locked || x.rank() == 3, "dropout: the locked form needs x [B, T, C], got ", x);
   if (p == 0) return x;
-  const Tensor state = next_random(locked ? x.shape()[0] * x.shape()[2] : x.shape().numel(), x.device());
+  const Tensor state = next_random(locked ? x.shape()[0] * x.shape()[2] : x.shape().numel());
   const bool packed = x.rank() > 0 && x.shape().back().known();
   return dispatch(ops::dropout, {x, state}, {{"p", p}, {"locked", locked}, {"packed", packed}})[0];
 }
@@ -43,7 +43,7 @@ static Tensors backward(const Grad& g) {
 }
 
 // Locked: the mask as floats [B, C].
-const OpDef ops::dropout = {"dropout", infer, backward, saves(), saves(1)};
+const OpDef ops::dropout = {"dropout", infer, backward, saves(), saves(1), {.host_in = saves(1)}};
 
 // dy, bits -> dx
 static Specs infer_grad(const InSpecs& in, const Attrs& attrs) {

@@ -33,7 +33,8 @@ static Tensors backward(const Grad& g) {
   return {Tensor::row_sparse(d[0], d[1], V), {}};
 }
 
-const OpDef ops::embedding = {"embedding", infer, backward, saves(1), saves()};
+const OpDef ops::embedding = {"embedding", infer,   backward,
+                              saves(1),    saves(), {.meets = can_meet(DataError::index)}};
 
 // dy [..., C], ids [...] -> dweight [V, C]
 static Dim check_grad(const char* op, const InSpecs& in, const Attrs& attrs) {
@@ -51,7 +52,8 @@ static Specs infer_grad(const InSpecs& in, const Attrs& attrs) {
 }
 
 // Two buffers and counts to sort the positions by row, and a row of sums per worker for the half types.
-const OpDef ops::embedding_grad = {"embedding_grad", infer_grad, no_grad, saves(), saves()};
+const OpDef ops::embedding_grad = {"embedding_grad", infer_grad, no_grad,
+                                   saves(),          saves(),    {.meets = can_meet(DataError::index)}};
 
 // dy [..., C], ids [...] -> rows int64 [U], sorted and unique; values [U, C]
 static Specs infer_rows(const InSpecs& in, const Attrs& attrs) {
@@ -81,7 +83,11 @@ static SmallVector<int64_t, 2> count_rows(const Tensors& in, const Attrs& attrs)
   return {count + std::unique(sorted.begin(), sorted.end()) - sorted.begin()};
 }
 
-const OpDef ops::embedding_grad_rows = {"embedding_grad_rows",  infer_rows, no_grad, saves(), saves(),
-                                        {.measure = count_rows}};
+const OpDef ops::embedding_grad_rows = {"embedding_grad_rows",
+                                        infer_rows,
+                                        no_grad,
+                                        saves(),
+                                        saves(),
+                                        {.measure = count_rows, .meets = can_meet(DataError::index)}};
 
 }  // namespace plmcore

@@ -19,6 +19,7 @@ static Specs infer(const InSpecs& in, const Attrs&) {
   return {{shape, DType::float32}};
 }
 
-const OpDef ops::embedding_quantized = {"embedding_quantized", infer, no_grad};
+const OpDef ops::embedding_quantized = {
+    "embedding_quantized", infer, no_grad, saves(), saves(), {.meets = can_meet(DataError::index)}};
 
 }  // namespace plmcore

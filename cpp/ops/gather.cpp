@@ -28,7 +28,8 @@ static Tensors backward(const Grad& g) {
       {}};
 }
 
-const OpDef ops::gather = {"gather", infer, backward, saves(1), saves()};
+const OpDef ops::gather = {"gather", infer,   backward,
+                           saves(1), saves(), {.meets = can_meet(DataError::index)}};
 
 // dy, index -> dx
 static Specs infer_grad(const InSpecs& in, const Attrs& attrs) {
@@ -41,6 +42,7 @@ static Specs infer_grad(const InSpecs& in, const Attrs& attrs) {
   return {{shape, in[0].dtype}};
 }
 
-const OpDef ops::gather_grad = {"gather_grad", infer_grad, no_grad, saves(), saves()};
+const OpDef ops::gather_grad = {"gather_grad", infer_grad, no_grad,
+                                saves(),       saves(),    {.meets = can_meet(DataError::index)}};
 
 }  // namespace plmcore

@@ -23,7 +23,8 @@ static Tensors backward(const Grad& g) {
   return {dispatch(ops::gather_beams_grad, {g.dy[0], g.in[1]}, {{"beams", g.in[0].shape()[1]}})[0], {}};
 }
 
-const OpDef ops::gather_beams = {"gather_beams", infer, backward, saves(1), saves()};
+const OpDef ops::gather_beams = {"gather_beams", infer,   backward,
+                                 saves(1),       saves(), {.meets = can_meet(DataError::index)}};
 
 // dy, beams -> dx; a beam that was taken several times collects them all
 static Specs infer_grad(const InSpecs& in, const Attrs& attrs) {
@@ -38,6 +39,7 @@ static Specs infer_grad(const InSpecs& in, const Attrs& attrs) {
   return {{shape, in[0].dtype}};
 }
 
-const OpDef ops::gather_beams_grad = {"gather_beams_grad", infer_grad, no_grad};
+const OpDef ops::gather_beams_grad = {
+    "gather_beams_grad", infer_grad, no_grad, saves(), saves(), {.meets = can_meet(DataError::index)}};
 
 }  // namespace plmcore

@@ -27,7 +27,8 @@ static Tensors backward(const Grad& g) {
           {}};
 }
 
-const OpDef ops::index_select = {"index_select", infer, backward, saves(1), saves()};
+const OpDef ops::index_select = {"index_select", infer,   backward,
+                                 saves(1),       saves(), {.meets = can_meet(DataError::index)}};
 
 // dy, index -> dx; repeated indices add up
 static Specs infer_grad(const InSpecs& in, const Attrs& attrs) {
@@ -47,6 +48,7 @@ static Specs infer_grad(const InSpecs& in, const Attrs& attrs) {
   return {{shape, in[0].dtype}};
 }
 
-const OpDef ops::index_select_grad = {"index_select_grad", infer_grad, no_grad, saves(), saves()};
+const OpDef ops::index_select_grad = {
+    "index_select_grad", infer_grad, no_grad, saves(), saves(), {.meets = can_meet(DataError::index)}};
 
 }  // namespace plmcore

@@ -40,6 +40,8 @@ static SmallVector<int64_t, 2> count_union(const Tensors& in, const Attrs&) {
 }
 
 // Where each row of the sum comes from in a and in b.
-const OpDef ops::merge_rows = {"merge_rows", infer, no_grad, saves(), saves(), {.measure = count_union}};
+const OpDef ops::merge_rows = {
+    "merge_rows", infer,   no_grad,
+    saves(),      saves(), {.measure = count_union, .meets = can_meet(DataError::row, DataError::row_order)}};
 
 }  // namespace plmcore

@@ -9,9 +9,9 @@ Tensor normal(const Shape& shape, double mean, double std, DType dtype, Device* 
   check<ValueError>(std >= 0, "normal: std must not be negative, got ",
                     std);  // before the generator moves on
   check<DTypeError>(is_float(dtype), "normal: needs a float dtype, got ", dtype);
-  const Tensor state = next_random(shape.numel(), device ? *device : cpu());
-  return dispatch(ops::normal, {state},
-                  {{"shape", shape}, {"mean", mean}, {"std", std}, {"dtype", dtype}})[0];
+  const Tensor state = next_random(shape.numel());
+  return dispatch(ops::normal, {state}, {{"shape", shape}, {"mean", mean}, {"std", std}, {"dtype", dtype}},
+                  device)[0];
 }
 
 static Specs infer(const InSpecs& in, const Attrs& attrs) {
@@ -24,6 +24,6 @@ static Specs infer(const InSpecs& in, const Attrs& attrs) {
   return {{attrs.dims("shape"), dtype}};
 }
 
-const OpDef ops::normal = {"normal", infer, no_grad};
+const OpDef ops::normal = {"normal", infer, no_grad, saves(), saves(), {.host_in = saves(0)}};
 
 }  // namespace plmcore

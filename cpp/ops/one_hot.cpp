@@ -16,6 +16,7 @@ static Specs infer(const InSpecs& in, const Attrs& attrs) {
   return {{shape, attrs.dtype("dtype")}};
 }
 
-const OpDef ops::one_hot = {"one_hot", infer, no_grad};
+const OpDef ops::one_hot = {"one_hot", infer,   no_grad,
+                            saves(),   saves(), {.meets = can_meet(DataError::index)}};
 
 }  // namespace plmcore

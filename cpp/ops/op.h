@@ -3,6 +3,7 @@
 
 #include <initializer_list>
 
+#include "core/fault.h"
 #include "core/kernel_args.h"
 #include "core/op_ids.h"
 #include "plmcore/tensor.h"
@@ -128,15 +129,18 @@ struct OpDef {
     uint64_t (*reads_out)(const Attrs& attrs) = nullptr;
     // Saved inputs and outputs that are never rounded: statistics, logits, what is compared.
     uint64_t exact_in = 0, exact_out = 0;
-    uint64_t mutates =
-        0;  // inputs that the kernel writes; such an op has no outputs of its own to differentiate
+    // Inputs that the kernel writes; such an op has no outputs of its own to differentiate.
+    uint64_t mutates = 0;
+    // Inputs that a launcher reads: they come in host memory, wherever the others are.
+    uint64_t host_in = 0;
+    uint32_t meets = 0;  // which errors in data it can meet: can_meet(...)
   } extra = {};
   mutable int id = -1;  // its place in ops.def, set by the registry
 };
 
 // ---- calling ----
 
-// `device` is used by ops without inputs.
+// `device` is used by ops whose place no input tells.
 Tensors dispatch(const OpDef& op, const Inputs& in, const AttrList& attrs = {}, Device* device = nullptr);
 
 // Every op of ops.def: its definition.

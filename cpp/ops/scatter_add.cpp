@@ -28,6 +28,7 @@ static Tensors backward(const Grad& g) {
   return {g.dy[0], {}, g.want(2) ? index_select(g.dy[0], g.in[1], 0) : Tensor()};
 }
 
-const OpDef ops::scatter_add = {"scatter_add", infer, backward, saves(1), saves()};
+const OpDef ops::scatter_add = {"scatter_add", infer,   backward,
+                                saves(1),      saves(), {.meets = can_meet(DataError::index)}};
 
 }  // namespace plmcore

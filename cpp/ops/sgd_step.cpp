@@ -25,6 +25,8 @@ static Specs infer(const InSpecs& in, const Attrs& attrs) {
   }
   return infer_step("sgd_step", in, attrs, 1, true);
 }
-const OpDef ops::sgd_step = {"sgd_step", infer, no_grad, saves(), saves(), {.mutates = saves(0, 2)}};
+const OpDef ops::sgd_step = {
+    "sgd_step", infer,   no_grad,
+    saves(),    saves(), {.mutates = saves(0, 2), .meets = can_meet(DataError::row, DataError::row_order)}};
 
 }  // namespace plmcore

@@ -19,6 +19,7 @@ static Specs infer(const InSpecs& in, const Attrs& attrs) {
   return {{shape, in[1].dtype}};
 }
 
-const OpDef ops::to_dense = {"to_dense", infer, no_grad};
+const OpDef ops::to_dense = {"to_dense", infer,   no_grad,
+                             saves(),    saves(), {.meets = can_meet(DataError::row, DataError::row_order)}};
 
 }  // namespace plmcore

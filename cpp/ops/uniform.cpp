@@ -9,9 +9,9 @@ Tensor uniform(const Shape& shape, double low, double high, DType dtype, Device*
   check<ValueError>(low <= high, "uniform: low must not exceed high, got ", low, " and ",
                     high);  // before the generator moves on
   check<DTypeError>(is_float(dtype), "uniform: needs a float dtype, got ", dtype);
-  const Tensor state = next_random(shape.numel(), device ? *device : cpu());
-  return dispatch(ops::uniform, {state},
-                  {{"shape", shape}, {"low", low}, {"high", high}, {"dtype", dtype}})[0];
+  const Tensor state = next_random(shape.numel());
+  return dispatch(ops::uniform, {state}, {{"shape", shape}, {"low", low}, {"high", high}, {"dtype", dtype}},
+                  device)[0];
 }
 
 static Specs infer(const InSpecs& in, const Attrs& attrs) {
@@ -24,6 +24,6 @@ static Specs infer(const InSpecs& in, const Attrs& attrs) {
   return {{attrs.dims("shape"), dtype}};
 }
 
-const OpDef ops::uniform = {"uniform", infer, no_grad};
+const OpDef ops::uniform = {"uniform", infer, no_grad, saves(), saves(), {.host_in = saves(0)}};
 
 }  // namespace plmcore

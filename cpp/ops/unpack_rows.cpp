@@ -30,6 +30,8 @@ static Tensors backward(const Grad& g) {
   return {reshape(embedding(reshape(g.dy[0], {shape[0] * shape[1], width}), g.in[1]), rows), {}};
 }
 
-const OpDef ops::unpack_rows = {"unpack_rows", infer, backward, saves(1), saves()};
+const OpDef ops::unpack_rows = {"unpack_rows", infer,
+                                backward,      saves(1),
+                                saves(),       {.meets = can_meet(DataError::row, DataError::row_order)}};
 
 }  // namespace plmcore

@@ -33,6 +33,7 @@ struct Program::Body {
   int32_t random_in = 0, random_out = 0;  // (seed, offset) before and after; 0: the program draws no numbers
 
   bool writes = false;  // an instruction changes a constant or an input: a training step
+  Device* device = nullptr;  // of the constants that kernels read; null where there are none
 
   void analyse();  // finds `last_use` of every value, and `writes`
 };

@@ -1,6 +1,8 @@
 #include "plmcore/program.h"
 
+#include <map>
 #include <optional>
+#include <tuple>
 
 #include "autograd/tape.h"
 #include "core/device.h"
@@ -20,9 +22,16 @@ const std::vector<Program::Named>& Program::outputs() const { return body_->outp
 size_t Program::size() const { return body_->instructions.size(); }
 
 void Program::Body::analyse() {
+  device = nullptr;
   for (size_t k = 0; k < instructions.size(); ++k) {
-    writes |= instructions[k].op->extra.mutates != 0;
-    for (int32_t v : instructions[k].in) values[v].last_use = static_cast<int32_t>(k);
+    const Instruction& step = instructions[k];
+    writes |= step.op->extra.mutates != 0;
+    for (size_t i = 0; i < step.in.size(); ++i) {
+      Value& value = values[step.in[i]];
+      value.last_use = static_cast<int32_t>(k);
+      if (!device && value.constant.defined() && !in_mask(step.op->extra.host_in, i))
+        device = &value.constant.device();
+    }
     for (int32_t v : instructions[k].out) values[v].last_use = static_cast<int32_t>(k);
   }
   for (Value& v : values)
@@ -39,6 +48,26 @@ AttrList settle(const AttrList& attrs, const Bindings& bound) {
     for (int i = 0; i < a.dims.rank(); ++i) a.dims[i] = bound.evaluate(a.dims[i]);
   return result;
 }
+
+// Constants on another device; programs that share one go on sharing it.
+class Moved {
+ public:
+  void move(const Program& program, Device& device) {
+    Program::Body& b = program.body();
+    for (Value& value : b.values)
+      if (value.constant.defined()) value.constant = moved(value.constant, device);
+    b.analyse();
+  }
+
+ private:
+  Tensor moved(const Tensor& t, Device& device) {
+    Tensor& to = done_[{t.impl()->storage.get(), t.impl()->offset, t.bytes()}];
+    if (!to.defined()) to = t.to(device);
+    if (to.dtype() == t.dtype() && to.shape().matches(t.shape())) return to;
+    return t.to(device);  // the same memory, looked at in another way
+  }
+  std::map<std::tuple<const Storage*, size_t, size_t>, Tensor> done_;
+};
 
 void bind_inputs(const Program::Body& b, const Tensors& inputs, Bindings& bound) {
   check<ValueError>(inputs.size() == b.inputs.size(), "the program takes ", b.inputs.size(), " inputs, got ",
@@ -75,6 +104,9 @@ Tensors Program::run(const Tensors& inputs) const {
   std::vector<Tensor> values(b.values.size());
   for (size_t v = 0; v < values.size(); ++v) values[v] = b.values[v].constant;
   for (size_t i = 0; i < inputs.size(); ++i) values[b.input_values[i]] = inputs[i];
+  // Where ops run whose place no input tells.
+  Device* device = b.device;
+  if (!device && !inputs.empty()) device = &inputs[0].device();
   if (b.random_in) {
     const RandomState now = random_state();
     const int64_t pair[2] = {now.seed, now.offset};
@@ -87,7 +119,7 @@ Tensors Program::run(const Tensors& inputs) const {
     const Instruction& step = b.instructions[k];
     Tensors in;
     for (int32_t v : step.in) in.push_back(values[v]);
-    Tensors out = dispatch(*step.op, Inputs(in), settle(step.attrs, bound));
+    Tensors out = dispatch(*step.op, Inputs(in), settle(step.attrs, bound), device);
     check<TraceError>(out.size() == step.out.size(), step.op->name, ": has ", out.size(),
                       " outputs, the trace had ", step.out.size());
     for (size_t o = 0; o < step.out.size(); ++o) {
@@ -116,6 +148,13 @@ Tensors Program::run(const Tensors& inputs) const {
   Tensors outputs;
   for (int32_t v : b.output_values) outputs.push_back(values[v]);
   return outputs;
+}
+
+void Program::to(Device& device) { Moved().move(*this, device); }
+Device& Program::device() const { return body_->device ? *body_->device : cpu(); }
+void Model::to(Device& device) {
+  Moved moved;
+  for (const auto& [name, program] : programs_) moved.move(program, device);
 }
 
 std::string Program::str() const {

@@ -44,13 +44,13 @@ Tensor Tracer::make(int32_t value, const Spec& spec, Device& device) {
   return Tensor(impl);
 }
 
-Tensor Tracer::input(std::string name, const Spec& spec) {
+Tensor Tracer::input(std::string name, const Spec& spec, Device& device) {
   Program::Body& b = program_.body();
   const auto value = static_cast<int32_t>(b.values.size());
   b.values.push_back({spec, name, {}, -1});
   b.input_values.push_back(value);
   b.inputs.push_back({std::move(name), spec});
-  return make(value, spec, cpu());
+  return make(value, spec, device);
 }
 
 bool Tracer::name_constant(const Tensor& t, std::string name) {

@@ -18,7 +18,7 @@ class Tracer final : public TraceRecorder {
   void stop();  // ops run again; also after a failure, before it is destroyed
   Tracer(const Tracer&) = delete;
 
-  Tensor input(std::string name, const Spec& spec);
+  Tensor input(std::string name, const Spec& spec, Device& device = cpu());
   // A weight that the program uses gets this name; false when it uses no such tensor.
   bool name_constant(const Tensor& t, std::string name);
   void record(const OpDef& op, const Inputs& in, const AttrList& attrs, Tensors& out) override;

@@ -1,5 +1,5 @@
-// The C entry of the plug-in: device memory, copies, and the table of kernels. plmcore opens this library on
-// the first use of device "cuda" (cpp/core/plugin.h).
+// The C entry of the plug-in: GPUs, their memory, copies, and the table of kernels. plmcore opens this
+// library on the first use of device "cuda" (cpp/core/plugin.h).
 #include <array>
 #include <string>
 
@@ -18,7 +18,6 @@ namespace plmcore::cuda {
 
 namespace {
 
-cudaStream_t g_stream = nullptr;
 thread_local std::string t_text;
 
 const char* say(std::string text) {
@@ -38,74 +37,92 @@ Workspace workspace(const KernelArgs& args) {
   return kernel.workspace ? kernel.workspace(args) : Workspace();
 }
 
-// The places of the ops, and the kernels of those that have one here.
-enum Op {
-#define PLM_OP(name) op_##name,
-#define PLM_OP_VIEW(name) PLM_OP(name)
-#include "ops/ops.def"
-#undef PLM_OP
-#undef PLM_OP_VIEW
-  kOps
-};
-constexpr std::array<PluginKernelDef, kOps> kKernels = [] {
-  std::array<PluginKernelDef, kOps> table = {};
-#define PLM_CUDA_KERNEL(name) table[op_##name] = {run<name##_kernel>, workspace<name##_kernel>};
+// The kernels of the ops that have one here, by their places in ops.def.
+constexpr std::array<PluginKernelDef, ops::kCount> kKernels = [] {
+  std::array<PluginKernelDef, ops::kCount> table = {};
+#define PLM_CUDA_KERNEL(name) table[ops::id_##name] = {run<name##_kernel>, workspace<name##_kernel>};
 #include "kernels/kernels.def"
 #undef PLM_CUDA_KERNEL
   return table;
 }();
 
-const char* open() {
-  int count = 0;
-  if (const char* why = problem(cudaGetDeviceCount(&count)))
+const char* count(int* out) {
+  if (const char* why = problem(cudaGetDeviceCount(out)))
     return say(std::string("no GPU answers (") + why + "); it needs an NVIDIA GPU and its driver");
-  if (count == 0) return "there is no NVIDIA GPU";
+  return *out ? nullptr : "there is no NVIDIA GPU";
+}
+
+// Calls of this thread go to the GPU `device`. It is the current one already, but for programs with several.
+Gpu& use(void* device) {
+  auto& gpu = *static_cast<Gpu*>(device);
+  thread_local int current = -1;
+  if (current != gpu.index && !cudaSetDevice(gpu.index)) current = gpu.index;
+  return gpu;
+}
+
+const char* open(int index, void** device) {
   int major = 0, minor = 0;
-  if (const char* why = problem(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, 0)))
+  if (const char* why = problem(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, index)))
     return why;
-  if (const char* why = problem(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, 0)))
+  if (const char* why = problem(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, index)))
     return why;
   if (major < 8)
     return say("the GPU has compute capability " + std::to_string(major) + "." + std::to_string(minor) +
                ", at least 8.0 is needed");
-  return problem(cudaStreamCreateWithFlags(&g_stream, cudaStreamNonBlocking));
+  auto* gpu = new Gpu{index, nullptr};  // as long as the process
+  *device = gpu;
+  return problem(cudaStreamCreateWithFlags(&use(gpu).stream, cudaStreamNonBlocking));
 }
 
-const char* allocate(size_t bytes, void** out) {
+const char* allocate(void* device, size_t bytes, void** out) {
+  use(device);
   const cudaError_t error = cudaMalloc(out, bytes);
   if (!error) return nullptr;
   *out = nullptr;
   cudaGetLastError();  // being out of memory is no fault of the next call
   return problem(error);
 }
-void release(void* p, size_t) { cudaFree(p); }
-size_t available() {
+void release(void* device, void* p, size_t) {
+  use(device);
+  cudaFree(p);
+}
+size_t available(void* device) {
+  use(device);
   size_t left = 0, total = 0;
   return cudaMemGetInfo(&left, &total) ? 0 : left;
 }
 
-const char* synchronize() { return problem(cudaStreamSynchronize(g_stream)); }
+// Of all streams: memory may come from another library, or go to one.
+const char* synchronize(void* device) {
+  use(device);
+  return problem(cudaDeviceSynchronize());
+}
 
 // The caller may free or read the host's side at once, so these two wait.
-const char* copy_in(void* to, const void* host, size_t bytes) {
-  if (const char* why = problem(cudaMemcpyAsync(to, host, bytes, cudaMemcpyHostToDevice, g_stream)))
-    return why;
-  return synchronize();
+const char* copy(void* device, void* to, const void* from, size_t bytes, cudaMemcpyKind kind) {
+  const cudaStream_t stream = use(device).stream;
+  if (const char* why = problem(cudaMemcpyAsync(to, from, bytes, kind, stream))) return why;
+  return problem(cudaStreamSynchronize(stream));
 }
-const char* copy_out(void* host, const void* from, size_t bytes) {
-  if (const char* why = problem(cudaMemcpyAsync(host, from, bytes, cudaMemcpyDeviceToHost, g_stream)))
-    return why;
-  return synchronize();
+const char* copy_in(void* device, void* to, const void* host, size_t bytes) {
+  return copy(device, to, host, bytes, cudaMemcpyHostToDevice);
 }
-const char* copy_within(void* to, const void* from, size_t bytes) {
-  return problem(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, g_stream));
+const char* copy_out(void* device, void* host, const void* from, size_t bytes) {
+  return copy(device, host, from, bytes, cudaMemcpyDeviceToHost);
 }
-const char* fill_zero(void* to, size_t bytes) { return problem(cudaMemsetAsync(to, 0, bytes, g_stream)); }
+const char* copy_within(void* device, void* to, const void* from, size_t bytes) {
+  return problem(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, use(device).stream));
+}
+const char* fill_zero(void* device, void* to, size_t bytes) {
+  return problem(cudaMemsetAsync(to, 0, bytes, use(device).stream));
+}
 
 constexpr PluginDevice kDevice = {
     .version = kPluginVersion,
-    .ops = kOps,
-    .device = "cuda",
+    .interface = plugin_interface(),
+    .name = "cuda",
+    .dlpack = 2,
+    .count = count,
     .open = open,
     .allocate = allocate,
     .release = release,
@@ -115,14 +132,13 @@ constexpr PluginDevice kDevice = {
     .copy_within = copy_within,
     .fill_zero = fill_zero,
     .synchronize = synchronize,
+    .take_fault = nullptr,  // none of the kernels here reads indices
     .kernels = kKernels.data(),
 };
 
 }  // namespace
 
-cudaStream_t stream_of(const KernelArgs& args) {
-  return args.stream ? static_cast<cudaStream_t>(args.stream) : g_stream;
-}
+cudaStream_t stream_of(const KernelArgs& args) { return use(args.device).stream; }
 
 const char* problem(cudaError_t error) { return error ? say(cudaGetErrorString(error)) : nullptr; }
 

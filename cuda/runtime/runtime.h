@@ -1,4 +1,4 @@
-// The plug-in's side of the device: its stream, and error texts.
+// The plug-in's side of a device: its stream, and error texts.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -7,8 +7,12 @@
 
 namespace plmcore::cuda {
 
-// All work goes to one stream in the order of the calls, so memory may be handed out again as soon as a
-// tensor is gone.
+// All work of a GPU goes to one stream in the order of the calls, so memory may be handed out again as soon
+// as a tensor is gone.
+struct Gpu {
+  int index;
+  cudaStream_t stream;
+};
 cudaStream_t stream_of(const KernelArgs& args);
 
 // nullptr for success, otherwise a sentence that is valid until the next error on this thread.

@@ -56,6 +56,8 @@ Dims to_dims(nb::handle h);                  // as to_shape, of any length
 Axes to_axes(nb::handle h);                  // an int or a sequence of them; none: empty
 DType to_dtype(nb::handle h);                // a name, a NumPy dtype or type
 Device& to_device(nb::handle h);             // a name; none: the CPU
+// Where a new tensor is made: on a device by its name, or where the tensor `like` is.
+Device& to_place(nb::handle device, const Tensor& like);
 Tensor to_tensor(nb::handle h);              // a Tensor, or what NumPy makes an array of
 Tensors to_tensors(nb::handle h);            // a sequence; None becomes an undefined tensor
 nb::object from_tensor(const Tensor& t);     // None for an undefined tensor

@@ -71,6 +71,11 @@ struct Export {  // lives until the other side calls the deleter
   ~Export() { tensor.impl()->storage->take_back(); }
 };
 
+DLDevice place_of(const Tensor& t) {
+  const Device::Place place = t.device().dlpack();
+  return {place.type, place.index};
+}
+
 template <class Managed>
 nb::object export_tensor(const Tensor& t, const char* name) {
   t.data();  // a traced tensor has none: says so
@@ -82,7 +87,7 @@ nb::object export_tensor(const Tensor& t, const char* name) {
     run *= e->shape[i];
   }
   e->managed = {};
-  e->managed.tensor = {t.data(), {kCpu, 0}, t.rank(), to_dlpack(t.dtype()), e->shape, e->strides, 0};
+  e->managed.tensor = {t.data(), place_of(t), t.rank(), to_dlpack(t.dtype()), e->shape, e->strides, 0};
   e->managed.context = e;
   e->managed.deleter = [](Managed* m) { delete static_cast<Export<Managed>*>(m->context); };
   if constexpr (std::is_same_v<Managed, DLManagedTensorVersioned>) {
@@ -102,14 +107,19 @@ nb::object export_tensor(const Tensor& t, const char* name) {
 
 nb::object to_capsule(const Tensor& t, nb::handle, nb::handle max_version, nb::handle device,
                       nb::handle copied) {
-  check<DeviceError>(t.device().is_cpu(), "__dlpack__: the tensor is on ", t.device().name(),
-                     "; call .to(\"cpu\") first");
+  Tensor source = t;
   if (!device.is_none()) {
     const nb::tuple want = nb::borrow<nb::tuple>(device);
-    check<DeviceError>(nb::cast<int>(want[0]) == kCpu,
-                       "__dlpack__: the tensor is on the cpu; dl_device asks for another device");
+    const DLDevice here = place_of(t);
+    if (nb::cast<int>(want[0]) == kCpu && here.type != kCpu) source = t.detach().to(cpu());
+    else
+      check<DeviceError>(nb::cast<int>(want[0]) == here.type && nb::cast<int>(want[1]) == here.id,
+                         "__dlpack__: the tensor is on ", t.device().name(),
+                         "; dl_device asks for another device");
   }
-  const Tensor source = !copied.is_none() && nb::cast<bool>(copied) ? plmcore::copy(t.detach()) : t;
+  if (!copied.is_none() && nb::cast<bool>(copied) && source.impl() == t.impl())
+    source = plmcore::copy(t.detach());
+  source.device().synchronize();  // whoever reads it may do so on any stream
   const bool versioned = !max_version.is_none() && nb::cast<int>(nb::borrow<nb::tuple>(max_version)[0]) >= 1;
   if (versioned) return export_tensor<DLManagedTensorVersioned>(source, "dltensor_versioned");
   if (source.impl()->storage->read_only)
@@ -137,9 +147,10 @@ Tensor import_tensor(nb::handle capsule, const char* name, const char* used) {
   auto* m = static_cast<Managed*>(PyCapsule_GetPointer(capsule.ptr(), name));
   if (!m) throw nb::python_error();
   const DLTensor& d = m->tensor;
-  check<DeviceError>(d.device.type == kCpu || d.device.type == kPinned,
-                     "from_dlpack: the array is on a device (type ", d.device.type,
-                     "); copy it to the cpu first");
+  const bool on_host = d.device.type == kCpu || d.device.type == kPinned;
+  Device* device = on_host ? &cpu() : device_of_dlpack({d.device.type, d.device.id});
+  check<DeviceError>(device, "from_dlpack: the array is on a device (type ", d.device.type, ", number ",
+                     d.device.id, ") that cannot be used here; copy it to the cpu first");
   const DType dtype = from_dlpack_type(d.dtype);
   Shape shape;
   for (int i = 0; i < d.ndim; ++i) shape.push_back(d.shape[i]);
@@ -151,16 +162,22 @@ Tensor import_tensor(nb::handle capsule, const char* name, const char* used) {
   }
   char* data = static_cast<char*>(d.data) + d.byte_offset;
   if (!compact && run > 0) {
+    check<DeviceError>(on_host, "from_dlpack: an array on ", device->name(),
+                       " must be contiguous; copy it first");
     Tensor t = Tensor::empty(shape, dtype);
     copy_strided(t.as<char>(), data, d, 0, size_of(dtype));
     return t;  // the capsule still owns its array
   }
-  Tensor t = Tensor::borrow(shape, dtype, data, m, [](void* owner) {
-    with_gil_unless_gone(
-        [managed = static_cast<Managed*>(owner)] {  // the deleter may belong to Python objects
-          if (managed->deleter) managed->deleter(managed);
-        });
-  });
+  Tensor t = Tensor::borrow(
+      shape, dtype, data, m,
+      [](void* owner) {
+        with_gil_unless_gone(
+            [managed = static_cast<Managed*>(owner)] {  // the deleter may belong to Python objects
+              if (managed->deleter) managed->deleter(managed);
+            });
+      },
+      *device);
+  device->synchronize();  // its maker may have written it on another stream
   if constexpr (std::is_same_v<Managed, DLManagedTensorVersioned>)
     t.impl()->storage->read_only = (m->flags & kReadOnly) != 0;
   t.impl()->storage->lend();  // for good: the memory is not ours
@@ -195,9 +212,8 @@ void bind_dlpack(nb::module_& m, TensorClass& c) {
   c.def("__dlpack__", &to_capsule, nb::kw_only(), "stream"_a = nb::none(), "max_version"_a = nb::none(),
         "dl_device"_a = nb::none(), "copy"_a = nb::none())
       .def("__dlpack_device__", [](const Tensor& t) {
-        check<DeviceError>(t.device().is_cpu(), "__dlpack_device__: the tensor is on ", t.device().name(),
-                           "; call .to(\"cpu\") first");
-        return nb::make_tuple(static_cast<int>(kCpu), 0);
+        const DLDevice place = place_of(t);
+        return nb::make_tuple(place.type, place.id);
       });
 }
 

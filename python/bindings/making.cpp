@@ -6,16 +6,18 @@ namespace plmcore::bindings {
 void bind_making(nb::module_& m) {
   m.def(
       "full",
-      [](Shape shape, double value, DType dtype, nb::handle device) {
-        return full(shape, value, dtype, &to_device(device));
+      [](Shape shape, double value, DType dtype, nb::handle device, Optional like) {
+        return full(shape, value, dtype, &to_place(device, like));
       },
-      "shape"_a, "value"_a, "dtype"_a = "float32", "device"_a = nb::none(), "Every element is `value`.");
+      "shape"_a, "value"_a, "dtype"_a = "float32", "device"_a = nb::none(), "like"_a = nb::none(),
+      "Every element is `value`. like: a tensor on whose device it is made.");
   m.def(
       "arange",
-      [](Dim start, Dim stop, DType dtype, nb::handle device) {
-        return arange(start, stop, dtype, &to_device(device));
+      [](Dim start, Dim stop, DType dtype, nb::handle device, Optional like) {
+        return arange(start, stop, dtype, &to_place(device, like));
       },
-      "start"_a, "stop"_a, "dtype"_a = "int64", "device"_a = nb::none(), "start, start + 1, ..., stop - 1.");
+      "start"_a, "stop"_a, "dtype"_a = "int64", "device"_a = nb::none(), "like"_a = nb::none(),
+      "start, start + 1, ..., stop - 1. like: a tensor on whose device it is made.");
   m.def("one_hot", &one_hot, "ids"_a, "size"_a, "dtype"_a = "float32", NoGil(),
         "1 at ids[...] of a new last axis of `size`, 0 elsewhere.");
   m.def("cast", &cast, "x"_a, "dtype"_a, NoGil(),

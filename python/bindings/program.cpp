@@ -3,6 +3,7 @@
 #include <nanobind/stl/pair.h>
 
 #include "bindings/bindings.h"
+#include "core/device.h"
 #include "program/trace.h"
 
 namespace plmcore::bindings {
@@ -16,7 +17,8 @@ nb::object call(const Program& p, nb::kwargs named) {
     const nb::str key(name.c_str());
     check<ValueError>(named.contains(key), "the program's input '", name, "' is missing");
     nb::object value = named[key];
-    if (!nb::isinstance<Tensor>(value)) value = nb::type<Tensor>()(value, name_of(spec.dtype));
+    if (!nb::isinstance<Tensor>(value))
+      value = nb::type<Tensor>()(value, name_of(spec.dtype), p.device().name());
     inputs.push_back(nb::cast<Tensor>(value));
   }
   if (nb::len(named) > inputs.size())
@@ -61,6 +63,12 @@ void bind_program(nb::module_& m) {
       .def("__call__", &call,
            "Runs the program; inputs by name. One output comes as it is, several as a tuple, named ones as a "
            "dict.")
+      .def(
+          "to", [](Program& p, nb::handle device) { p.to(to_device(device)); }, "device"_a,
+          "Moves the weights to a device; the program runs there from now on.")
+      .def_prop_ro(
+          "device", [](const Program& p) { return p.device().name(); },
+          "The name of the device of its weights.")
       .def("__repr__", &Program::str)
       .def("__len__", &Program::size)
       .def_prop_ro(
@@ -91,16 +99,19 @@ void bind_program(nb::module_& m) {
             Model::save(path, programs);
           },
           "path"_a, "programs"_a, NoGil())
+      .def(
+          "to", [](Model& m, nb::handle device) { m.to(to_device(device)); }, "device"_a,
+          "Moves the weights of all programs to a device.")
       .def_prop_ro("names", &Model::names)
       .def("program", &Model::program, "name"_a, nb::rv_policy::reference_internal);
   nb::class_<Tracer>(m, "Tracer")
       .def(nb::init<>())
       .def(
           "input",
-          [](Tracer& t, std::string name, Shape shape, nb::handle dtype) {
-            return t.input(std::move(name), {shape, to_dtype(dtype)});
+          [](Tracer& t, std::string name, Shape shape, nb::handle dtype, nb::handle device) {
+            return t.input(std::move(name), {shape, to_dtype(dtype)}, to_device(device));
           },
-          "name"_a, "shape"_a, "dtype"_a)
+          "name"_a, "shape"_a, "dtype"_a, "device"_a = nb::none())
       .def("name_constant", &Tracer::name_constant, "tensor"_a, "name"_a)
       .def("stop", &Tracer::stop, "Ends the trace without a program.")
       .def("finish", &Tracer::finish, "names"_a, "outputs"_a);

@@ -80,6 +80,9 @@ void bind_runtime(nb::module_& m) {
         device.synchronize();
       },
       "device"_a, "Waits for what a device has queued.");
+  m.def(
+      "device_waits", [](nb::handle d) { return to_device(d).waits(); }, "device"_a,
+      "How often the host has waited for a device: reads of its values, and synchronize().");
   m.def("device_problem", &plugin_problem, "device"_a, "Why a device cannot be used; empty when it can.");
   m.def("op_names", [] {
     std::vector<std::string> n;

@@ -81,6 +81,12 @@ Device& to_device(nb::handle h) {
   return device_from_name(nb::cast<std::string_view>(h));
 }
 
+Device& to_place(nb::handle device, const Tensor& like) {
+  if (!like.defined()) return to_device(device);
+  check<ValueError>(device.is_none(), "a new tensor has its place by device= or by like=, not by both");
+  return like.device();
+}
+
 Tensor to_tensor(nb::handle h) {
   if (nb::isinstance<Tensor>(h)) return nb::cast<const Tensor&>(h);
   return copy_array(h, nb::none());
@@ -120,7 +126,7 @@ void bind_tensor(nb::module_& m) {
           "The name of the dtype: \"float32\", \"int64\", ...")
       .def_prop_ro(
           "device", [](const Tensor& t) { return t.device().name(); },
-          "The name of the device: \"cpu\" or \"cuda\".")
+          "The name of the device: \"cpu\", \"cuda\", \"cuda:1\".")
       .def_prop_ro("nbytes", &Tensor::bytes, "The size of the data in bytes.")
       .def_prop_rw(
           "requires_grad", &Tensor::requires_grad, [](const Tensor& t, bool on) { t.set_requires_grad(on); },

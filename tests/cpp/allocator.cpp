@@ -12,24 +12,27 @@ using namespace plmcore;
 
 namespace {
 size_t g_left, g_held;
-CachingAllocator::Source limited(size_t bytes) {
-  g_left = bytes;
-  g_held = 0;
-  return {[](size_t n) -> void* {
-            if (n > g_left) return nullptr;
-            g_left -= n;
-            g_held += n;
-            return std::aligned_alloc(64, n);
-          },
-          [](void* p, size_t n) {
-            g_left += n;
-            g_held -= n;
-            std::free(p);
-          },
-          [] { return g_left; }};
-}
+class Limited final : public CachingAllocator::Source {
+ public:
+  explicit Limited(size_t bytes) {
+    g_left = bytes;
+    g_held = 0;
+  }
+  void* get(size_t n) override {
+    if (n > g_left) return nullptr;
+    g_left -= n;
+    g_held += n;
+    return std::aligned_alloc(64, n);
+  }
+  void put(void* p, size_t n) override {
+    g_left += n;
+    g_held -= n;
+    std::free(p);
+  }
+  size_t available() override { return g_left; }
+};
 // An allocator lives as long as the process: its lock is held over every later fork.
-CachingAllocator& make_allocator(size_t bytes) { return *new CachingAllocator("test", limited(bytes)); }
+CachingAllocator& make_allocator(size_t bytes) { return *new CachingAllocator("test", *new Limited(bytes)); }
 }  // namespace
 
 TEST(allocator_reuses_blocks) {

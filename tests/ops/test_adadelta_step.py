@@ -43,7 +43,7 @@ spec = OpSpec(
         (three(2, 3) | dict(eps=0.0), r"eps must be above 0, got 0"),
         (
             three(4, 3) | dict(grad=(2, 3), rows=np.array([2, 2])),
-            r"rows of a row-sparse gradient must increase",
+            r"rows must be sorted and unique",
         ),
     ],
     bench=three(4096, 768) | dict(lr=1e-3),

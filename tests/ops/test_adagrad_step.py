@@ -39,7 +39,7 @@ spec = OpSpec(
         (dict(param=(2, 3), grad=(2, 3), v=(2, 3), lr=0.1, eps=-1.0), r"eps must not be negative, got -1"),
         (
             dict(param=(4, 3), grad=(2, 3), v=(4, 3), lr=0.1, rows=np.array([2, 2])),
-            r"rows of a row-sparse gradient must increase",
+            r"rows must be sorted and unique",
         ),
     ],
     bench=dict(param=(4096, 768), grad=(4096, 768), v=(4096, 768), lr=1e-3),

@@ -63,7 +63,7 @@ spec = OpSpec(
         ),
         (
             dict(param=(4, 3), grad=(2, 3), m=(4, 3), v=(4, 3), lr=0.1, rows=np.array([2, 2])),
-            r"rows of a row-sparse gradient must increase, got 2 before 2",
+            r"rows must be sorted and unique, got 2 before 2",
         ),
     ],
     bench=dict(param=(4096, 768), grad=(4096, 768), m=(4096, 768), v=(4096, 768), lr=1e-3),

@@ -29,6 +29,8 @@ class Program {
   Tensors run(const Tensors& inputs) const;
   std::string str() const;                       // one line per instruction
   size_t size() const;                           // instructions
+  void to(Device& device);                       // moves the weights: it runs there from now on
+  Device& device() const;                        // of the weights; the CPU where there are none
 
   struct Body;                                   // cpp/program/body.h
   Body& body() const { return *body_; }
@@ -50,6 +52,7 @@ class Model {
   static void save(const std::string& path,
                    const std::vector<std::pair<std::string, const Program*>>& programs);
 
+  void to(Device& device);                       // moves the weights of all programs
   std::vector<std::string> names() const;
   const Program& program(std::string_view name) const;
   Tensors run(std::string_view name, const Tensors& inputs) const { return program(name).run(inputs); }

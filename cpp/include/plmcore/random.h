@@ -19,9 +19,9 @@ void manual_seed(int64_t seed);
 RandomState random_state();
 void set_random_state(const RandomState& state);
 
-// The (seed, offset) of the next `count` numbers, as a tensor for a random op on `device`; advances the
-// generator.
-Tensor next_random(Dim count, Device& device);
+// The (seed, offset) of the next `count` numbers, as a tensor for a random op, on the host wherever that op
+// runs; advances the generator.
+Tensor next_random(Dim count);
 Tensor rng_advance(const Tensor& state, Dim by);  // what that does to the pair (seed, offset), as an op
 
 class RandomReplay {  // the generator starts from `state` for its lifetime, then continues where it was

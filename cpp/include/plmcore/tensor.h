@@ -14,7 +14,8 @@ namespace plmcore {
 
 class Device;
 Device& cpu();
-Device& device_from_name(std::string_view name);  // "cpu", "cuda"; DeviceError that says what to install
+// "cpu", "cuda", "cuda:1"; DeviceError that says what to install or to name.
+Device& device_from_name(std::string_view name);
 
 // Intrusive counting, shared by storages, tensors and tape nodes.
 template <class T>
@@ -115,7 +116,8 @@ class Tensor {
   static Tensor empty(const Shape& shape, DType dtype, Device& device = cpu());
   static Tensor zeros(const Shape& shape, DType dtype, Device& device = cpu());
   static Tensor scalar(double value, DType dtype, Device& device = cpu());
-  static Tensor borrow(const Shape& shape, DType dtype, void* data, void* owner, void (*free_owner)(void*));
+  static Tensor borrow(const Shape& shape, DType dtype, void* data, void* owner, void (*free_owner)(void*),
+                       Device& device = cpu());
 
   bool defined() const { return static_cast<bool>(impl_); }
   const Spec& spec() const { return impl_->spec; }

@@ -20,9 +20,10 @@ def full(
     dtype: str = "float32",
     device: str | None = None,
     requires_grad: bool = False,
+    like: Tensor | None = None,
 ) -> Tensor:
-    """A tensor of one value."""
-    t = ops.full(shape, value, dtype, device)
+    """A tensor of one value, on a device by its name or on that of the tensor `like`."""
+    t = ops.full(shape, value, dtype, device, like)
     return t.requires_grad_() if requires_grad else t
 
 
@@ -32,9 +33,10 @@ def zeros(
     dtype: str = "float32",
     device: str | None = None,
     requires_grad: bool = False,
+    like: Tensor | None = None,
 ) -> Tensor:
     """zeros(2, 3) or zeros((2, 3))."""
-    return full(_sizes(shape), 0.0, dtype, device, requires_grad)
+    return full(_sizes(shape), 0.0, dtype, device, requires_grad, like)
 
 
 @checked
@@ -43,9 +45,10 @@ def ones(
     dtype: str = "float32",
     device: str | None = None,
     requires_grad: bool = False,
+    like: Tensor | None = None,
 ) -> Tensor:
     """ones(2, 3) or ones((2, 3))."""
-    return full(_sizes(shape), 1.0, dtype, device, requires_grad)
+    return full(_sizes(shape), 1.0, dtype, device, requires_grad, like)
 
 
 @checked
@@ -55,6 +58,7 @@ def arange(
     step: float = 1,
     dtype: str | None = None,
     device: str | None = None,
+    like: Tensor | None = None,
 ) -> Tensor:
     """Like numpy.arange; integers become int64, floats float32. Symbolic sizes count up in steps of 1."""
     if stop is None:
@@ -63,12 +67,15 @@ def arange(
         if step != 1:
             raise ArgumentError(f"arange: the step must be 1 with symbolic sizes, got {step}")
         whole = [n if isinstance(n, Dim) else int(n) for n in (start, stop)]
-        return ops.arange(whole[0], whole[1], dtype or "int64", device)
+        return ops.arange(whole[0], whole[1], dtype or "int64", device, like)
     if step == 0 or not (stop - start) / step < 1 << 46:  # as many as a tensor may have; nan is none of them
         raise ArgumentError(
             f"arange: there are no numbers, or too many, from {start} to {stop} in steps of {step}"
         )
+    if device is not None and like is not None:
+        raise ArgumentError("a new tensor has its place by device= or by like=, not by both")
     values = np.arange(start, stop, step)
+    device = device if like is None else like.device
     return Tensor(values, dtype=dtype or ("int64" if values.dtype.kind == "i" else "float32"), device=device)
 
 
@@ -78,9 +85,10 @@ def rand(
     dtype: str = "float32",
     device: str | None = None,
     requires_grad: bool = False,
+    like: Tensor | None = None,
 ) -> Tensor:
     """Uniform on [0, 1)."""
-    t = ops.uniform(_sizes(shape), 0.0, 1.0, dtype).to(device or "cpu")
+    t = ops.uniform(_sizes(shape), 0.0, 1.0, dtype, device, like)
     return t.requires_grad_() if requires_grad else t
 
 
@@ -90,9 +98,10 @@ def randn(
     dtype: str = "float32",
     device: str | None = None,
     requires_grad: bool = False,
+    like: Tensor | None = None,
 ) -> Tensor:
     """Standard normal."""
-    t = ops.normal(_sizes(shape), 0.0, 1.0, dtype).to(device or "cpu")
+    t = ops.normal(_sizes(shape), 0.0, 1.0, dtype, device, like)
     return t.requires_grad_() if requires_grad else t
 
 
