@@ -157,7 +157,7 @@ void Search::State::accept(const Tensor& given) {
   for (const auto& word : options.bad_words)
     for (int64_t token : word)
       check<ValueError>(token < V, "bad_words_ids: the token ", token, " is not in the vocabulary of ", V);
-  Tensor logits = reshape(given, {Dim(rows), Dim(V)});
+  Tensor logits = reshape(given.detach().to(cpu()), {Dim(rows), Dim(V)});  // the step's one read
   if (logits.dtype() != DType::float32) logits = cast(logits, DType::float32);
   if (beams()) {
     Beam::check_penalty(options, steps + 1);

@@ -29,9 +29,11 @@ std::optional<Number> number_of(nb::handle h) {
   return {};
 }
 
+constexpr double kExact = 9007199254740992.0;  // 2^53: doubles hold all whole numbers below
+
 // The number as a tensor that meets `like`: of its dtype where that holds it, else float32.
 Tensor as_tensor(const Number& n, const Tensor& like) {
-  if (n.whole && like.dtype() == DType::int64) {  // exact beyond 2^53
+  if (n.whole && like.dtype() == DType::int64 && std::abs(n.value) >= kExact) {
     Tensor t = Tensor::empty({}, DType::int64);
     *t.as<int64_t>() = n.exact;
     return t.to(like.device());
@@ -48,9 +50,7 @@ Tensor for_number(const Tensor& x, const Number& n) {
   return x.dtype() == DType::boolean ? cast(x, DType::int64) : x;
 }
 // affine takes doubles; int64 tensors with numbers beyond 2^53 go the exact way.
-bool in_double(const Tensor& x, const Number& n) {
-  return is_float(x.dtype()) || std::abs(n.value) < 9007199254740992.0;
-}
+bool in_double(const Tensor& x, const Number& n) { return is_float(x.dtype()) || std::abs(n.value) < kExact; }
 
 // Each operator: of two tensors, of a tensor and a number, of a number and a tensor.
 struct Add {

@@ -84,6 +84,15 @@ void bind_runtime(nb::module_& m) {
       "device_waits", [](nb::handle d) { return to_device(d).waits(); }, "device"_a,
       "How often the host has waited for a device: reads of its values, and synchronize().");
   m.def("device_problem", &plugin_problem, "device"_a, "Why a device cannot be used; empty when it can.");
+  m.def(
+      "is_dtype",
+      [](nb::handle h) {
+        if (!nb::isinstance<nb::str>(h)) return true;
+        for (int i = 0; i < kDTypes; ++i)
+          if (nb::cast<std::string_view>(h) == name_of(static_cast<DType>(i))) return true;
+        return false;
+      },
+      "target"_a, "Whether what .to() is given means a dtype; else it is the name of a device.");
   m.def("op_names", [] {
     std::vector<std::string> n;
     for (int i = 0; i < ops::kCount; ++i) n.push_back(all_ops()[i]->name);

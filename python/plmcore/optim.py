@@ -168,7 +168,7 @@ class Optimizer:
         loaded = []
         for i, s in enumerate(self.states):
             moments = {
-                m: Tensor(state[f"{i}.{m}"], dtype="float64" if s.param.dtype == "float64" else "float32")
+                m: Tensor(state[f"{i}.{m}"], dtype=moment_dtype(s.param), device=s.param.device)
                 for m in self.moments
                 if f"{i}.{m}" in state
             }
@@ -183,6 +183,11 @@ class Optimizer:
             s.step = step
             for m in self.moments:
                 setattr(s, m, moments.get(m))
+
+
+def moment_dtype(param: Tensor) -> str:
+    """Of what an optimiser keeps of a parameter."""
+    return "float64" if param.dtype == "float64" else "float32"
 
 
 class SGD(Optimizer):
@@ -356,8 +361,7 @@ class Adagrad(Optimizer):
         super().__init__(params, lr, weight_decay=weight_decay, lazy=lazy, eps=eps)
         if start:
             for s in self.states:
-                dtype = "float64" if s.param.dtype == "float64" else "float32"
-                s.v = ops.full(s.param.shape, start, dtype)
+                s.v = ops.full(s.param.shape, start, moment_dtype(s.param), like=s.param)
 
 
 class Adadelta(Optimizer):
@@ -397,10 +401,7 @@ class Average:
 
     def __init__(self, params: Iterable[Tensor]):
         self.params = list(params)
-        self.averages = [
-            Tensor(np.array(p.numpy()), dtype="float64" if p.dtype == "float64" else "float32")
-            for p in self.params
-        ]
+        self.averages = [Tensor(ops.copy(p.detach()), dtype=moment_dtype(p)) for p in self.params]
 
     def step(self) -> None:
         """Takes the parameters of another step into the average."""
@@ -418,13 +419,13 @@ class Average:
     @contextlib.contextmanager
     def averaged(self) -> Iterator[None]:
         """Inside, the parameters hold the averages."""
-        current = [np.array(p.numpy()) for p in self.params] if self.begun else []
+        current = [ops.copy(p.detach()) for p in self.params] if self.begun else []
         try:
             self.apply()
             yield
         finally:
             for p, c in zip(self.params, current):
-                _core.assign(p, Tensor(c))
+                _core.assign(p, c)
 
     def state_dict(self) -> dict[str, Any]:
         """The averaged tensors by name."""

@@ -28,6 +28,13 @@ namespace plmcore::test_device {
 
 namespace {
 
+#ifndef TEST_NAME  // a test makes plug-ins that do not fit
+#define TEST_NAME "test"
+#endif
+#ifndef TEST_VERSION
+#define TEST_VERSION kPluginVersion
+#endif
+
 constexpr size_t kBytes = size_t{16} << 30;  // of addresses; pages come with use
 constexpr int kDevices = 2;
 constexpr size_t kQueue = 512;  // calls; a longer one is worked off
@@ -269,9 +276,9 @@ extern "C" const plmcore::PluginDevice* plmcore_plugin() {
   using namespace plmcore::test_device;
   static const auto table = kernels(std::make_integer_sequence<int, ops::kCount>());
   static const PluginDevice device = {
-      .version = kPluginVersion,
+      .version = TEST_VERSION,
       .interface = plugin_interface(),
-      .name = "test",
+      .name = TEST_NAME,
       .dlpack = 12,  // a device that DLPack has no number for
       .count = count,
       .open = open,

@@ -8,7 +8,7 @@ import plmcore as plm
 import pytest
 from plmcore import Tensor, _core, ops
 
-SPECS = optest.all_specs()
+SPECS = [pytest.param(s, id=f"{s.name}-{i}") for i, s in enumerate(optest.all_specs())]
 
 
 def found_on(device, spec, k, dtype, monkeypatch):
@@ -25,7 +25,7 @@ def found_on(device, spec, k, dtype, monkeypatch):
     return found
 
 
-@pytest.mark.parametrize("spec", [pytest.param(s, id=f"{s.name}-{i}") for i, s in enumerate(SPECS)])
+@pytest.mark.parametrize("spec", SPECS)
 def test_bits(spec, monkeypatch):
     dtypes = [t for t in ("float32", "bfloat16", "float64") if t in spec.dtypes] or spec.dtypes[:1]
     for k in range(len(spec.cases)):
@@ -36,7 +36,7 @@ def test_bits(spec, monkeypatch):
                 assert a.dtype == b.dtype and a.tobytes() == b.tobytes(), f"case {k} {dtype}, output {i}"
 
 
-@pytest.mark.parametrize("spec", [pytest.param(s, id=f"{s.name}-{i}") for i, s in enumerate(SPECS) if s.trace])
+@pytest.mark.parametrize("spec", [p for p in SPECS if p.values[0].trace])
 def test_programs(spec, monkeypatch):
     monkeypatch.setattr(optest, "DEVICE", "test")
     work = "float32" if "float32" in spec.dtypes else spec.dtypes[0]
@@ -54,7 +54,7 @@ def raised_on(device, spec, values, monkeypatch):
     return caught.type, str(caught.value)
 
 
-@pytest.mark.parametrize("spec", [pytest.param(s, id=f"{s.name}-{i}") for i, s in enumerate(SPECS) if s.errors])
+@pytest.mark.parametrize("spec", [p for p in SPECS if p.values[0].errors])
 def test_errors(spec, monkeypatch):
     for values, *_ in spec.errors:
         expected = raised_on("cpu", spec, values, monkeypatch)

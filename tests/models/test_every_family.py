@@ -5,46 +5,10 @@ import dataclasses
 import numpy as np
 import plmcore as plm
 import pytest
+from every_family import CONFIGS, HEADS, config, flat, given, ids, model
 from plmcore import models
 from plmcore.program.export import signature
 
-SMALL = dict(
-    vocab_size=30,
-    hidden_size=8,
-    num_hidden_layers=1,
-    num_attention_heads=2,
-    intermediate_size=8,
-    max_position_embeddings=12,
-)
-GPT = dict(vocab_size=30, n_embd=8, n_layer=1, n_head=2, n_positions=10, pad_token_id=0)
-STACKS = dict(
-    vocab_size=30,
-    d_model=8,
-    encoder_layers=1,
-    decoder_layers=1,
-    encoder_attention_heads=2,
-    decoder_attention_heads=2,
-    encoder_ffn_dim=8,
-    decoder_ffn_dim=8,
-    max_position_embeddings=10,
-)
-CONFIGS = {
-    "bert": SMALL,
-    "roberta": SMALL,
-    "xlm-roberta": SMALL,
-    "albert": dict(SMALL, embedding_size=6),
-    "distilbert": dict(vocab_size=30, dim=8, n_layers=1, n_heads=2, hidden_dim=8, max_position_embeddings=12),
-    "openai-gpt": GPT,
-    "gpt2": GPT,
-    "gpt3": GPT,
-    "xlnet": dict(vocab_size=30, d_model=8, n_layer=1, n_head=2, d_inner=8),
-    "t5": dict(vocab_size=30, d_model=8, d_kv=4, d_ff=8, num_layers=1, num_heads=2),
-    "bart": STACKS,
-    "mbart": STACKS,
-    "transformer": STACKS,
-    "marian": dict(STACKS, pad_token_id=29, decoder_start_token_id=29),
-}
-HEADS = [(name, head) for name in CONFIGS for head in models.family(name).HEADS]
 HEAD_COUNTS = (
     "num_attention_heads",
     "n_heads",
@@ -62,10 +26,6 @@ def test_no_family_is_left_out():
 
 
 # ---- configs ----
-
-
-def config(name, **changes):
-    return models.config_from_dict({"model_type": name, **CONFIGS[name], **changes})
 
 
 @pytest.mark.parametrize("name", CONFIGS)
@@ -112,28 +72,6 @@ def test_heads_and_widths(name):
 
 
 # ---- inputs ----
-
-
-def model(name, head):
-    plm.seed(0)
-    return plm.from_config(config(name), head).eval()
-
-
-def ids(lm, head, value=5, length=6):
-    """[B, T], or [B, K, T] for heads that choose; the end of a sequence where one is looked for."""
-    shape = (2, 3, length) if head == "multiple-choice" else (2, length)
-    found = np.full(shape, value)
-    eos = getattr(lm.config, "eos_token_id", None)
-    if head == "sequence-classification" and eos is not None:
-        found[..., -1] = eos
-    return found
-
-
-def given(lm, head, **changes):
-    batch = dict(input_ids=ids(lm, head))
-    if hasattr(lm.model, "encode") and hasattr(lm.model, "decode") or head == "seq2seq-lm":
-        batch["decoder_input_ids"] = np.full((2, 4), 5)
-    return {**batch, **changes}
 
 
 ERRORS = (plm.ArgumentError, plm.ShapeError, plm.DTypeError, plm.IndexRangeError)
@@ -215,11 +153,3 @@ def test_a_model_runs_from_its_file(name, head, tmp_path):
         assert got.keys() == want.keys()
         for field in got:
             np.testing.assert_allclose(got[field].numpy(), want[field].numpy(), atol=1e-5, err_msg=field)
-
-
-def flat(output):
-    """A tuple's tensors are name.0, name.1, ..."""
-    several = {k: v for k, v in output.items() if isinstance(v, tuple)}
-    return {k: v for k, v in output.items() if k not in several} | {
-        f"{k}.{i}": t for k, v in several.items() for i, t in enumerate(v)
-    }

@@ -191,7 +191,7 @@ def test_reaches(T, band, stride):
         i - j < (band or (0 if stride else T)),
         (i - j) % stride == 0 if stride else np.zeros((T, T), bool),
     )
-    assert (reaches(T, band, stride).numpy() == ((j <= i) & (near | on))).all()
+    assert (reaches(T, band, stride, Tensor([0.0])).numpy() == ((j <= i) & (near | on))).all()
 
 
 @pytest.mark.parametrize("side", MASKS)

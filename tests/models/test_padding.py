@@ -18,12 +18,12 @@ LABELS = np.array([[5, -100, 7, 8], [-100, -100, -100, 9], [1, -100, 3, -100]])
 
 
 def of(mask, *reads, weights=False):
-    return padding.layout((B, T), Tensor(MASKS[mask]) if mask else None, reads, weights)
+    return padding.layout(plm.zeros(B, T), Tensor(MASKS[mask]) if mask else None, reads, weights)
 
 
 def test_which_layout():
     ones = Tensor(np.ones((B, T)))
-    assert type(of(None)) is type(padding.layout((B, T), ones)) is Whole
+    assert type(of(None)) is type(padding.layout(plm.zeros(B, T), ones)) is Whole
     assert (
         type(of("left")) is Packed
         and type(of("left", EVERYWHERE)) is type(of("left", weights=True)) is Masked
@@ -33,7 +33,7 @@ def test_which_layout():
     assert "mask" not in of("left", inside).attention and "mask" in of("left", Tensor(LABELS)).attention
     assert "mask" not in of("left", None).attention
     with pytest.raises(ValueError, match=r"attention_mask must be \[3, 4\] like input_ids, got \[3, 5\]"):
-        padding.layout((B, T), Tensor(np.ones((3, 5))))
+        padding.layout(plm.zeros(B, T), Tensor(np.ones((3, 5))))
 
 
 @pytest.mark.parametrize(
@@ -73,14 +73,14 @@ def test_weights_of_hidden_positions_are_zero():
 
 def test_a_sequence_of_padding_only():
     mask = Tensor(np.array([[0, 0], [1, 0]]))
-    layout = padding.layout((2, 2), mask)
+    layout = padding.layout(mask, mask)
     y = ops.attention(layout.pack(Tensor(QKV[:2, :2].copy())), **layout.attention)
     assert y.shape == (1, H, D) and layout.unpack(y).shape == (2, 2, H, D)
 
 
 def test_traced():
     def f(x, mask, labels):
-        layout = padding.layout(mask.shape, mask, (FIRST, labels))
+        layout = padding.layout(mask, mask, (FIRST, labels))
         rows = layout.pack(x)
         return layout.unpack(rows), layout.first(rows), *layout.labelled(rows, labels)
 
@@ -115,7 +115,7 @@ def test_gapless_rows_keep_their_distances(mask, kept, reads, traced):
     )  # of the distance alone
 
     def run(qkv, mask):
-        layout = padding.layout((B, T), mask, reads, gapless=True)
+        layout = padding.layout(mask, mask, reads, gapless=True)
         y = ops.attention(layout.pack(qkv), bias=bias, **layout.attention)
         return layout.unpack(y), layout.index
 

@@ -26,14 +26,14 @@ def test_positions_have_an_end():
 @pytest.mark.parametrize("ahead", [False, True])
 @pytest.mark.parametrize("T, S", [(1, 1), (1, 4), (3, 3), (3, 8)])
 def test_rel_shift_brings_each_distance_to_its_key(T, S, ahead):
-    d = relative.distances(T, S, ahead)
+    d = relative.distances(T, S, ahead, 0, Tensor([0]))
     shifted = ops.rel_shift(ops.broadcast_to(ops.cast(d, "float32"), (T, d.shape[0])), S).numpy()
     want = S - T + np.arange(T)[:, None] - np.arange(S)
     np.testing.assert_array_equal(shifted, want if ahead else np.maximum(want, 0))
 
 
 def test_distances_do_not_grow_beyond():
-    assert relative.distances(3, 5, True, most=2).numpy().tolist() == [2, 2, 2, 1, 0, -1, -2]
+    assert relative.distances(3, 5, True, 2, Tensor([0])).numpy().tolist() == [2, 2, 2, 1, 0, -1, -2]
 
 
 @pytest.mark.parametrize(

@@ -263,7 +263,7 @@ def test_the_sentence_of_a_function_in_python(lm):
         (lambda: lm.encode(5), "encode: texts must be a text or a list, each a text, got 5 (int)"),
         (
             lambda: plm.load(),
-            "load: the argument folder is missing: load(folder, head, *, dtype, strict, mapped, ",
+            "load: the argument folder is missing: load(folder, head, *, dtype, device, strict, mapped, ",
         ),
     ):
         with pytest.raises(plm.KindError) as caught:

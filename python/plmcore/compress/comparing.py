@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from plmcore._core import ArgumentError, Tensor
+from plmcore._core import ArgumentError
 from plmcore.evaluate.likelihood import Perplexity, perplexity
 from plmcore.evaluate.scoring import kind_of
 from plmcore.models.generates import Generates
@@ -146,7 +146,7 @@ def rows_of(lm: LanguageModel, lines: Sequence[str]) -> dict[str, np.ndarray]:
 def outputs(lm: LanguageModel, inputs: dict[str, np.ndarray]) -> list[tuple[str, np.ndarray]]:
     """Logits, or the states of a model without a head, of the positions that are no padding."""
     with inference():
-        out: Any = lm.model(**{name: Tensor(a) for name, a in inputs.items()})
+        out: Any = lm.model(**lm.model.tensors(inputs))
     names = ("logits", "prediction_logits", "start_logits", "end_logits", "last_hidden_state")
     mask = inputs.get("attention_mask")
     found = []

@@ -15,7 +15,6 @@ from plmcore.criteria.criterion import (
     counted,
     loss,
     run,
-    tensors,
 )
 from plmcore.criteria.labelled import Labelled, Spans, WithText
 from plmcore.criteria.memory import Remembered
@@ -40,7 +39,6 @@ __all__ = [
     "loss",
     "of",
     "run",
-    "tensors",
 ]
 
 

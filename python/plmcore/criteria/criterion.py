@@ -121,7 +121,8 @@ def loss(terms: Terms, totals: Counts) -> Tensor:
     """What these terms bring to the loss of a step with these totals: the sum of sum / total."""
     parts = [term.over(totals[name]) for name, term in terms.items() if term.count]
     if not parts:  # the mean over no label is not a number
-        return ops.full((), 0.0, next(iter(terms.values())).sum.dtype)
+        none = next(iter(terms.values())).sum
+        return ops.full((), 0.0, none.dtype, like=none)
     whole = parts[0]
     for part in parts[1:]:
         whole = ops.add(whole, part)
@@ -144,11 +145,6 @@ class Sums:
         """The sum of the means; None where nothing was counted."""
         found = [self.sums[name] / n for name, n in self.counts.items() if n]
         return sum(found) if found else None
-
-
-def tensors(batch: Batch) -> dict[str, Tensor]:
-    """A batch as the model takes it."""
-    return {name: Tensor(array) for name, array in batch.items()}
 
 
 def needed(criterion: Criterion, batch: Batch, name: str) -> np.ndarray:

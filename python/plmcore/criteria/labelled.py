@@ -9,7 +9,7 @@ import numpy as np
 
 from plmcore import losses
 from plmcore._core import ArgumentError, Tensor, ops
-from plmcore.criteria.criterion import Batch, Criterion, Term, Terms, needed, tensors
+from plmcore.criteria.criterion import Batch, Criterion, Term, Terms, needed
 from plmcore.models.outputs import Output
 from plmcore.nn.state import State
 
@@ -30,7 +30,7 @@ class Labelled(Criterion):
         return {"labels": known(needed(self, batch, "labels"))}
 
     def __call__(self, model: Any, batch: Batch, state: State | None) -> tuple[Terms, State | None]:
-        inputs = tensors(batch)
+        inputs = model.tensors(batch)
         return self.terms(self.predict(model, inputs), batch, inputs), state
 
     def predict(self, model: Any, inputs: Tensors) -> Output:
@@ -111,4 +111,4 @@ def next_tokens(inputs: Tensors) -> Tensor:
     ids, mask = inputs["input_ids"], inputs.get("attention_mask")
     if mask is None:
         return ids
-    return ops.where(ops.cast(mask, "bool"), ids, ops.full((), -100, ids.dtype))
+    return ops.where(ops.cast(mask, "bool"), ids, ops.full((), -100, ids.dtype, like=ids))

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from plmcore._core import ArgumentError, Tensor, ops
-from plmcore.criteria.criterion import Batch, Terms, tensors
+from plmcore.criteria.criterion import Batch, Terms
 from plmcore.criteria.tokens import Tokens
 from plmcore.models.outputs import Output
 from plmcore.models.relative import Memories
@@ -28,7 +28,7 @@ class Remembered(Tokens):
     def __call__(self, model: Any, batch: Batch, state: State | None) -> tuple[Terms, State]:
         if state is not None:
             state.check_batch(len(batch["input_ids"]))
-        inputs: dict[str, Any] = tensors(batch)
+        inputs: dict[str, Any] = model.tensors(batch)
         before = state.layers if isinstance(state, Memories) else None
         out = self.predict(model, inputs | {"mems": before, "use_mems": True})
         return self.terms(out, batch, inputs), self.kept(out, before, batch["input_ids"].shape[1])

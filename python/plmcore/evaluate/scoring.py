@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from plmcore._core import ArgumentError, Tensor, ops
+from plmcore._core import ArgumentError, ops
 from plmcore.models.labels import (
     DECODER,
     FOLLOWING,
@@ -111,8 +111,9 @@ def _score(lm: LanguageModel, rows: Sequence[Row], ask_best: bool) -> list[Score
     ids, mask = padded([row.ids for row in rows], 0 if pad is None else pad)
     labels, _ = padded([row.labels for row in rows], NONE)
     model: Any = lm.model
-    asked = Tensor(labels)
-    encoded = model.scored(Tensor(ids), Tensor(mask), asked)
+    given = model.tensors({"ids": ids, "mask": mask, "labels": labels})
+    asked = given["labels"]
+    encoded = model.scored(given["ids"], given["mask"], asked)
     hidden, wanted = encoded.layout.labelled(encoded.rows, asked)  # [M, C], [M]
     M, step = hidden.shape[0], max(1, BUFFER // (4 * lm.config.vocab_size))
     log_probs, best = np.empty(M), np.empty(M if ask_best else 0, bool)

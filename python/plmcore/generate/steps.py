@@ -78,16 +78,20 @@ class Steps:
 
     def inputs(self, places: list[int]) -> dict[str, Any]:
         """Of the run over these prompts."""
-        prompts = padded([self.prompts[i] for i in places])
-        names = ("input_ids", "attention_mask")
-        if self.sources is None:
-            return dict(zip(names, prompts))
-        sources = padded([self.sources[i] for i in places])
-        return dict(zip(names, sources)) | dict(zip(("decoder_input_ids", "decoder_attention_mask"), prompts))
+        found: dict[str, np.ndarray] = {}
+        sides = {"": self.prompts} if self.sources is None else {"": self.sources, "decoder_": self.prompts}
+        for side, given in sides.items():
+            ids, mask = padded([given[i] for i in places])
+            found[f"{side}input_ids"] = ids
+            if mask is not None:
+                found[f"{side}attention_mask"] = mask
+        return self.model.tensors(found)
 
     def step(self, live: Tensor, parents: Tensor, tokens: Tensor) -> Tensor:
         runs, self.made = self.limit - 1 - self.made, self.made + 1
         alive = live.numpy().tolist()
+        device = self.model.device
+        parents, tokens = parents.to(device), tokens.to(device)
         groups, found = [], []
         for places, state in self.groups:
             row = {place: k for k, place in enumerate(places)}
@@ -96,11 +100,11 @@ class Steps:
                 continue
             continued, run = parents, tokens
             if len(now) < len(alive):
-                mine = Tensor(np.array(now))
+                mine = Tensor(np.array(now), device=device)
                 continued, run = ops.index_select(parents, mine), ops.index_select(tokens, mine)
             kept = None
             if len(now) < len(places):
-                kept = Tensor(np.array([row[alive[i]] for i in now]))
+                kept = Tensor(np.array([row[alive[i]] for i in now]), device=device)
             state = state.select(kept, continued).reserve(int(parents.shape[1]), runs)
             groups.append(now)
             found.append(self.model.step(run, state))
@@ -112,7 +116,8 @@ class Steps:
         if len(found) == 1:
             return found[0][0]
         order = np.argsort(np.concatenate(groups))
-        return ops.index_select(ops.concat([logits for logits, _ in found], 0), Tensor(order))
+        joined = ops.concat([logits for logits, _ in found], 0)
+        return ops.index_select(joined, Tensor(order, device=joined.device))
 
 
 def has_encoder(model: nn.Module) -> bool:
@@ -130,12 +135,12 @@ def steps_of(
     return Steps(model, prompts, limit, sources)
 
 
-def padded(rows: Sequence[np.ndarray]) -> tuple[Tensor, Tensor | None]:
-    """Rows of ids as one tensor with 0 after their ends, and where they are, unless that is everywhere.
+def padded(rows: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray | None]:
+    """Rows of ids as one array with 0 after their ends, and where they are, unless that is everywhere.
     int64 [B, T], bool [B, T]
     """
     lengths = np.array([len(r) for r in rows])
     mask = np.arange(lengths.max())[None] < lengths[:, None]
     ids = np.zeros(mask.shape, np.int64)
     ids[mask] = np.concatenate(rows)
-    return Tensor(ids), None if mask.all() else Tensor(mask)
+    return ids, None if mask.all() else mask

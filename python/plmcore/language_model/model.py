@@ -70,9 +70,20 @@ class LanguageModel:
         """Runs the model on tensors, arrays or nested lists, by the names that transformers uses (input_ids,
         attention_mask, labels, ...).
         """
-        inputs = {name: as_tensor(name, value) for name, value in inputs.items()}
-        out: Output = self.model(*(as_tensor("input_ids", a) for a in args), **inputs)
+        device = self.device
+        inputs = {name: as_tensor(name, value, device) for name, value in inputs.items()}
+        out: Output = self.model(*(as_tensor("input_ids", a, device) for a in args), **inputs)
         return out
+
+    @property
+    def device(self) -> str:
+        """The name of the device that the model is on."""
+        return self.model.device
+
+    def to(self, target: str) -> Self:
+        """Moves the model to a device, or its weights to a dtype; returns self."""
+        self.model.to(target)
+        return self
 
     @overload
     def encode(self, texts: str, batch_size: int = 32) -> Vector: ...  # type: ignore[overload-overlap]  # a str is a Sequence[str] too
@@ -105,7 +116,7 @@ class LanguageModel:
                 # where positions of a text do not depend on the others
                 side = self.tokenizer.family.padding_side
                 batch = self.tokenizer([texts[i] for i in chosen], max_length=longest, padding_side=side)
-                encoded = body.encode(**{name: Tensor(batch[name]) for name in self._takes(batch)})
+                encoded = body.encode(**body.tensors({name: batch[name] for name in self._takes(batch)}))
                 states = encoded.layout.unpack(encoded.rows).numpy().astype(np.float32)  # [B, T, C]
                 vectors.update(zip(chosen, how(states, batch["attention_mask"])))
         return np.stack([vectors[i] for i in range(len(texts))])
@@ -335,8 +346,8 @@ class LanguageModel:
         )
 
 
-def as_tensor(name: str, value: Any) -> Any:
-    """Lists and arrays of numbers as tensors, whole numbers as int64; anything else as it is."""
+def as_tensor(name: str, value: Any, device: str) -> Any:
+    """Lists and arrays of numbers as tensors on a device, whole numbers as int64; anything else as it is."""
     if value is None or isinstance(value, (Tensor, bool, str, Mapping)):
         return value
     if isinstance(value, (list, tuple)) and any(isinstance(v, (Tensor, tuple, type(None))) for v in value):
@@ -349,7 +360,7 @@ def as_tensor(name: str, value: Any) -> Any:
         raise ArgumentError(
             f"{name}: the lists must be numbers, and of equal lengths; pad them and pass an attention_mask"
         )
-    return Tensor(array, dtype="int64" if array.dtype.kind in "iu" else None)
+    return Tensor(array, dtype="int64" if array.dtype.kind in "iu" else None, device=device)
 
 
 @checked
@@ -358,6 +369,7 @@ def load(
     head: str | None = None,
     *,
     dtype: str | None = None,
+    device: str | None = None,
     strict: bool = True,
     mapped: bool = True,
     new_head: bool = False,
@@ -368,15 +380,18 @@ def load(
 
     Without `head` the architecture in config.json decides, and features.json where a fine-tuned model reads
     the features of its body; without `dtype` that of the file; with one, weights that plm.quantize made
-    become ordinary ones. Other keywords replace keys of the config. strict=False loads what fits; `report` of
-    the result tells the rest. The weights are mapped from their file where they lie in it, and who cuts the
-    file short while the model is in use ends the process (SIGBUS): with mapped=False they are read into
-    memory. new_head=True draws the head at random, whatever the directory has.
+    become ordinary ones. `device` is "cpu", "cuda", "cuda:1". Other keywords replace keys of the config.
+    strict=False loads what fits; `report` of the result tells the rest. The weights are mapped from their
+    file where they lie in it, and who cuts the file short while the model is in use ends the process
+    (SIGBUS): with mapped=False they are read into memory. new_head=True draws the head at random, whatever
+    the directory has.
     """
+    if device is not None:
+        Tensor([], device=device)  # one that is not there is found before the work
     lm = read(folder, head, dtype=dtype, strict=strict, mapped=mapped, new_head=new_head, **changes)
     for note in lm.notes:
         warnings.warn(note, stacklevel=2)
-    return lm
+    return lm if device is None else lm.to(device)
 
 
 def read(

@@ -48,7 +48,7 @@ class Embeddings(nn.Module):
     def __call__(self, ids: Tensor, layout: padding.Whole) -> Tensor:
         x = self.tokens(layout.pack(ids))
         x = x if self.scale == 1 else ops.affine(x, self.scale, 0.0)
-        positions = ops.add(layout.positions(), ops.full((), FIRST_POSITION, "int64"))
+        positions = layout.positions() + FIRST_POSITION
         return self.dropout(self.norm(ops.add(x, self.positions(positions))))
 
 

@@ -77,7 +77,7 @@ class Embeddings(nn.Module):
         positions = (
             layout.positions() if positions is None else layout.pack(ops.broadcast_to(positions, ids.shape))
         )
-        types = ops.full(ids.shape, 0, "int64") if types is None else types
+        types = ops.full(ids.shape, 0, "int64", like=ids) if types is None else types
         x = ops.add(self.tokens(layout.pack(ids)), self.types(layout.pack(types)))  # [B, T, C] or [N, C]
         return self.dropout(self.norm(ops.add(x, self.positions(positions))))
 
@@ -142,7 +142,7 @@ class Bert(nn.Module):
     ) -> Encoded:
         padding.check_ids(input_ids, self.config.longest, token_type_ids=token_type_ids)
         kind = causal_attention if self.config.is_decoder else padding
-        layout = kind.layout(input_ids.shape, attention_mask, reads, output_attentions)
+        layout = kind.layout(input_ids, attention_mask, reads, output_attentions)
         x = self.embeddings(layout, input_ids, token_type_ids, position_ids)
         states = [x] if output_hidden_states else None
         for block in self.blocks:

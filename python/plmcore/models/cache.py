@@ -19,7 +19,7 @@ from typing import Any, Self
 from plmcore import nn
 from plmcore._core import Dim, Tensor, ops
 from plmcore.models.padding import Whole
-from plmcore.models.relative import count, whole
+from plmcore.models.relative import count
 from plmcore.nn.state import State, chosen
 
 ROOM = 64  # slots that a buffer grows by at least, unless fewer can follow
@@ -28,8 +28,8 @@ ROOM = 64  # slots that a buffer grows by at least, unless fewer can follow
 class Step(Whole):
     """One token for each of n sequences, rows [B, n, C]."""
 
-    def __init__(self, cache: KeyValues, shape: Any):
-        super().__init__(shape)
+    def __init__(self, cache: KeyValues, ids: Tensor):
+        super().__init__(ids)
         self.cache = cache
 
     def positions(self) -> Tensor:
@@ -79,7 +79,7 @@ class Slots:
         if seen is not None:
             seen = chosen(seen, None, parents)
         elif n != 1:
-            seen = ops.full((B, n, self.used), 1, "bool")
+            seen = ops.full((B, n, self.used), 1, "bool", like=parents)
         return slots if seen is slots.seen else replace(slots, seen=seen)
 
     def extended(self, B: Any, n: Any, last: Tensor) -> Slots:
@@ -87,7 +87,8 @@ class Slots:
         here = ops.broadcast_to(ops.reshape(last, (last.shape[0], 1)), (self.positions.shape[0], n))
         seen = self.seen
         if seen is not None:
-            own = ops.equal(ops.reshape(ops.arange(0, n), (n, 1)), ops.reshape(ops.arange(0, n), (1, n)))
+            number = ops.arange(0, n, like=last)
+            own = ops.equal(ops.reshape(number, (n, 1)), ops.reshape(number, (1, n)))
             seen = ops.concat([seen, ops.broadcast_to(ops.reshape(own, (1, n, n)), (B, n, n))], 2)
         positions = ops.concat([self.positions, here], 1)
         slots = Slots(self.band, self.stride, positions, seen, self.buffers, n, last)
@@ -97,7 +98,7 @@ class Slots:
     def known(self) -> dict[str, Tensor]:
         """What attention must know in this run."""
         (B, R), used = self.size, self.used
-        known = {"lengths": ops.broadcast_to(count(used), (B,))}
+        known = {"lengths": ops.broadcast_to(count(used, self.positions), (B,))}
         if self.seen is not None:
             seen = self.seen
             if self.band or self.stride:
@@ -117,21 +118,21 @@ class Slots:
     def needed(self, last: Tensor) -> Tensor:
         """Which slots a sequence sees that goes on from `last`.  bool [B, P]"""
         if self.seen is None:
-            return ops.full((self.size[0], self.used), 1, "bool")
-        needed = ops.greater(ops.sum(ops.cast(self.seen, "int64"), 1), whole(0))
+            return ops.full((self.size[0], self.used), 1, "bool", like=last)
+        needed = ops.sum(ops.cast(self.seen, "int64"), 1) > 0
         if self.band and not self.stride:
             next_back = ops.sub(ops.reshape(last, (last.shape[0], 1)), self.positions)
-            needed = ops.logical_and(needed, ops.less(next_back, whole(self.band - 1)))
+            needed = ops.logical_and(needed, next_back < self.band - 1)
         return needed
 
     def compacted(self, needed: Tensor) -> Slots:
         """Without the slots that no prompt needs; where others need more, some stay that nobody sees."""
         B, P = needed.shape
-        places = ops.reshape(ops.arange(0, P, "float32"), (1, P))
-        first = ops.where(needed, ops.full((), float(1 << 22), "float32"), ops.full((), 0.0, "float32"))
+        places = ops.reshape(ops.arange(0, P, "float32", like=needed), (1, P))
+        first = ops.cast(needed, "float32") * float(1 << 22)
         order = ops.topk(ops.sub(first, places), P)[1]  # the needed ones first, in their order
         most = ops.max(ops.sum(ops.cast(needed, "int64"), 1), 0)
-        stays = ops.reshape(ops.less(ops.arange(0, P), most), (1, P))
+        stays = ops.reshape(ops.less(ops.arange(0, P, like=needed), most), (1, P))
         order = ops.pack_rows(ops.reshape(ops.transpose(order, (1, 0)), (1, P, B)), stays)[0]
         order = ops.transpose(order, (1, 0))  # [B, P']
         positions = ops.broadcast_to(self.positions, (B, P))
@@ -177,12 +178,12 @@ class KeyValues(State):
         self.mask: Tensor | None = None  # of the prompts, while they run
 
     @classmethod
-    def begin(cls, T: int | Dim, mask: Tensor | None) -> Self:
-        """For a run over prompts [B, T]; mask: as attention_mask, None where none is padded."""
+    def begin(cls, ids: Tensor, mask: Tensor | None) -> Self:
+        """For a run over prompts ids [B, T]; mask: as attention_mask, None where none is padded."""
         if mask is None:
-            return cls(ops.reshape(ops.sub(count(T), whole(1)), (1,)))
+            return cls(ops.reshape(count(ids.shape[1], ids) - 1, (1,)))
         mask = ops.cast(mask, "bool")
-        state = cls(ops.sub(ops.sum(ops.cast(mask, "int64"), 1), whole(1)))
+        state = cls(ops.sum(ops.cast(mask, "int64"), 1) - 1)
         state.mask = mask
         return state
 
@@ -232,7 +233,7 @@ class KeyValues(State):
 
     def extended(self, B: Any, n: Any) -> Self:
         """For a run of ids [B, n]."""
-        last = ops.add(self.last, whole(1))
+        last = self.last + 1
         slots = {reach: s.extended(B, n, last) for reach, s in self.slots.items()}
         return type(self)(last, slots, self.source)
 
@@ -265,12 +266,12 @@ class KeyValues(State):
 
     def filled(self, layout: Whole, band: int, stride: int) -> Slots:
         B, T = layout.B, layout.T
-        positions, seen = ops.reshape(ops.arange(0, T), (1, T)), None
+        positions, seen = ops.reshape(ops.arange(0, T, like=layout.ids), (1, T)), None
         if self.mask is not None:
             positions = ops.broadcast_to(positions, (B, T))
             seen = ops.reshape(self.mask, (B, 1, T))
         elif band or stride:
-            seen = ops.full((B, 1, T), 1, "bool")
+            seen = ops.full((B, 1, T), 1, "bool", like=layout.ids)
         return Slots(band, stride, positions, seen)
 
     def distances(self) -> Tensor:
@@ -281,11 +282,11 @@ class KeyValues(State):
 
 def in_reach(back: Tensor, band: int, stride: int) -> Tensor:
     """Whether so far back is among the last `band`, or a multiple of `stride`.  int64 -> bool"""
-    near = ops.less(back, whole(band))
+    near = back < band
     if not stride:
         return near
     steps = ops.cast(ops.affine(ops.cast(back, "float64"), 1 / stride, 0.5 / stride), "int64")  # whole ones
-    on = ops.equal(back, ops.mul(steps, whole(stride)))
+    on = ops.equal(back, steps * stride)
     return ops.logical_or(near, on) if band else on
 
 

@@ -65,7 +65,7 @@ class Decoder(nn.Module):
         most = self.embeddings.positions.weight.shape[0]
         padding.check_ids(input_ids, most, token_type_ids=token_type_ids, attention_mask=attention_mask)
         where = causal_attention.layout(
-            input_ids.shape, attention_mask, reads, output_attentions, cache=cache, future=self.FUTURE,
+            input_ids, attention_mask, reads, output_attentions, cache=cache, future=self.FUTURE,
             sparse=any(block.attn.band or block.attn.stride for block in self.blocks),
         )  # fmt: skip
         x = self.embeddings(where, input_ids, token_type_ids, position_ids)
@@ -90,8 +90,9 @@ class Decoder(nn.Module):
 
 def marks(positions: Tensor, T: Any) -> Tensor:
     """Labels [B, T] on one position of each sequence, for `reads`.  positions int64 [B]"""
-    here = ops.equal(ops.reshape(ops.arange(0, T), (1, T)), ops.reshape(positions, (positions.shape[0], 1)))
-    return ops.where(here, ops.full((), 0, "int64"), ops.full((), -100, "int64"))
+    places = ops.reshape(ops.arange(0, T, like=positions), (1, T))
+    here = ops.equal(places, ops.reshape(positions, (positions.shape[0], 1)))
+    return ops.where(here, *(ops.full((), n, "int64", like=positions) for n in (0, -100)))
 
 
 def last_token(input_ids: Tensor, pad_token_id: int | None) -> Tensor:
@@ -99,7 +100,7 @@ def last_token(input_ids: Tensor, pad_token_id: int | None) -> Tensor:
     0 where all is padding. [B, T] -> [B]
     """
     B, T = input_ids.shape
-    places = ops.broadcast_to(ops.reshape(ops.arange(0, T), (1, T)), (B, T))
+    places = ops.broadcast_to(ops.reshape(ops.arange(0, T, like=input_ids), (1, T)), (B, T))
     if pad_token_id is None:
         if isinstance(B, int) and B != 1:
             raise ArgumentError(
@@ -107,7 +108,7 @@ def last_token(input_ids: Tensor, pad_token_id: int | None) -> Tensor:
                 f"model with pad_token_id="
             )
         return ops.max(places, 1)
-    text = ops.not_equal(input_ids, ops.full((), pad_token_id, input_ids.dtype))
+    text = input_ids != pad_token_id
     return ops.max(ops.mul(places, ops.cast(text, "int64")), 1)
 
 

@@ -5,13 +5,12 @@ Shapes: B batch, T length, H heads, D head width. Rows as in plmcore.models.padd
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, cast
 
 import numpy as np
 
 from plmcore import nn
-from plmcore._core import Dim, Tensor, ops
+from plmcore._core import Tensor, ops
 from plmcore.models import padding
 from plmcore.models.cache import KeyValues, Step, in_reach
 from plmcore.models.padding import Masked, Whole
@@ -37,28 +36,28 @@ class Blurred(Masked):
         score.  [B, H, T, T]
         """
         B, T, dtype = self.B, self.T, scores.dtype
-        zero, low = ops.full((), 0.0, dtype), ops.full((), LOWEST[dtype], dtype)
+        zero, low = (ops.full((), x, dtype, like=scores) for x in (0.0, LOWEST[dtype]))
         hidden = ops.reshape(self.hidden, (B, 1, 1, T))
-        reach = ops.reshape(reaches(T, band, stride), (1, 1, T, T))
+        reach = ops.reshape(reaches(T, band, stride, scores), (1, 1, T, T))
         if self.future is None:
             hidden = ops.logical_or(hidden, ops.logical_not(reach))  # [B, 1, T, T]
         else:
-            scores = ops.where(reach, scores, ops.full((), self.future, dtype))
+            scores = ops.where(reach, scores, ops.full((), self.future, dtype, like=scores))
         return ops.add(scores, ops.where(hidden, low, zero))
 
 
-def reaches(T: Any, band: int = 0, stride: int = 0) -> Tensor:
+def reaches(T: Any, band: int, stride: int, like: Tensor) -> Tensor:
     """Whether query i may see key j: up to itself, of these the last `band` and each `stride`-th back.  bool
     [T, T]
     """
-    i, j = ops.reshape(ops.arange(0, T), (T, 1)), ops.reshape(ops.arange(0, T), (1, T))
-    back = ops.sub(i, j)
-    seen = ops.greater_equal(back, ops.full((), 0, "int64"))
+    place = ops.arange(0, T, like=like)
+    back = ops.sub(ops.reshape(place, (T, 1)), ops.reshape(place, (1, T)))
+    seen = back >= 0
     return ops.logical_and(seen, in_reach(back, band, stride)) if band or stride else seen
 
 
 def layout(
-    shape: Sequence[int | Dim],
+    ids: Tensor,
     attention_mask: Tensor | None,
     reads: padding.Reads = (),
     weights: bool = False,
@@ -73,23 +72,23 @@ def layout(
     `sparse`: layers count distances, so that holes in a text must stay.
     """
     if cache is not None and cache.slots:
-        return Step(cache, shape)
-    found = _prompt_layout(shape, attention_mask, reads, weights, sparse, future, gapless)
+        return Step(cache, ids)
+    found = _prompt_layout(ids, attention_mask, reads, weights, sparse, future, gapless)
     found.cache = cache
     return found
 
 
 def _prompt_layout(
-    shape: Any, attention_mask: Any, reads: Any, weights: Any, sparse: Any, future: Any, gapless: Any
+    ids: Any, attention_mask: Any, reads: Any, weights: Any, sparse: Any, future: Any, gapless: Any
 ) -> Whole:
     if attention_mask is not None:
-        padding.check_shape("attention_mask", attention_mask, shape)
+        padding.check_shape("attention_mask", attention_mask, ids.shape)
         seen = padding.values(attention_mask)
         if any(_reads_blind(what, seen, sparse) for what in reads if what is not None):
             return Blurred(ops.cast(attention_mask, "bool"), weights, future)
         if sparse and (seen is None or _has_holes(seen)):
             return Masked(ops.cast(attention_mask, "bool"), weights)
-    return padding.layout(shape, attention_mask, reads, weights, gapless)
+    return padding.layout(ids, attention_mask, reads, weights, gapless)
 
 
 def _reads_blind(what: str | Tensor, seen: np.ndarray | None, sparse: bool) -> bool:

@@ -111,7 +111,7 @@ class DistilBert(nn.Module):
         reads: padding.Reads = (),
     ) -> Encoded:
         padding.check_ids(input_ids, self.config.longest)
-        layout = padding.layout(input_ids.shape, attention_mask, reads, output_attentions)
+        layout = padding.layout(input_ids, attention_mask, reads, output_attentions)
         x = self.embeddings(layout, input_ids, position_ids)
         states = [x] if output_hidden_states else None
         for block in self.blocks:

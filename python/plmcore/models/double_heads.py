@@ -112,5 +112,5 @@ class DoubleHeads(CausalLM):
             return None
         if kind == "cls_index" and mc_token_ids is not None:
             return ops.cast(ops.reshape(mc_token_ids, (N,)), "int64")
-        places = ops.broadcast_to(ops.reshape(ops.arange(0, T), (1, T)), (N, T))
+        places = ops.broadcast_to(ops.reshape(ops.arange(0, T, like=input_ids), (1, T)), (N, T))
         return ops.min(places, 1) if kind == "first" else ops.max(places, 1)

@@ -46,7 +46,7 @@ class Decodes(Generates):
     def prefill(
         self, input_ids: Tensor, attention_mask: Tensor | None = None, encoded: Encoded | None = None
     ) -> tuple[Tensor, State]:
-        state = KeyValues.begin(input_ids.shape[1], attention_mask)
+        state = KeyValues.begin(input_ids, attention_mask)
         found = self.decode(input_ids, attention_mask, state, encoded)
         last = ops.broadcast_to(state.last, (input_ids.shape[0],))
         return self.logits(rows_at(found, last)), state

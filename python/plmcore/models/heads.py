@@ -6,11 +6,11 @@ pool(Encoded) -> [B, C].
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from plmcore import losses, nn
-from plmcore._core import Dim, ShapeError, Tensor, ops
+from plmcore._core import ShapeError, Tensor, ops
 from plmcore.models.config import Config
 from plmcore.models.labels import PLACE, placed
 from plmcore.models.outputs import Output
@@ -47,8 +47,8 @@ def span_loss(
 
     def one(logits: Tensor, positions: Tensor) -> Tensor:
         positions = ops.reshape(positions, (B,))
-        zero, ignored = ops.full((), 0, positions.dtype), ops.full((), -100, positions.dtype)
-        length = ops.cast(ops.sum(ops.full((T,), 1, "int64")), positions.dtype)
+        zero, ignored = (ops.full((), n, positions.dtype, like=positions) for n in (0, -100))
+        length = ops.cast(ops.sum(ops.full((T,), 1, "int64", like=positions)), positions.dtype)
         inside = ops.less(positions, length)
         return ops.cross_entropy(logits, ops.where(inside, ops.maximum(positions, zero), ignored))
 
@@ -212,13 +212,14 @@ class MultipleChoice(nn.Module):
         flat = {
             name: ops.reshape(x, (B * K, T)) if isinstance(x, Tensor) else x for name, x in inputs.items()
         }
-        encoded = self.body.encode(ops.reshape(input_ids, (B * K, T)), **flat, reads=self.reads((B * K, T)))
+        ids = ops.reshape(input_ids, (B * K, T))
+        encoded = self.body.encode(ids, **flat, reads=self.reads(ids))
         logits = ops.reshape(self.classifier(self.dropout(self.pool(encoded))), (B, K))
         return encoded.output(
             logits=logits, loss=None if labels is None else ops.cross_entropy(logits, labels)
         )
 
-    def reads(self, shape: Sequence[int | Dim]) -> Reads:
+    def reads(self, ids: Tensor) -> Reads:
         return (FIRST,)
 
     def pool(self, encoded: Encoded) -> Tensor:

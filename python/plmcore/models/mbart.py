@@ -74,10 +74,10 @@ class MBart(Bart):
         """The last token that is no padding, then the others.  [B, T]"""
         if self.config.pad_token_id is None:
             raise ArgumentError("the config has no pad_token_id: pass decoder_input_ids")
-        pad = ops.full((), self.config.pad_token_id, ids.dtype)
-        ids = ops.where(ops.equal(ids, ops.full((), -100, ids.dtype)), pad, ids)
+        pad = ops.full((), self.config.pad_token_id, ids.dtype, like=ids)
+        ids = ops.where(ids == -100, pad, ids)
         count = ops.sum(ops.cast(ops.not_equal(ids, pad), "int64"), 1, True)  # [B, 1]
-        last = ops.gather(ids, ops.sub(count, ops.full((), 1, "int64")), 1)
+        last = ops.gather(ids, count - 1, 1)
         return ops.concat([last, ops.slice(ids, 1, 0, ids.shape[1] - 1)], 1)
 
 

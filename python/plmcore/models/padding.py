@@ -25,8 +25,10 @@ class Whole:
 
     cache: Any = None  # a models.cache.KeyValues that a decoder fills and reads
 
-    def __init__(self, shape: Sequence[int | Dim], weights: bool = False):
-        self.B, self.T = shape
+    def __init__(self, ids: Tensor, weights: bool = False):
+        """ids: anything of the batch that is [B, T, ...]"""
+        self.B, self.T = ids.shape[:2]
+        self.ids = ids
         self.collected: list[Tensor] | None = [] if weights else None
         self.attention: dict[str, Any] = {"weights": self.collected} if weights else {}
 
@@ -36,7 +38,7 @@ class Whole:
 
     def positions(self) -> Tensor:
         """0, 1, ..., T - 1, or where the rows lie in there.  [1, T] or [N]"""
-        return ops.reshape(ops.arange(0, self.T), (1, self.T))
+        return ops.reshape(ops.arange(0, self.T, like=self.ids), (1, self.T))
 
     def spread(self, rows: Tensor) -> Tensor:
         """rows -> [B, T, ...], anything where the mask hides"""
@@ -63,7 +65,7 @@ class Masked(Whole):
     """Padding stays, hidden from attention: for attention weights, and heads that read every position."""
 
     def __init__(self, mask: Tensor, weights: bool = False):
-        super().__init__(mask.shape, weights)
+        super().__init__(mask, weights)
         self.hidden = ops.logical_not(mask)
         self.attention["mask"] = ops.reshape(mask, (self.B, 1, 1, self.T))
 
@@ -83,7 +85,7 @@ class Packed(Whole):
     """
 
     def __init__(self, mask: Tensor, also: Tensor | None = None):
-        super().__init__(mask.shape)
+        super().__init__(mask)
         self.keep = mask if also is None else ops.logical_or(mask, also)
         self.index = ops.pack_rows(self.keep, self.keep)[1]  # [N], b * T + t
         self.lengths = ops.sum(ops.cast(self.keep, "int64"), 1)  # [B]
@@ -126,13 +128,13 @@ class Packed(Whole):
 
 
 def layout(
-    shape: Sequence[int | Dim],
+    ids: Tensor,
     attention_mask: Tensor | None,
     reads: Reads = (),
     weights: bool = False,
     gapless: bool = False,
 ) -> Whole:
-    """The cheapest layout for ids of this shape: no mask or one of ones is Whole.
+    """The cheapest layout for ids [B, T, ...]: no mask or one of ones is Whole.
 
     `weights`: attention weights are asked for.
 
@@ -140,18 +142,18 @@ def layout(
         distance between rows.
     """
     if attention_mask is None:
-        return Whole(shape, weights)
-    check_shape("attention_mask", attention_mask, shape)
+        return Whole(ids, weights)
+    check_shape("attention_mask", attention_mask, ids.shape[:2])
     seen = values(attention_mask)
     if seen is not None and seen.all():
-        return Whole(shape, weights)
+        return Whole(ids, weights)
     mask = ops.cast(attention_mask, "bool")
     if weights or EVERYWHERE in [r for r in reads if isinstance(r, str)]:
         return Masked(mask, weights)
     also = None
     for what in reads:
         if what is not None and not _within(what, seen):
-            marked = _first(shape) if isinstance(what, str) else _labelled(what)
+            marked = _first(mask) if isinstance(what, str) else _labelled(what)
             also = marked if also is None else ops.logical_or(also, marked)
     if gapless and (also is not None or seen is None or _has_gaps(seen)):
         also = _span(mask if also is None else ops.logical_or(mask, also))
@@ -206,9 +208,10 @@ def rows_at(encoded: Encoded, positions: Tensor) -> Tensor:
     layout, rows = encoded.layout, encoded.rows
     B, T, C = layout.B, layout.T, rows.shape[-1]
     if isinstance(layout, Packed):
-        numbers = ops.unpack_rows(ops.arange(0, rows.shape[0]), layout.index, B, T)
+        numbers = ops.unpack_rows(ops.arange(0, rows.shape[0], like=rows), layout.index, B, T)
     else:
-        rows, numbers = ops.reshape(rows, (B * T, C)), ops.reshape(ops.arange(0, B * T), (B, T))
+        numbers = ops.reshape(ops.arange(0, B * T, like=rows), (B, T))
+        rows = ops.reshape(rows, (B * T, C))
     return ops.index_select(rows, ops.reshape(ops.gather(numbers, ops.reshape(positions, (B, 1)), 1), (B,)))
 
 
@@ -244,15 +247,15 @@ def _has_gaps(seen: np.ndarray) -> bool:
 def _span(keep: Tensor) -> Tensor:
     """All from the first to the last that is kept.  bool [B, T]"""
     ones = ops.cast(keep, "int64")
-    before, zero = ops.cumsum(ones, 1), ops.full((), 0, "int64")  # itself among those before it
+    before = ops.cumsum(ones, 1)  # itself among those before it
     after = ops.sub(ops.add(ops.sum(ones, 1, True), ones), before)
-    return ops.logical_and(ops.greater(before, zero), ops.greater(after, zero))
+    return ops.logical_and(before > 0, after > 0)
 
 
-def _first(shape: Sequence[int | Dim]) -> Tensor:
-    zero = ops.full((), 0, "int64")
-    return ops.broadcast_to(ops.reshape(ops.equal(ops.arange(0, shape[1]), zero), (1, shape[1])), shape)
+def _first(mask: Tensor) -> Tensor:
+    T = mask.shape[1]
+    return ops.broadcast_to(ops.reshape(ops.arange(0, T, like=mask) == 0, (1, T)), mask.shape)
 
 
 def _labelled(labels: Tensor) -> Tensor:
-    return ops.not_equal(labels, ops.full((), -100, labels.dtype))
+    return labels != -100

@@ -18,17 +18,17 @@ def buckets(distance: Tensor, n: int, most: int, both_ways: bool) -> Tensor:
     """
     if both_ways:
         n //= 2
-        later = ops.affine(ops.cast(ops.greater(distance, ops.full((), 0, "float32")), "float32"), n, 0)
+        later = ops.affine(ops.cast(distance > 0, "float32"), n, 0)
         distance = ops.abs(distance)
     else:
-        later = ops.full((), 0, "float32")
+        later = ops.full((), 0, "float32", like=distance)
         distance = ops.relu(ops.affine(distance, -1, 0))
-    exact = ops.full((), n // 2, "float32")
+    exact, last = (ops.full((), k, "float32", like=distance) for k in (n // 2, n - 1))
     far = ops.log(ops.div(ops.maximum(distance, exact), exact))
-    far = ops.div(far, ops.full((), math.log(most / (n // 2)), "float32"))
+    far = ops.div(far, ops.full((), math.log(most / (n // 2)), "float32", like=distance))
     # step by step as published: rounding decides at the edges
     far = ops.cast(ops.affine(far, n - n // 2, 0), "int64")
-    far = ops.minimum(ops.add(ops.cast(far, "float32"), exact), ops.full((), n - 1, "float32"))
+    far = ops.minimum(ops.add(ops.cast(far, "float32"), exact), last)
     return ops.cast(ops.add(later, ops.where(ops.less(distance, exact), distance, far)), "int64")
 
 
@@ -43,9 +43,10 @@ class PositionBias(nn.Module):
 
     def __call__(self, T: int | Dim, S: int | Dim) -> Tensor:
         """The last query is at the last key."""
-        H, L = self.table.weight.shape[1], T + S - 1
-        last = ops.sum(ops.full((S - 1,), 1, "float32"))
-        distance = ops.sub(ops.arange(0, L, "float32"), last)  # [L]: from 1 - S to T - 1
+        table = self.table.weight
+        H, L = table.shape[1], T + S - 1
+        last = ops.sum(ops.full((S - 1,), 1, "float32", like=table))
+        distance = ops.sub(ops.arange(0, L, "float32", like=table), last)  # [L]: from 1 - S to T - 1
         bias = self.table(buckets(distance, self.n, self.most, not self.causal))  # [L, H]
         bias = ops.reshape(ops.transpose(bias, (1, 0)), (1, H, 1, L))
         return ops.rel_shift(ops.broadcast_to(bias, (1, H, T, L)), S)

@@ -40,19 +40,23 @@ class Memories(State):
 
     def select(self, live: Tensor | None, parents: Tensor | None) -> Memories:
         B, n = self.batch, self.each
-        rows = chosen(ops.reshape(ops.arange(0, B * n), (B, n)), live, parents)  # by their numbers
+        numbers = ops.reshape(ops.arange(0, B * n, like=self.layers[0]), (B, n))
+        rows = chosen(numbers, live, parents)
         every = ops.reshape(rows, (rows.shape[0] * rows.shape[1],))
         return Memories(tuple(ops.index_select(m, every, 1) for m in self.layers), rows.shape[1])
 
 
-def distances(T: int | Dim, S: int | Dim, ahead: bool, most: int = 0) -> Tensor:
+def distances(T: int | Dim, S: int | Dim, ahead: bool, most: int, like: Tensor) -> Tensor:
     """From S - 1 down to 0, or to 1 - T for those who look ahead, as ops.rel_shift wants them; `most`: none
     is larger, either way.  int64 [L]
     """
-    d = ops.slice(ops.arange(0, S), 0, 0, S, -1)
+    d = ops.slice(ops.arange(0, S, like=like), 0, 0, S, -1)
     if ahead:
-        d = ops.concat([d, ops.mul(ops.arange(1, T), whole(-1))])
-    return ops.minimum(ops.maximum(d, whole(-most)), whole(most)) if most > 0 else d
+        d = ops.concat([d, -ops.arange(1, T, like=like)])
+    if most <= 0:
+        return d
+    low, high = (ops.full((), n, "int64", like=like) for n in (-most, most))
+    return ops.minimum(ops.maximum(d, low), high)
 
 
 def sinusoids(positions: Tensor, width: int, dtype: str) -> Tensor:
@@ -63,10 +67,10 @@ def sinusoids(positions: Tensor, width: int, dtype: str) -> Tensor:
     p = 256 a + b, and the sum formulas join two small tables.
     The angles are exact, where a product p f in float32 is off by up to p / 2^24.
     """
-    high, low = _tables(width, "float64" if dtype == "float64" else "float32")
-    p = ops.add(positions, whole(LIMIT))
+    high, low = _tables(width, "float64" if dtype == "float64" else "float32", positions.device)
+    p = positions + LIMIT
     a = ops.cast(ops.affine(ops.cast(p, "float32"), 1 / STEP, 0.0), "int64")  # cut to a whole number
-    b = ops.sub(p, ops.mul(a, whole(STEP)))
+    b = ops.sub(p, a * STEP)
     halves = (width // 2, width // 2)
     sin_a, cos_a = ops.split(ops.embedding(high, a), halves, -1)  # [..., width / 2]
     sin_b, cos_b = ops.split(ops.embedding(low, b), halves, -1)
@@ -86,12 +90,12 @@ def next_memory(
     if not mem_len and not reuse_len:
         return both
     S, P = both.shape[0], 0 if memory is None else memory.shape[1]
-    n, end = ops.arange(0, S), count(S)
+    n, end = ops.arange(0, S, like=h), count(S, h)
     if reuse_len:
-        end = ops.minimum(end, ops.add(count(P), whole(reuse_len)))
+        end = ops.minimum(end, count(P, h) + reuse_len)
     stays = ops.less(n, end)
     if mem_len:
-        stays = ops.logical_and(stays, ops.greater_equal(ops.add(n, whole(mem_len)), end))
+        stays = ops.logical_and(stays, ops.greater_equal(n + mem_len, end))
     return ops.pack_rows(ops.reshape(both, (1, *both.shape)), ops.reshape(stays, (1, S)))[0]
 
 
@@ -119,22 +123,20 @@ def check_shape(name: str, tensor: Tensor, shape: Sequence[int | Dim | str], mea
         raise ShapeError(f"{name} must be {list(shape)}, {meaning}; got {list(tensor.shape)}")
 
 
-def whole(n: int) -> Tensor:
-    return ops.full((), n, "int64")
-
-
-def count(n: int | Dim) -> Tensor:
+def count(n: int | Dim, like: Tensor) -> Tensor:
     """A size, which may have no number yet, as a tensor."""
-    return whole(n) if isinstance(n, int) else ops.sum(ops.full((n,), 1, "int64"))
+    if isinstance(n, int):
+        return ops.full((), n, "int64", like=like)
+    return ops.sum(ops.full((n,), 1, "int64", like=like))
 
 
 @lru_cache(maxsize=8)
-def _tables(width: int, dtype: str) -> tuple[Tensor, Tensor]:
+def _tables(width: int, dtype: str, device: str) -> tuple[Tensor, Tensor]:
     """Of 256 a - LIMIT and of b, for a, b < 256.  [256, width] each"""
     frequencies = 10000.0 ** (-np.arange(0, width, 2) / width)
 
     def table(positions: np.ndarray) -> Tensor:
         angles = positions[:, None] * frequencies
-        return Tensor(np.concatenate([np.sin(angles), np.cos(angles)], -1), dtype=dtype)
+        return Tensor(np.concatenate([np.sin(angles), np.cos(angles)], -1), dtype=dtype, device=device)
 
     return table(STEP * np.arange(STEP) - LIMIT), table(np.arange(STEP))

@@ -62,7 +62,7 @@ class Rereads(Generates):
         """The next token is a target after a stand-in for it, which nobody sees.  [B, n, K] -> [B, n, V]"""
         B, n, K = ids.shape
         rows, T = ops.pad(ops.reshape(ids, (B * n, K)), (0, 0), (0, 1)), K + 1
-        last = ops.pad(ops.full((1, 1, K), 0.0), (0, 0, 0), (0, 0, 1), 1.0)  # [1, 1, T]
+        last = ops.pad(ops.full((1, 1, K), 0.0, like=ids), (0, 0, 0), (0, 0, 1), 1.0)  # [1, 1, T]
         out = cast(Any, self)(
             rows,
             perm_mask=ops.broadcast_to(last, (B * n, T, T)),

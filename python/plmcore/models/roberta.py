@@ -60,8 +60,8 @@ class Embeddings(bert.Embeddings):
 
     def count(self, ids: Tensor) -> Tensor:
         """1, 2, ... over the tokens of each sequence, 0 at padding, all shifted by pad.  [B, T] -> [B, T]"""
-        real = ops.cast(ops.not_equal(ids, ops.full((), self.pad, ids.dtype)), "int64")
-        return ops.add(ops.mul(ops.cumsum(real, 1), real), ops.full((), self.pad, "int64"))
+        real = ops.cast(ids != self.pad, "int64")
+        return ops.mul(ops.cumsum(real, 1), real) + self.pad
 
 
 class Roberta(bert.Bert):

@@ -30,7 +30,7 @@ def shift_right(ids: Tensor, start: int, pad: int) -> Tensor:
     """start, ids[:, 0], ids[:, 1], ... without the last; -100 becomes `pad`: a decoder's input from its
     labels.  [B, T]
     """
-    ids = ops.where(ops.equal(ids, ops.full((), -100, ids.dtype)), ops.full((), pad, ids.dtype), ids)
+    ids = ops.where(ids == -100, ops.full((), pad, ids.dtype, like=ids), ids)
     return ops.pad(ops.slice(ids, 1, 0, ids.shape[1] - 1), [0, 1], [0, 0], start)
 
 
@@ -119,7 +119,7 @@ def given(encoder_outputs: Any, attention_mask: Tensor | None, weights: bool = F
         raise ArgumentError(
             f"encoder_outputs must hold the encoder's states [batch, length, width], got {shape}"
         )
-    layout = padding.layout(states.shape[:2], attention_mask, weights=weights)
+    layout = padding.layout(states, attention_mask, weights=weights)
     layout.collected = None
     return Encoded(layout.pack(states), layout, None)
 
@@ -257,7 +257,8 @@ class Seq2SeqLM(heads.Predicts, Decodes):
     def prefill(  # type: ignore[override]  # the encoder reads input_ids
         self,
         input_ids: Tensor,
-        attention_mask: Tensor | None,
+        attention_mask: Tensor | None = None,
+        *,
         decoder_input_ids: Tensor,
         decoder_attention_mask: Tensor | None = None,
     ) -> tuple[Tensor, State]:
@@ -296,7 +297,7 @@ class SequenceClassification(nn.Module):
         if decoder_input_ids is None:
             decoder_input_ids = self.body.shifted(input_ids)
         places = last_places(input_ids, self.config.eos_token_id)  # [B, T]
-        last = ops.where(ops.less(places, ops.full((), 0, "int64")), ops.full((), -100, "int64"), places)
+        last = ops.where(places < 0, ops.full((), -100, "int64", like=places), places)
         decoded = self.body.run(input_ids, attention_mask, decoder_input_ids, *args, **inputs, reads=(last,))
         x = decoded.layout.spread(decoded.rows)  # [B, T, C]
         B, T, C = x.shape
@@ -312,7 +313,7 @@ def last_places(ids: Tensor, token: int) -> Tensor:
     Every row must have it, and all equally often.  [B, T]
     """
     B, T = ids.shape
-    found = ops.equal(ids, ops.full((), token, ids.dtype))
+    found = ids == token
     seen = padding.values(found)
     if seen is not None and len(np.unique(counts := seen.sum(1))) > 1:
         raise ArgumentError(
@@ -323,7 +324,8 @@ def last_places(ids: Tensor, token: int) -> Tensor:
         raise ArgumentError(f"input_ids must have an end-of-sequence token {token} in every row, got none")
     count = ops.cumsum(ops.cast(found, "int64"), 1)
     last = ops.logical_and(found, ops.equal(count, ops.max(count, 1, True)))
-    return ops.where(last, ops.reshape(ops.arange(0, B * T), (B, T)), ops.full((), -1, "int64"))
+    places, none = ops.arange(0, B * T, like=ids), ops.full((), -1, "int64", like=ids)
+    return ops.where(last, ops.reshape(places, (B, T)), none)
 
 
 class QuestionAnswering(nn.Module):

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from plmcore import nn
-from plmcore._core import Dim, Tensor, ops
+from plmcore._core import Tensor, ops
 from plmcore.models.config import ACTIVATIONS
 from plmcore.models.padding import EVERYWHERE, FIRST, Encoded, Packed, Reads
-from plmcore.models.relative import count, whole
+from plmcore.models.relative import count
 
 
 class Summary(nn.Module):
@@ -25,12 +23,13 @@ class Summary(nn.Module):
         )
         self.dropout = nn.Dropout(dropout)
 
-    def reads(self, shape: Sequence[int | Dim]) -> Reads:
+    def reads(self, ids: Tensor) -> Reads:
         if self.kind in ("first", "mean"):
             return (FIRST if self.kind == "first" else EVERYWHERE,)
-        B, T = shape
-        last = ops.equal(ops.add(ops.arange(0, T), whole(1)), count(T))
-        return (ops.broadcast_to(ops.reshape(ops.where(last, whole(0), whole(-100)), (1, T)), (B, T)),)
+        B, T = ids.shape
+        last = ops.equal(ops.arange(0, T, like=ids) + 1, count(T, ids))
+        labels = ops.where(last, *(ops.full((), n, "int64", like=ids) for n in (0, -100)))
+        return (ops.broadcast_to(ops.reshape(labels, (1, T)), (B, T)),)
 
     def __call__(self, encoded: Encoded) -> Tensor:
         at, x = encoded.layout, encoded.rows
@@ -39,7 +38,7 @@ class Summary(nn.Module):
         elif self.kind == "first":
             x = encoded.first()
         elif isinstance(at, Packed):
-            x = ops.index_select(x, ops.sub(ops.slice(at.starts, 0, 1, at.B + 1), whole(1)))
+            x = ops.index_select(x, ops.slice(at.starts, 0, 1, at.B + 1) - 1)
         else:
             x = ops.reshape(ops.slice(x, 1, at.T - 1, at.T), (at.B, x.shape[-1]))
         return self.dropout(self.dense(x))

@@ -52,13 +52,10 @@ class CountedSinusoids(nn.Module):
         self.weight, self.pad = nn.Buffer.new(draw, (pad + 1 + length, width)), pad
 
     def __call__(self, ids: Tensor, layout: padding.Whole) -> Tensor:
-        pad = ops.full((), self.pad, "int64")
         if isinstance(layout, Step):  # what is made is no padding
-            return ops.embedding(
-                self.weight, ops.add(layout.positions(), ops.full((), self.pad + 1, "int64"))
-            )
-        real = ops.cast(ops.not_equal(ops.cast(ids, "int64"), pad), "int64")
-        return ops.embedding(self.weight, layout.pack(ops.add(ops.mul(ops.cumsum(real, 1), real), pad)))
+            return ops.embedding(self.weight, layout.positions() + (self.pad + 1))
+        real = ops.cast(ids != self.pad, "int64")
+        return ops.embedding(self.weight, layout.pack(ops.mul(ops.cumsum(real, 1), real) + self.pad))
 
 
 SINUSOIDS = {"vaswani": Sinusoids, "marian": Sinusoids, "fairseq": CountedSinusoids}

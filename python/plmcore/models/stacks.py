@@ -140,7 +140,7 @@ class Encoder(Stack):
         output_attentions: bool = False,
     ) -> Encoded:
         padding.check_ids(input_ids, self.longest)
-        layout = padding.layout(input_ids.shape, attention_mask, weights=output_attentions)
+        layout = padding.layout(input_ids, attention_mask, weights=output_attentions)
         x, states = self.run(input_ids, layout, keep=output_hidden_states)
         return Encoded(x, layout, states)
 
@@ -163,9 +163,7 @@ class Decoder(Stack):
         padding.check_ids(
             input_ids, self.longest, f"{side}input_ids", **{f"{side}attention_mask": attention_mask}
         )
-        layout = causal_attention.layout(
-            input_ids.shape, attention_mask, reads, output_attentions, cache=cache
-        )
+        layout = causal_attention.layout(input_ids, attention_mask, reads, output_attentions, cache=cache)
         source = seq2seq.source_of(encoded, output_attentions, cache)
         x, states = self.run(input_ids, layout, source, keep=output_hidden_states)
         return Decoded(x, layout, states, encoded, None if source is None else source.collected)

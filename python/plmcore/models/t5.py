@@ -203,7 +203,7 @@ class T5Encoder(nn.Module):
         reads: padding.Reads = (),
     ) -> Encoded:
         padding.check_ids(input_ids)
-        layout = padding.layout(input_ids.shape, attention_mask, reads, output_attentions, gapless=True)
+        layout = padding.layout(input_ids, attention_mask, reads, output_attentions, gapless=True)
         rows, states = self.encoder(input_ids, layout, output_hidden_states)
         return Encoded(rows, layout, states)
 
@@ -233,7 +233,7 @@ class T5(T5Encoder, seq2seq.EncoderDecoder):  # type: ignore[misc]  # encode tak
         """cache: as in models.cache; a new one is filled."""
         padding.check_ids(decoder_input_ids, called="decoder_input_ids")
         layout = causal_attention.layout(
-            decoder_input_ids.shape,
+            decoder_input_ids,
             decoder_attention_mask,
             reads,
             output_attentions,

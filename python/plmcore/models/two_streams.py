@@ -14,7 +14,7 @@ from plmcore._core import Dim, ShapeError, Tensor, ops
 from plmcore.models import relative
 from plmcore.models.config import Config
 from plmcore.models.padding import Masked, Packed, Whole
-from plmcore.models.relative import count, whole
+from plmcore.models.relative import count
 from plmcore.nn.attention import attend
 
 
@@ -51,7 +51,7 @@ def view(
         targets = ops.cast(targets, dtype)
     content_mask, query_mask = _masks(cfg, layout, attention_mask, perm_mask, P)
     return View(
-        layout, *_distances(cfg, B, T, P + T, dtype), _differs(types, P), content_mask, query_mask, targets
+        layout, *_distances(cfg, layout, P + T, dtype), _differs(types, P), content_mask, query_mask, targets
     )
 
 
@@ -68,25 +68,25 @@ def _masks(
     if perm_mask is not None:
         seen.append(ops.reshape(ops.logical_not(ops.cast(perm_mask, "bool")), (B, 1, T, T)))
     seen = [ops.pad(m, [0, 0, 0, P], [0, 0, 0, 0], 1) for m in seen]  # all see the memory
-    keys = ops.arange(0, S)
+    keys = ops.arange(0, S, like=layout.ids)
     if cfg.attn_type == "uni" and cfg.same_length:  # the memory moves on with the query
-        seen.append(ops.reshape(ops.less_equal(ops.reshape(ops.arange(0, T), (T, 1)), keys), (1, 1, T, S)))
+        later = ops.less_equal(ops.reshape(ops.arange(0, T, like=keys), (T, 1)), keys)
+        seen.append(ops.reshape(later, (1, 1, T, S)))
     if not seen:
         return None, None
     query = reduce(ops.logical_and, seen)
-    itself = ops.equal(ops.reshape(ops.arange(P, S), (T, 1)), keys)
+    itself = ops.equal(ops.reshape(ops.arange(P, S, like=keys), (T, 1)), keys)
     return ops.logical_or(query, ops.reshape(itself, (1, 1, T, S))), query
 
 
-def _distances(
-    cfg: Config, B: int | Dim, T: int | Dim, S: int | Dim, dtype: str
-) -> tuple[Tensor, Tensor | None]:
+def _distances(cfg: Config, layout: Whole, S: int | Dim, dtype: str) -> tuple[Tensor, Tensor | None]:
     """With bi_data the second half of the batch runs backwards."""
-    d = relative.distances(T, S, cfg.attn_type == "bi", cfg.clamp_len)
+    B, ids = layout.B, layout.ids
+    d = relative.distances(layout.T, S, cfg.attn_type == "bi", cfg.clamp_len, ids)
     d, direction = ops.reshape(d, (1, d.shape[0])), None
     if cfg.bi_data:
-        d = ops.concat([d, ops.mul(d, whole(-1))], 0)
-        direction = ops.cast(ops.greater_equal(ops.mul(ops.arange(0, B), whole(2)), count(B)), "int64")
+        d = ops.concat([d, -d], 0)
+        direction = ops.cast(ops.greater_equal(ops.arange(0, B, like=ids) * 2, count(B, ids)), "int64")
     return relative.sinusoids(d, cfg.d_model, dtype), direction
 
 

@@ -25,7 +25,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 from plmcore import nn
-from plmcore._core import ArgumentError, Dim, Tensor, ops
+from plmcore._core import ArgumentError, Tensor, ops
 from plmcore.models import heads, padding, relative, two_streams
 from plmcore.models.answer_beams import AnswerBeams
 from plmcore.models.config import ACTIVATIONS, Config
@@ -178,7 +178,7 @@ class XLNet(nn.Module):
         # they read the query stream, which has no padding
         reads = () if target_mapping is not None else reads
         reads = (*reads, EVERYWHERE) if use_mems and self.training else reads
-        layout = padding.layout(input_ids.shape, attention_mask, reads, output_attentions)
+        layout = padding.layout(input_ids, attention_mask, reads, output_attentions)
         memories = relative.by_batch(mems, cfg.n_layer, B, T, cfg.d_model)
         view = two_streams.view(
             cfg, layout, 0 if memories[0] is None else memories[0].shape[1], self.tokens.dtype,
@@ -233,7 +233,7 @@ class XLNet(nn.Module):
         if layout.collected is not None:
             found = tuple(layout.unpack_weights(w) for w in layout.collected)
             weights = found if targets is None else tuple(zip(found[::2], found[1::2]))  # of h and of g
-        rows, at = (h, layout) if targets is None or g is None else (g, Whole(targets.shape[:2]))
+        rows, at = (h, layout) if targets is None or g is None else (g, Whole(targets))
         return Streams(self.dropout(rows), at, states, content, weights)
 
     def __call__(self, input_ids: Tensor, *args: Any, **inputs: Any) -> Output:
@@ -260,7 +260,7 @@ class XLNetCausalLM(heads.Predicts, Rereads):
     def scored(self, input_ids: Tensor, attention_mask: Tensor | None, labels: Tensor) -> Encoded:
         """Every token is a target that sees those before it."""
         B, T = labels.shape
-        seen, place = (ops.reshape(ops.arange(0, T), shape) for shape in ((1, 1, T), (1, T, 1)))
+        seen, place = (ops.reshape(ops.arange(0, T, like=labels), shape) for shape in ((1, 1, T), (1, T, 1)))
         later, own = (
             ops.broadcast_to(ops.cast(x, "float32"), (B, T, T))
             for x in (ops.greater_equal(seen, place), ops.equal(seen, place))
@@ -279,7 +279,7 @@ class XLNetSequenceClassification(nn.Module):
 
     def __call__(self, input_ids: Tensor, *, labels: Tensor | None = None, **inputs: Any) -> Output:
         padding.check_ids(input_ids)
-        encoded = self.body.encode(input_ids, **inputs, reads=self.summary.reads(input_ids.shape))
+        encoded = self.body.encode(input_ids, **inputs, reads=self.summary.reads(input_ids))
         logits = self.scores(self.summary(encoded))  # [B, labels]
         loss = None if labels is None else heads.classification_loss(self.config, logits, labels)
         return encoded.output(logits=logits, loss=loss)
@@ -292,8 +292,8 @@ class XLNetMultipleChoice(heads.MultipleChoice):
         super().__init__(cfg, XLNet(cfg), cfg.d_model, 0.0, cfg.weight_init)
         self.summary = cfg.summary()
 
-    def reads(self, shape: Sequence[int | Dim]) -> padding.Reads:
-        return self.summary.reads(shape)
+    def reads(self, ids: Tensor) -> padding.Reads:
+        return self.summary.reads(ids)
 
     def pool(self, encoded: Encoded) -> Tensor:
         return self.summary(encoded)

@@ -48,5 +48,5 @@ class Embedding(Module):
         y = ops.embedding(self.weight, ids, self.sparse)  # [..., C]
         if self.padding_idx is None or not y.requires_grad:
             return y
-        padding = ops.equal(ids, ops.full((), self.padding_idx, ids.dtype))
+        padding = ids == self.padding_idx
         return ops.where(ops.reshape(padding, (*ids.shape, 1)), y.detach(), y)

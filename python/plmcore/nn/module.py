@@ -3,7 +3,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Self
 
-from plmcore._core import ArgumentError, KindError, Tensor, assign
+from plmcore._core import ArgumentError, KindError, Tensor, assign, is_dtype
 from plmcore.nn.modes import infers
 from plmcore.nn.parameter import Buffer, Parameter, QuantizedWeight
 
@@ -155,21 +155,39 @@ class Module:
             fn(module)
         return self
 
-    def to(self, dtype: str) -> Self:
-        """Parameters and constant float tensors in another dtype, as new tensors:
-        make the optimiser afterwards.
+    @property
+    def device(self) -> str:
+        """The name of the device of its parameters; "cpu" where it has none."""
+        return next((t.device for _, t in self._named((Parameter, Buffer))), "cpu")
+
+    def tensors(self, arrays: Mapping[str, Any]) -> dict[str, Tensor]:
+        """Inputs by name as tensors on its device."""
+        device = self.device
+        return {name: Tensor(array, device=device) for name, array in arrays.items()}
+
+    def to(self, target: str) -> Self:
+        """Parameters and other tensors on another device, or those of floats in another dtype, as new
+        tensors: make the optimiser afterwards.
         """
-        self._refuse_fixed("to", "have the one dtype")
+        if is_dtype(target):
+            self._refuse_fixed("to", "have the one dtype")
+            return self._converted(lambda t: "float" in t.dtype and t.dtype != str(target), target)
+        place = Tensor([], device=target).device  # "cuda:0" is "cuda"
+        return self._converted(lambda t: t.device != place, place)
+
+    def _converted(self, chosen: Callable[[Tensor], bool], target: str) -> Self:
         converted: dict[int, Tensor] = {}
         for module in self.modules():
             for name, value in list(vars(module).items()):
-                if not isinstance(value, Tensor) or "float" not in value.dtype or value.dtype == str(dtype):
+                if not isinstance(value, Tensor) or not chosen(value):
                     continue
                 if id(value) not in converted:
-                    new = Tensor(value.detach(), dtype=dtype)
+                    new = value.detach().to(target)
                     if isinstance(value, Parameter):
                         new = Parameter(new, requires_grad=value.requires_grad)
-                    converted[id(value)] = Buffer(new) if isinstance(value, Buffer) else new
+                    elif isinstance(value, Buffer):
+                        new = (QuantizedWeight if isinstance(value, QuantizedWeight) else Buffer)(new)
+                    converted[id(value)] = new
                 setattr(module, name, converted[id(value)])
         return self
 

@@ -174,4 +174,4 @@ def info_nce(x: Tensor, y: Tensor, temperature: float = 0.05) -> Tensor:
     for cosines pass normalised vectors. x, y [B, C]
     """
     scores = ops.affine(ops.matmul(x, y, transpose_b=True), 1 / temperature, 0.0)  # [B, B]
-    return ops.cross_entropy(scores, ops.arange(0, x.shape[0], "int64"))
+    return ops.cross_entropy(scores, ops.arange(0, x.shape[0], like=scores))

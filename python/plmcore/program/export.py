@@ -69,22 +69,26 @@ def _program(name: str, what: LanguageModel | nn.Module | _core.Program) -> _cor
 
 
 @checked
-def load_programs(path: str | os.PathLike[str], *, mapped: bool = True) -> dict[str, _core.Program]:
+def load_programs(
+    path: str | os.PathLike[str], *, mapped: bool = True, device: str = "cpu"
+) -> dict[str, _core.Program]:
     """The programs of a file by name.
 
     The file is mapped, not copied, and must not be cut short while it is in use; with mapped=False it is read
-    into memory. It runs no code of its own beside plmcore's ops.
+    into memory. It runs no code of its own beside plmcore's ops. The programs run on `device`.
     """
     model = _core.Model.load(os.fspath(path), mapped)
+    model.to(device)
     return {name: model.program(name) for name in model.names}
 
 
 @checked
 def load_program(
-    path: str | os.PathLike[str], name: str | None = None, *, mapped: bool = True
+    path: str | os.PathLike[str], name: str | None = None, *, mapped: bool = True, device: str = "cpu"
 ) -> _core.Program:
-    """One program of a file; `name` may be left out where there is only one. `mapped`: as load_programs."""
+    """One program of a file; `name` may be left out where there is only one. The rest as in load_programs."""
     model = _core.Model.load(os.fspath(path), mapped)
+    model.to(device)
     if name is None:
         if len(model.names) != 1:
             raise _core.ArgumentError(

@@ -41,17 +41,18 @@ def trace(fn: Callable[..., Any], /, weights: Mapping[str, Tensor] | None = None
     """Records the ops that fn(**inputs) calls as a Program. Nothing is computed.
 
     fn returns a tensor, a tuple of them, or a dict (a model's Output) of them by name. The other tensors it
-    uses become constants of the
-    program: under the names of `weights`, or those of a Module's parameters when fn is one. Gradients are
-    part of the program when fn computes them with plm.grad.
+    uses become constants of the program: under the names of `weights`, or those of a Module's parameters when
+    fn is one; the program runs on their device. Gradients are part of the program when fn computes them with
+    plm.grad.
     """
     if isinstance(weights, Spec):  # an input of that name
         inputs, weights = {"weights": weights, **inputs}, None
     if weights is None:
         weights = dict(getattr(fn, "named_parameters", dict)())
+    device = next((t.device for t in weights.values()), "cpu")
     tracer = Tracer()
     try:
-        result = fn(**{name: tracer.input(name, s.shape, s.dtype) for name, s in inputs.items()})
+        result = fn(**{name: tracer.input(name, s.shape, s.dtype, device) for name, s in inputs.items()})
         names, outputs = _outputs(result)
         for name, tensor in weights.items():
             tracer.name_constant(tensor, name)

@@ -6,6 +6,7 @@ Feature-based use (CoVe, ELMo) freezes the body; ULMFiT pools so and trains it.
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import pathlib
@@ -96,7 +97,7 @@ class Features(nn.Module):
         x = (
             self.mix(states) if self.mix is not None else states[-1 if self.layers == "last" else self.layers]
         )  # [B, T, C]
-        encoded = Encoded(x, Whole(input_ids.shape), None)
+        encoded = Encoded(x, Whole(input_ids), None)
         if self.pooling is None:
             encoded.rows = self.dropout(x)
             return heads.language_model_output(encoded, labels, self.classifier)
@@ -109,15 +110,14 @@ class Features(nn.Module):
         """[B, C], or [B, 3 C]"""
         states = encoded.rows  # [B, T, C], 0 for padding
         B, T, _ = states.shape
+        given = functools.partial(Tensor, device=states.device)
         places = {
-            "first": lambda: padding.rows_at(encoded, Tensor((mask != 0).argmax(1).astype(np.int64))),
+            "first": lambda: padding.rows_at(encoded, given((mask != 0).argmax(1).astype(np.int64))),
             "last": lambda: padding.rows_at(
-                encoded, Tensor((T - 1 - (mask != 0)[:, ::-1].argmax(1)).astype(np.int64))
+                encoded, given((T - 1 - (mask != 0)[:, ::-1].argmax(1)).astype(np.int64))
             ),
-            "mean": lambda: ops.div(
-                ops.sum(states, 1), Tensor(mask.sum(1, keepdims=True).astype(np.float32))
-            ),
-            "max": lambda: ops.max(ops.masked_fill(states, Tensor((mask == 0).reshape(B, T, 1)), -1e30), 1),
+            "mean": lambda: ops.div(ops.sum(states, 1), given(mask.sum(1, keepdims=True).astype(np.float32))),
+            "max": lambda: ops.max(ops.masked_fill(states, given((mask == 0).reshape(B, T, 1)), -1e30), 1),
         }
         if self.pooling == "concat":
             return ops.concat([places[name]() for name in ("last", "max", "mean")], 1)

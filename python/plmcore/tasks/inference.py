@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from plmcore import criteria
-from plmcore._core import ArgumentError, Tensor
+from plmcore._core import ArgumentError
 from plmcore.evaluate import scoring
 from plmcore.nn import inference
 from plmcore.tasks import task_settings
@@ -60,7 +59,7 @@ def classify(
             batch = rows.batch(places)
             if both:
                 batch = {name: a.reshape(len(chosen), 2, -1) for name, a in batch.items()}
-            out = lm.model(**criteria.tensors(batch))
+            out = lm.model(**lm.model.tensors(batch))
             logits.update(zip(chosen.tolist(), out.logits.numpy().astype(np.float64)))
     return [described(lm, logits[i]) for i in range(len(texts))]
 
@@ -160,7 +159,7 @@ def fill_mask(lm: LanguageModel, text: str, k: int) -> list[Found] | list[list[F
     if not len(places):
         raise ArgumentError(f"fill_mask: the text has no {tokenizer.mask_token}: {text!r}")
     with inference():
-        out = lm.model(**{name: Tensor(a) for name, a in rows.batch([0]).items()})
+        out = lm.model(**lm.model.tensors(rows.batch([0])))
         logits = (
             (out.prediction_logits if lm.head == "pretraining" else out.logits).numpy()[0].astype(np.float64)
         )

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from plmcore._core import ArgumentError, Tensor
+from plmcore._core import ArgumentError
 from plmcore.data.readers import Record
 from plmcore.nn import inference
 from plmcore.runtime import draws
@@ -131,7 +131,7 @@ def layer_states(
         for start in range(0, len(rows), batch):
             chosen = range(start, min(start + batch, len(rows)))
             with inference():
-                inputs = {name: Tensor(a) for name, a in rows.batch(chosen).items()}
+                inputs = lm.model.tensors(rows.batch(chosen))
                 states = body(**inputs, output_hidden_states=True).hidden_states
                 layers = [h.numpy().astype(np.float64) for h in states]  # [B, T, C] each
             found: list[list[np.ndarray]] = [[] for _ in layers]

@@ -32,7 +32,7 @@ class Scoring:
             for at in range(0, n, self.batch):
                 chosen = order[at : at + self.batch]
                 batch = examples.batch(chosen, seed=0, epoch=0)
-                inputs = criteria.tensors(batch)
+                inputs = model.tensors(batch)
                 out = criterion.predict(model, inputs)
                 for i, found in zip(chosen, examples.collect(out, len(chosen)), strict=True):
                     collected[i] = found

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from plmcore import nn
-from plmcore._core import Tensor
 from plmcore.language_model import LanguageModel
 from plmcore.models import labels
 from plmcore.models.generates import Generates
@@ -70,9 +69,9 @@ def written(lm: LanguageModel, example: Mapping[str, np.ndarray]) -> str:
 
 def filled(lm: LanguageModel, example: Mapping[str, np.ndarray]) -> str:
     """A text with hidden tokens, and with the likeliest in their place."""
-    known = {k: Tensor(v) for k, v in example.items() if not k.endswith(("labels", "_label"))}
+    known = {k: v for k, v in example.items() if not k.endswith(("labels", "_label"))}
     with nn.inference():
-        out = lm.model(**known)
+        out = lm.model(**lm.model.tensors(known))
     likeliest = (out.prediction_logits if lm.head == "pretraining" else out.logits).numpy().argmax(-1)
     whole = np.where(example["labels"] != IGNORED, likeliest, example["input_ids"])
     return f"{visible(lm.tokenizer, example['input_ids'][0])}\n-> {visible(lm.tokenizer, whole[0])}"

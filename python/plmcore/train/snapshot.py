@@ -52,7 +52,7 @@ class Snapshot:
     def _copy(self, name: Hashable, tensor: Tensor) -> Tensor:
         memory = self._memory.get(name)
         if memory is None or memory.dtype != tensor.dtype or memory.shape != tensor.shape:
-            memory = self._memory[name] = ops.copy(tensor)
+            memory = self._memory[name] = ops.copy(tensor).to("cpu")
         else:
             _core.assign(memory, tensor)
         return memory

@@ -147,13 +147,14 @@ def attention(
     source = batch["input_ids"]
     if source.shape[1] == 0:
         raise ArgumentError(f"attention: the text {text!r} has no tokens")
-    inputs = {name: Tensor(batch[name]) for name in lm._takes(batch) if name != "attention_mask"}
+    takes = [name for name in lm._takes(batch) if name != "attention_mask"]
+    inputs = lm.model.tensors({name: batch[name] for name in takes})
     body = getattr(lm.model, "body", lm.model)
     read = source
     if isinstance(body, seq2seq.EncoderDecoder):
         inputs.pop("token_type_ids", None)
         read = _target(lm, target, source)
-        inputs["decoder_input_ids"] = Tensor(read)
+        inputs |= lm.model.tensors({"decoder_input_ids": read})
     elif target is not None:
         raise ArgumentError(
             f"attention: target is for encoder-decoder models, {lm.config.model_type} reads one text"
