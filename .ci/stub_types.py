@@ -87,7 +87,9 @@ TYPES: dict[str, dict[str, str]] = {
 }
 LEFT_OUT = {
     "Tensor.__setitem__",  # it only says that there is none
-    "negate_backward",  # in test builds only
+    "negate_backward",  # in test builds only, as the next two
+    "perturb_kernel",
+    "perturbed",
 }
 # Ops that write into an argument: a copy made of a list would be lost.
 IN_PLACE = ("_step", "cache_append", "attend_cached")

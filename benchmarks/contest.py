@@ -3,13 +3,14 @@ next one.
 
 The benchmark starts a `Contestant` per library; its script ends in `serve`, which answers commands. Outputs
 are compared with `difference` before anything is timed; `alternate` takes the times in rounds, so that a slow
-minute of the machine hits all alike.
+minute of the machine hits all alike, and in more rounds while `verdict` is a tie.
 """
 
 from __future__ import annotations
 
 import contextlib
 import importlib.metadata
+import math
 import os
 import pickle
 import platform
@@ -25,6 +26,9 @@ from typing import Any
 import numpy as np
 
 LEAST_ROUNDS = 2
+MORE = 5  # times as many rounds, and as long a limit, while a contest is undecided
+CONFIDENCE = 0.95  # that the median lies between low and high
+MET, MISSED, TIE = "met", "missed", "tie"
 
 
 class ContestError(Exception):
@@ -125,15 +129,20 @@ def alternate(
     pause: float,
     timed: Callable[[str], Any],
     limit: float = float("inf"),
+    undecided: Callable[[dict[str, list]], bool] | None = None,
 ) -> dict[str, list]:
     """timed(name) of every name in each round, with a pause after each: spinning threads go to sleep in it.
 
-    Where rounds are long, no new one begins after `limit` seconds, but there are two at least.
+    Where rounds are long, no new one begins after `limit` seconds, but there are two at least. While
+    undecided(times), there are more of both, MORE times as many at most.
     """
     times: dict[str, list] = {name: [] for name in names}
     start = time.perf_counter()
-    for k in range(rounds):
-        if k >= LEAST_ROUNDS and time.perf_counter() - start > limit:
+    for k in range(rounds * MORE):
+        enough = k >= LEAST_ROUNDS
+        on = enough and undecided is not None and undecided(times)
+        late = time.perf_counter() - start > limit * (MORE if on else 1)
+        if (k >= rounds and not on) or (enough and late):
             break
         for name in order(names, k):
             times[name].append(timed(name))
@@ -172,10 +181,34 @@ def compare(
     return error
 
 
+def interval(values: Sequence[float]) -> tuple[float, float]:
+    """Low and high: of more than eight values those between which the median lies with CONFIDENCE, by the
+    binomial distribution; of fewer, the lowest and the highest.
+    """
+    n, outside, dropped = len(values), 1, 0
+    while dropped < (n - 1) // 2 and 1 - 2 * (outside + math.comb(n, dropped + 1)) / 2**n >= CONFIDENCE:
+        dropped += 1
+        outside += math.comb(n, dropped)
+    ordered = sorted(values)
+    return ordered[dropped], ordered[n - 1 - dropped]
+
+
 def ratios(ours: Sequence[float], theirs: Sequence[float]) -> dict[str, float]:
-    """Median, lowest and highest of theirs / ours, round by round."""
+    """Median, low and high (see interval) of theirs / ours, round by round."""
     each = [t / o for o, t in zip(ours, theirs, strict=True)]
-    return {"ratio": statistics.median(each), "low": min(each), "high": max(each)}
+    low, high = interval(each)
+    return {"ratio": statistics.median(each), "low": low, "high": high}
+
+
+def verdict(found: dict[str, float], target: float) -> str:
+    """MET or MISSED where low and high agree on it; where the target lies between them, TIE."""
+    return MET if found["low"] >= target else MISSED if found["high"] < target else TIE
+
+
+SPREAD = (
+    "the median over rounds, then low and high: the lowest and the highest of up to eight rounds, and of "
+    f"more rounds those between which the median lies with {100 * CONFIDENCE:.0f} % confidence"
+)
 
 
 def count_of(threads: int) -> str:

@@ -57,6 +57,10 @@ def model_directory(family: str, data: Path, folder: Path) -> Path:
     return made
 
 
+def seconds_of(taken: dict[str, list]) -> dict[str, list[float]]:
+    return {name: [seconds for seconds, _ in rounds] for name, rounds in taken.items()}
+
+
 def run(text: Path, family: str, tokenizer: Path, cut: str, args) -> dict:
     names = ("library", "plmcore")
     with contest.field(HERE / "worker.py", names, args.cores) as sides:
@@ -65,7 +69,10 @@ def run(text: Path, family: str, tokenizer: Path, cut: str, args) -> dict:
         sums = {name: side.ask("checksum") for name, side in sides.items()}  # and the first call of each
         if len(set(sums.values())) > 1:
             raise contest.ContestError(f"{family}, {cut}: different ids, by number and checksum: {sums}")
-        taken = contest.alternate(names, args.rounds, 0.5, lambda name: sides[name].ask("time"))
+        tied = lambda taken: table.mark({"times": seconds_of(taken)}) == contest.TIE
+        taken = contest.alternate(
+            names, args.rounds, 0.5, lambda name: sides[name].ask("time"), undecided=tied
+        )
         memory = sides["plmcore"].ask("memory")
     return {
         "family": family,
@@ -73,7 +80,7 @@ def run(text: Path, family: str, tokenizer: Path, cut: str, args) -> dict:
         "megabytes": text.stat().st_size / 1e6,
         "cores": args.cores,
         "memory": memory,
-        "times": {name: [seconds for seconds, _ in taken[name]] for name in names},
+        "times": seconds_of(taken),
         "cpu": {name: statistics.median(cpu for _, cpu in taken[name]) for name in names},
     }
 

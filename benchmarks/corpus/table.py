@@ -23,15 +23,18 @@ HEAD = (
 )
 NOTE = (
     "plmcore goes from a file to a corpus on the disk; the library has the same texts in memory, "
-    "encodes them with its own threads and forgets the ids. The ratio is that of the rates, the median "
-    "over "
-    r"rounds, then the lowest and the highest. Processor seconds: plmcore / library. \* marks a missed "
-    r"target."
+    "encodes them with its own threads and forgets the ids. The ratio is that of the rates, "
+    f"{contest.SPREAD}. A target between the two is a {contest.TIE}. Processor seconds: plmcore / library. "
+    r"\* marks a limit that was missed."
 )
 
 
 def ratio(result: dict) -> dict[str, float]:
     return contest.ratios(result["times"]["plmcore"], result["times"]["library"])
+
+
+def mark(result: dict) -> str:
+    return contest.verdict(ratio(result), TARGET)
 
 
 def cells(result: dict) -> list[str]:
@@ -46,7 +49,7 @@ def cells(result: dict) -> list[str]:
         f"{theirs:.2f}",
         f"{found['ratio']:.2f}",
         f"{found['low']:.2f}–{found['high']:.2f}",
-        f"{TARGET}{'' if found['ratio'] >= TARGET else '*'}",
+        f"{TARGET} {mark(result)}",
         f"{result['cpu']['plmcore']:.1f} / {result['cpu']['library']:.1f}",
         f"{result['memory']:.0f}",
     ]
@@ -66,7 +69,7 @@ def missed(run: dict) -> list[str]:
     found = [
         f"{cells(r)[0]}, {r['megabytes']:.0f} MB: ratio {ratio(r)['ratio']:.2f}, {TARGET} wanted"
         for r in run["results"]
-        if ratio(r)["ratio"] < TARGET
+        if mark(r) == contest.MISSED
     ]
     if "batches" in run and run["batches"]["resident"] >= RESIDENT:
         found.append(f"random batches: {run['batches']['resident']:.0f} MB resident, {RESIDENT} allowed")

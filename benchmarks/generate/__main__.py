@@ -8,7 +8,8 @@ with int8 weights.
 
 Each library runs in a process of its own, in alternating rounds with a pause; the ids are compared first. A
 peer that takes twice as long as the fastest one is timed once, and not with other thread counts. Ratios are
-to the fastest peer on as many threads, and of the best of both over the thread counts that ran. Of GPT-2 with
+to the fastest peer on as many threads, and of the best of both over the thread counts that ran; a target
+between the low and the high of a ratio is a tie, for which there are more rounds. Of GPT-2 with
 batch 1 the share of the read bandwidth is shown too, which is measured in the same run. With int8 weights
 (llama.cpp: Q8_0) ids differ, and what counts is the error of each library: the root mean square of the
 difference to plmcore in float32 on the same weights, over the log-probabilities of a fixed text (of BERT:
@@ -54,12 +55,19 @@ def write_model(case: Case, base: Path, layers: int, peers: list[str]) -> Path:
     return folder
 
 
-def timed(sides: dict, rounds: int, pause: float) -> dict[str, list[float]]:
-    """Seconds by library and round; after the first one without peers that are far from the fastest."""
+def timed(sides: dict, rounds: int, pause: float, target: float) -> dict[str, list[float]]:
+    """Seconds by library and round; after the first one without peers that are far from the fastest, with
+    more rounds for a tie.
+    """
     ask = lambda name: sides[name].ask("time", 0.0)
     times = contest.alternate(list(sides), 1, pause, ask)
     left = [name for name in times if name not in far_behind(times)]
-    for name, more in contest.alternate(left, rounds - 1, pause, ask).items():
+
+    def tied(more: dict[str, list[float]]) -> bool:
+        found = table.ratio_to_fastest({name: times[name] + more[name] for name in left})
+        return found is not None and contest.verdict(found, target) == contest.TIE
+
+    for name, more in contest.alternate(left, rounds - 1, pause, ask, undecided=tied).items():
         times[name] += more
     return times
 
@@ -91,7 +99,7 @@ def run_case(case: Case, folder: Path, peers: list[str], threads: int, args) -> 
             if case.weights == "float32"
             else {}
         )
-        times = timed(sides, args.rounds or case.rounds, args.pause)
+        times = timed(sides, args.rounds or case.rounds, args.pause, case.target)
         memory = {name: side.ask("memory") for name, side in sides.items()}
         bandwidth = sides["plmcore"].ask("bandwidth")
         scores = (

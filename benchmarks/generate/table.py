@@ -5,6 +5,8 @@ from __future__ import annotations
 import statistics
 from collections.abc import Sequence
 
+import contest
+
 from generate.cases import CASES, PACKAGES, Case
 
 BEGIN, END = "<!-- benchmarks/generate: begin -->", "<!-- benchmarks/generate: end -->"
@@ -49,20 +51,37 @@ def peers(result: dict) -> list[str]:
     return [name for name in result["times"] if name != "plmcore"]
 
 
-def best(results: Sequence[dict], case: str, name: str) -> float:
-    """Of all thread counts that ran."""
-    return max(speed(r, name) for r in results if r["case"] == case and name in r["times"])
+def best(results: Sequence[dict], case: str, names: Sequence[str]) -> list[float]:
+    """The times of the fastest of these libraries, of all thread counts that ran."""
+    found = [r["times"][n] for r in results if r["case"] == case for n in names if n in r["times"]]
+    return min(found, key=statistics.median)
 
 
 def mark(good: bool) -> str:
-    return "met" if good else "missed"
+    return contest.MET if good else contest.MISSED
 
 
-def ratio_cell(ours: float, theirs: Sequence[float], target: float) -> str:
-    if not theirs:
-        return ""
-    ratio = ours / max(theirs)
-    return f"{ratio:.2f} {mark(ratio >= target)}"
+def ratio_to_fastest(times: dict[str, list[float]]) -> dict[str, float] | None:
+    """To the fastest peer that ran in all rounds, round by round; None without one."""
+    ours = times["plmcore"]
+    beside = [t for name, t in times.items() if name != "plmcore" and len(t) == len(ours)]
+    return contest.ratios(ours, min(beside, key=statistics.median)) if beside else None
+
+
+def ratio_at_best(results: Sequence[dict], case: str, peers: Sequence[str]) -> dict[str, float] | None:
+    """Of the best times of both over thread counts: these rounds did not alternate, so each has a low and a
+    high of its own.
+    """
+    if not peers:
+        return None
+    ours, theirs = best(results, case, ["plmcore"]), best(results, case, peers)
+    (low, high), (their_low, their_high) = contest.interval(ours), contest.interval(theirs)
+    ratio = statistics.median(theirs) / statistics.median(ours)
+    return {"ratio": ratio, "low": their_low / high, "high": their_high / low}
+
+
+def ratio_cell(found: dict[str, float] | None, target: float) -> str:
+    return f"{found['ratio']:.2f} {contest.verdict(found, target)}" if found else ""
 
 
 def bandwidth_cell(result: dict, case: Case) -> str:
@@ -92,13 +111,11 @@ def error_cell(result: dict) -> str:
 def cells(result: dict, results: Sequence[dict]) -> list[str]:
     case = CASES[result["case"]]
     beside = peers(result)
-    same = [speed(result, p) for p in beside]
-    at_best = [best(results, case.name, p) for p in beside]
     return [
         case.name, str(result["threads"]), f"{speed(result, 'plmcore'):.1f}",
         *(f"{speed(result, p):.1f}" if p in result["times"] else "" for p in PACKAGES),
-        ratio_cell(speed(result, "plmcore"), same, case.target),
-        ratio_cell(best(results, case.name, "plmcore"), at_best, case.target),
+        ratio_cell(ratio_to_fastest(result["times"]), case.target),
+        ratio_cell(ratio_at_best(results, case.name, beside), case.target),
         f"{case.target:.1f}",
         bandwidth_cell(result, case),
         memory_cell(result),

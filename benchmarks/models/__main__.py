@@ -21,7 +21,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
@@ -100,8 +100,22 @@ def loaded(case: Forward | Train, folder: Path, libraries: list[str], threads: i
         yield sides
 
 
-def alternate(args, names: list[str], timed) -> dict[str, list]:
-    return contest.alternate(names, args.rounds, args.pause, timed, args.limit)
+def pairs_of(times: dict[str, list]) -> dict[str, dict]:
+    return {
+        peer: {"ours": times["plmcore"], "theirs": theirs}
+        for peer, theirs in times.items()
+        if peer != "plmcore"
+    }
+
+
+def targets_of(case: Case) -> list[tuple[str, float]]:
+    return [(t.peer, t.ratio) for t in case.targets]
+
+
+def alternate(case: Case, args, names: Sequence[str], timed) -> dict[str, dict]:
+    """The times of plmcore and of each peer, with more rounds while a target is neither met nor missed."""
+    tied = lambda times: table.is_tied({"pairs": pairs_of(times), "targets": targets_of(case)})
+    return pairs_of(contest.alternate(names, args.rounds, args.pause, timed, args.limit, tied))
 
 
 def run_forward(case: Forward, folder: Path, libraries: list[str], threads: int, args) -> dict:
@@ -110,8 +124,7 @@ def run_forward(case: Forward, folder: Path, libraries: list[str], threads: int,
         rotations = [("plmcore", peer) for peer in libraries[1:]] if args.pairs else [libraries]
         pairs = {}
         for names in rotations:
-            times = alternate(args, names, lambda n: sides[n].ask("time", args.seconds))
-            pairs |= {peer: {"ours": times["plmcore"], "theirs": times[peer]} for peer in names[1:]}
+            pairs |= alternate(case, args, names, lambda n: sides[n].ask("time", args.seconds))
     return {"error": error, "pairs": pairs}
 
 
@@ -127,9 +140,8 @@ def run_train(case: Train, folder: Path, libraries: list[str], threads: int, arg
         step = lambda name: sides[name].ask("time", 0.0)
         for name in libraries:
             step(name)  # the first allocates
-        times = alternate(args, libraries, step)
+        pairs = alternate(case, args, libraries, step)
         memory = {name: side.ask("memory") for name, side in sides.items()}
-    pairs = {peer: {"ours": times["plmcore"], "theirs": times[peer]} for peer in libraries[1:]}
     return {"error": error, "pairs": pairs, "memory": memory, "memory_target": case.memory}
 
 
@@ -141,11 +153,7 @@ def run_load(case: Case, folder: Path, libraries: list[str], threads: int, args)
     error = compare_all(
         case, lambda name: fresh(name)[0], libraries, args
     )  # also brings the file into memory
-    times = alternate(args, libraries, lambda name: fresh(name)[1])
-    return {
-        "error": error,
-        "pairs": {peer: {"ours": times["plmcore"], "theirs": times[peer]} for peer in libraries[1:]},
-    }
+    return {"error": error, "pairs": alternate(case, args, libraries, lambda name: fresh(name)[1])}
 
 
 RUN = {Forward: ("forward", run_forward), Train: ("train", run_train), Load: ("load", run_load)}
@@ -154,8 +162,7 @@ RUN = {Forward: ("forward", run_forward), Train: ("train", run_train), Load: ("l
 def run_case(case: Case, models: Models, threads: int, args) -> dict:
     libraries = ["plmcore", *(p for p in case.peers if p in models.present)]
     kind, run = RUN[type(case)]
-    targets = [(t.peer, t.ratio) for t in case.targets]
-    result = {"case": case.name, "kind": kind, "threads": threads, "targets": targets}
+    result = {"case": case.name, "kind": kind, "threads": threads, "targets": targets_of(case)}
     return result | run(case, models(case), libraries, threads, args)
 
 
@@ -197,7 +204,8 @@ def arguments() -> argparse.Namespace:
         "--limit",
         type=float,
         default=30.0,
-        help="seconds of a case after which no new round begins (three are run in any case)",
+        help=f"seconds of a case after which no new round begins (two are run in any case); {contest.MORE} "
+        "times as many for a tie",
     )
     parser.add_argument("--seconds", type=float, default=0.5, help="time per measurement of a forward case")
     parser.add_argument(

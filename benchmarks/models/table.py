@@ -21,11 +21,11 @@ KINDS = {
     "train": "Training step, ms, and peak resident memory, GB",
     "load": "Loading and the first output, ms",
 }
-MET, MISSED, BEHIND = "met", "missed", "behind"
+BEHIND = "behind"
 NOTE = (
-    "Times are medians over two to seven rounds. The ratio is the peer's time / plmcore's, the median "
-    "over rounds, then the lowest and the highest. "
-    f"A target is {MET} or {MISSED}; {BEHIND} means less than 0.9 of the peer."
+    "Times are medians over two to seven rounds, more for a tie. The ratio is the peer's time / plmcore's, "
+    f"{contest.SPREAD}. A target between the two is a {contest.TIE}, else {contest.MET} or "
+    f"{contest.MISSED}; {BEHIND} means missed with less than 0.9 of the peer."
 )
 BEGIN, END = "<!-- benchmarks/models: begin -->", "<!-- benchmarks/models: end -->"
 
@@ -49,9 +49,14 @@ def rows(result: dict) -> list[dict]:
         row = {"peer": peer, "target": target, "ratio": None, "mark": ""}
         if pair:
             row |= contest.ratios(pair["ours"], pair["theirs"])
-            row["mark"] = BEHIND if row["ratio"] < 0.9 else MISSED if row["ratio"] < target else MET
+            mark = contest.verdict(row, target)
+            row["mark"] = BEHIND if mark == contest.MISSED and row["ratio"] < 0.9 else mark
         found.append(row)
     return found
+
+
+def is_tied(result: dict) -> bool:
+    return any(row["mark"] == contest.TIE for row in rows(result))
 
 
 def memory(result: dict) -> dict:
@@ -59,20 +64,22 @@ def memory(result: dict) -> dict:
     ours, theirs = (result["memory"].get(name) for name in ("plmcore", "transformers"))
     limit = result["memory_target"]
     ratio = ours / theirs if ours and theirs else None
-    mark = "" if ratio is None or limit is None else MISSED if ratio > limit else MET
+    mark = "" if ratio is None or limit is None else contest.MISSED if ratio > limit else contest.MET
     return {"ours": ours, "theirs": theirs, "ratio": ratio, "target": limit, "mark": mark}
 
 
 def missed(results: Iterable[dict]) -> int:
     marks = [row["mark"] for r in results for row in rows(r)]
     marks += [memory(r)["mark"] for r in results if r["kind"] == "train"]
-    return sum(mark in (MISSED, BEHIND) for mark in marks)
+    return sum(mark in (contest.MISSED, BEHIND) for mark in marks)
 
 
 def summary(results: Sequence[dict]) -> str:
     absent = sum(row["ratio"] is None for r in results for row in rows(r))
+    ties = sum(row["mark"] == contest.TIE for r in results for row in rows(r))
     return (
-        f"{len(results)} cases, {missed(results)} targets missed, {absent} not measured for want of the peer"
+        f"{len(results)} cases, {missed(results)} targets missed, {ties} ties, {absent} not measured for "
+        f"want of the peer"
     )
 
 

@@ -97,11 +97,12 @@ def run_case(case: str, size: str, step_time: float, args) -> dict:
     run = ours(case, batch, length)
     has_peer = case in cases.COLLATORS and importlib.util.find_spec("transformers") is not None
     peers = dict(zip(("torch", "numpy"), theirs(case, batch, length))) if has_peer else {}
-    times, peer_times = [], {name: [] for name in peers}
-    for _ in range(args.rounds):
-        times.append(measure(run, args.seconds))
-        for name, peer in peers.items():
-            peer_times[name].append(measure(peer, args.seconds))
+    calls = {"plmcore": run, **peers}
+    tied = lambda t: bool(peers) and table.mark(t["plmcore"], t["torch"]) == contest.TIE
+    peer_times = contest.alternate(
+        list(calls), args.rounds, 0.0, lambda name: measure(calls[name], args.seconds), undecided=tied
+    )
+    times = peer_times.pop("plmcore")
     share = statistics.median(times) / step_time if size.startswith("tiny") else None
     return {
         "case": case,

@@ -23,13 +23,22 @@ NOTE = (
     "transformers' collators get examples that are ready; plmcore reads its corpus as well. Ratios are "
     "medians over rounds, against the form that collators have by default (torch) and the other; "
     rf"objectives without a ratio have no collator. \* marks a ratio below {FASTER:.0f} to the default "
-    rf"form, or a share above {SHARE:.0%}."
+    rf"form, or a share above {SHARE:.0%}; a ratio that rounds place on both sides of {FASTER:.0f} is a "
+    rf"{contest.TIE}."
 )
 
 
 def ratio(result: dict, peer: str) -> float | None:
     times = result["peers"].get(peer)
     return contest.ratios(result["times"], times)["ratio"] if times else None
+
+
+def mark(times: list[float], collator: list[float]) -> str:
+    """What came of the ratio to the default form."""
+    return contest.verdict(contest.ratios(times, collator), FASTER)
+
+
+MARKS = {contest.MET: "", contest.MISSED: "*", contest.TIE: f" {contest.TIE}"}
 
 
 def cells(result: dict) -> list[str]:
@@ -40,8 +49,8 @@ def cells(result: dict) -> list[str]:
         if found is None:
             texts += ["–", "–"]
             continue
-        mark = "*" if peer == "torch" and found < FASTER else ""
-        texts += [f"{1e3 * statistics.median(result['peers'][peer]):.2f}", f"{found:.1f}{mark}"]
+        sign = MARKS[mark(result["times"], result["peers"][peer])] if peer == "torch" else ""
+        texts += [f"{1e3 * statistics.median(result['peers'][peer]):.2f}", f"{found:.1f}{sign}"]
     share = result["share"]
     return [*texts, "" if share is None else f"{100 * share:.1f} %{'*' if share >= SHARE else ''}"]
 
@@ -51,7 +60,7 @@ def missed(result: dict) -> list[str]:
     name, found = f"{result['case']}, {result['size']}", ratio(result, "torch")
     texts = (
         [f"{name}: {found:.1f} times the collator's rate, {FASTER:.0f} wanted"]
-        if found and found < FASTER
+        if found and mark(result["times"], result["peers"]["torch"]) == contest.MISSED
         else []
     )
     if result["share"] is not None and result["share"] >= SHARE:

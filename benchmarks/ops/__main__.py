@@ -6,8 +6,9 @@
     python benchmarks/ops --from ops.json --write
 
 Each library runs in a process of its own, same thread count, alternating rounds; outputs are compared before
-anything is timed. Printed: median times, the median ratio (torch / plmcore) with its spread, the target, the
-rate reached and its share of what the machine was measured to do.
+anything is timed. A case whose target lies between low and high gets more rounds. Printed: median times, the
+median ratio (torch / plmcore) with its spread, the target, the rate reached and its share of what the machine
+was measured to do.
 """
 
 import argparse
@@ -33,8 +34,9 @@ def run_case(case, sides: dict[str, contest.Contestant], rounds: int, seconds: f
     error = None
     if case.compare:
         error = contest.compare(case.name, plm.ask("outputs"), torch.ask("outputs"), case.tolerance)
+    tied = lambda t: contest.verdict(contest.ratios(t["plmcore"], t["torch"]), case.target) == contest.TIE
     times = contest.alternate(
-        ("torch", "plmcore"), rounds, 0.01, lambda name: sides[name].ask("time", seconds)
+        ("torch", "plmcore"), rounds, 0.01, lambda name: sides[name].ask("time", seconds), undecided=tied
     )
     for side in sides.values():
         side.ask("unload")
@@ -55,9 +57,10 @@ def run_case(case, sides: dict[str, contest.Contestant], rounds: int, seconds: f
 def measure(args) -> tuple[dict, list[str]]:
     """A run, and what failed in it."""
     failed = []
+    more = f"up to {args.rounds * contest.MORE} for a tie"
     run = {
         "machine": contest.machine_line(("plmcore", "torch", "numpy")),
-        "settings": f"{args.rounds} rounds of {args.seconds:g} s",
+        "settings": f"{args.rounds} rounds of {args.seconds:g} s, {more}",
         "results": [],
     }
     print(run["machine"], flush=True)

@@ -22,10 +22,11 @@ HEADER = [
     "error",
 ]
 WIDTHS = [42, 10, 10, 6, 11, 12, 11, 16, 6]
-MET, MISSED, BEHIND = "met", "missed", "behind"
+BEHIND = "behind"
 NOTE = (
-    "Times are medians over rounds. The ratio is PyTorch's time / plmcore's, the median over rounds, then "
-    f"the lowest and the highest. A target is {MET} or {MISSED}; {BEHIND} means less than 0.9 of PyTorch. "
+    f"Times are medians over rounds. The ratio is PyTorch's time / plmcore's, {contest.SPREAD}. "
+    f"A target between the two is a {contest.TIE}, else {contest.MET} or {contest.MISSED}; {BEHIND} means "
+    "missed with less than 0.9 of PyTorch. "
     "Some cases must also reach a share of what the machine was measured to do, by a loop of "
     "multiply-adds and one of reads. Errors are the largest differences of outputs or gradients from "
     "PyTorch's; dropout has none to compare."
@@ -42,9 +43,10 @@ def share(result: dict) -> float | None:
 def mark(result: dict) -> str:
     if not result["target"]:
         return ""
-    if result["ratio"] < 0.9:
-        return BEHIND
-    return MISSED if result["ratio"] < result["target"] or (share(result) or 0.0) < result["share"] else MET
+    if (share(result) or 0.0) < result["share"]:
+        return contest.MISSED
+    found = contest.verdict(result, result["target"])
+    return BEHIND if found == contest.MISSED and result["ratio"] < 0.9 else found
 
 
 def cells(result: dict) -> list[str]:
@@ -90,8 +92,8 @@ def summary(results: Sequence[dict]) -> str:
     marks = [mark(r) for r in results]
     below = sum(r["ratio"] < 0.9 for r in results)
     return (
-        f"{len(marks)} rows, {marks.count(MISSED) + marks.count(BEHIND)} targets missed, {below} rows "
-        f"below 0.9 of PyTorch"
+        f"{len(marks)} rows, {marks.count(contest.MISSED) + marks.count(BEHIND)} targets missed, "
+        f"{marks.count(contest.TIE)} ties, {below} rows below 0.9 of PyTorch"
     )
 
 

@@ -60,7 +60,8 @@ def run_case(case: Case, threads: int, args) -> dict:
 
         for library in libraries:
             speed(library)  # the first ones allocate
-        speeds = contest.alternate(libraries, args.rounds, args.pause, speed)
+        tied = lambda speeds: table.mark(speeds, case.target) == contest.TIE
+        speeds = contest.alternate(libraries, args.rounds, args.pause, speed, undecided=tied)
         _, seconds, _ = sides["plmcore"].ask("steps", args.steps)
         first, later, written = sides["plmcore"].ask("save")
         overhead = sides["plmcore"].ask("overhead", 50) / (seconds / args.steps)

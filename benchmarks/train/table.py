@@ -23,10 +23,17 @@ HEAD = (
 )
 NOTE = (
     "Batches, masks, clipping and AdamW are included on both sides. Tokens/s are medians over rounds; "
-    "the ratio is that of the speeds, the median over rounds, then the lowest and the highest. "
+    f"the ratio is that of the speeds, {contest.SPREAD}. A target between the two is a {contest.TIE}. "
     r"The loop's share is an upper limit: batches are made with nothing beside which that could be "
-    r"hidden. \* marks a target or limit that was missed."
+    r"hidden. \* marks a limit that was missed."
 )
+
+
+def mark(speeds: dict[str, list[float]], target: float) -> str:
+    """What came of the target; nothing without the peer."""
+    if "transformers" not in speeds:
+        return ""
+    return contest.verdict(contest.ratios(speeds["transformers"], speeds["plmcore"]), target)
 
 
 def cells(result: dict) -> list[str]:
@@ -36,12 +43,11 @@ def cells(result: dict) -> list[str]:
     texts = [result["case"], f"{statistics.median(ours):,.0f}"]
     if theirs:
         found = contest.ratios(theirs, ours)  # speeds, not times
-        mark = "" if found["ratio"] >= result["target"] else "*"
         texts += [
             f"{statistics.median(theirs):,.0f}",
             f"{found['ratio']:.2f}",
             f"{found['low']:.2f}–{found['high']:.2f}",
-            f"{result['target']:.1f}{mark}",
+            f"{result['target']:.1f} {mark(result['speeds'], result['target'])}",
         ]
     else:
         texts += ["–", "–", "–", f"{result['target']:.1f}"]
@@ -56,9 +62,9 @@ def cells(result: dict) -> list[str]:
 def missed(result: dict) -> list[str]:
     """What did not reach its target."""
     found = []
-    if theirs := result["speeds"].get("transformers"):
-        ratio = contest.ratios(theirs, result["speeds"]["plmcore"])["ratio"]
-        found += [f"ratio {ratio:.2f}, {result['target']} wanted"] if ratio < result["target"] else []
+    if mark(result["speeds"], result["target"]) == contest.MISSED:
+        ratio = contest.ratios(result["speeds"]["transformers"], result["speeds"]["plmcore"])["ratio"]
+        found.append(f"ratio {ratio:.2f}, {result['target']} wanted")
     if result["overhead"] >= OVERHEAD:
         found.append(f"the loop takes {100 * result['overhead']:.2f} % of a step")
     found += [

@@ -6,6 +6,7 @@
 #include "core/device.h"
 #include "core/isa.h"
 #include "core/op_ids.h"
+#include "cpu/perturb.h"
 #include "cpu/weight_layouts.h"
 #include "plmcore/threads.h"
 
@@ -92,7 +93,12 @@ class CpuDevice final : public Device {
     const auto need = isa().kernels[id]->workspace;
     return need ? need(args) : Workspace();
   }
-  void run(int id, const char*, const KernelArgs& args) override { isa().kernels[id]->run(args); }
+  void run(int id, const char*, const KernelArgs& args) override {
+    isa().kernels[id]->run(args);
+#ifdef PLM_TEST_HOOKS
+    perturb(id, args);
+#endif
+  }
 
  private:
   void linear(KernelArgs& args);

@@ -6,6 +6,7 @@
 #include "core/device.h"
 #include "core/isa.h"
 #include "core/plugin.h"
+#include "cpu/perturb.h"
 #include "plmcore/random.h"
 #include "plmcore/threads.h"
 
@@ -109,6 +110,11 @@ void bind_runtime(nb::module_& m) {
 #ifdef PLM_TEST_HOOKS
   m.def("negate_backward", &negate_backward, "op"_a,
         "Test builds only: this op's backward rule returns its negative; \"\" for none.");
+  m.def("perturb_kernel", &perturb_kernel, "op"_a, "mutation"_a = "scale", "written"_a = 0, "part"_a = 0,
+        "Test builds only: this op's CPU kernel spoils a tensor that it writes; \"\" for none.");
+  m.def(
+      "perturbed", [] { return nb::make_tuple(perturbed().values, perturbed().tensors); },
+      "Test builds only: (values changed, tensors that a call writes) since perturb_kernel.");
 #endif
   m.def(
       "is_differentiable",

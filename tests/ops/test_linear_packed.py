@@ -21,6 +21,7 @@ spec = OpSpec(
         dict(x=(4, 7, 5), weight=(4, 5), bias=(4,), activation="relu"),
         dict(x=(1, 37), weight=(101, 37), bias=(101,)),
         dict(x=(97, 65), weight=(63, 65)),
+        dict(x=(5, 37), weight=(192, 37)),  # without padding in the packed weight
         dict(x=(385, 389), weight=(401, 389), bias=(401,), activation="relu"),
         dict(x=(0, 5), weight=(4, 5)),
     ],
