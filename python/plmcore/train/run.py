@@ -124,7 +124,8 @@ class Run:
 
     def _known(self, stored: Settings) -> Settings:
         usual = self.defaults(stored)
-        return {"data": {}, **usual, "train": TRAIN | usual["train"]}
+        own = {section: usual.get(section, {}) for section in ("run", "data", "train")}
+        return {**usual, "run": {"seed": 0} | own["run"], "data": own["data"], "train": TRAIN | own["train"]}
 
     def record_settings(self) -> None:
         """config.toml."""
