@@ -136,7 +136,9 @@ class Trainer(Training):
                     loss.backward()
                 own += loss.item()
         if self.group.size > 1:
-            self._sum_gradients()
+            params = [state.param for state in self.optimizer.states]
+            for p, gradient in zip(params, self.group.sum_gradients([p.grad for p in params]), strict=True):
+                p.grad = gradient
         whole = self.group.sum({"loss": own, "tokens": sum(map(batching.tokens_of, parts))})
         norm = self.optimizer.norm()
         size = norm.item()
@@ -154,11 +156,6 @@ class Trainer(Training):
         """What a part brings to the loss of the step; what it carries goes to the next."""
         terms, self.carried = criteria.run(self.criterion, self.model, part, self.carried)
         return criteria.loss(terms, totals)
-
-    def _sum_gradients(self) -> None:
-        params = [state.param for state in self.optimizer.states]
-        for p, gradient in zip(params, self.group.sum_gradients([p.grad for p in params]), strict=True):
-            p.grad = gradient
 
     def _refuse(
         self, parts: Sequence[criteria.Batch], totals: criteria.Counts, loss: float, before: State | None
@@ -224,7 +221,10 @@ class Trainer(Training):
         try:
             self.model.load_state_dict(parts["weights"])
             self.optimizer.load_state_dict(
-                {k: t.item() if t.ndim == 0 and _scalar(k) else t for k, t in parts["optimizer"].items()}
+                {
+                    k: t.item() if t.ndim == 0 and (k == "lr" or k.endswith(".step")) else t
+                    for k, t in parts["optimizer"].items()
+                }
             )
             if self.average is not None:
                 self.average.load_state_dict(parts["average"])
@@ -241,7 +241,3 @@ class Trainer(Training):
         super().settle("last" if self.average is not None else result)
         if self.average is not None:
             self.average.apply()
-
-
-def _scalar(key: str) -> bool:
-    return key == "lr" or key.endswith(".step")

@@ -11,7 +11,7 @@ import contextlib
 import math
 import signal
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -60,21 +60,13 @@ class Training:
         data: str = "",
         ends: Sequence[int] = (),
     ):
-        counts = dict(
-            steps=steps,
-            save_every=save_every,
-            keep=keep,
-            log_every=log_every,
-            evaluate_every=evaluate_every,
-            patience=patience,
-        )
-        for name, value in counts.items():
-            if value is not None and value < 1:
-                raise ArgumentError(f"{type(self).__name__}: {name} must be at least 1, got {value}")
         self.steps, self.seed, self.group = steps, seed, ranks.current()
         self.directory, self.save_every, self.keep, self.log_every = directory, save_every, keep, log_every
         self.evaluate, self.evaluate_every, self.patience = evaluate, evaluate_every, patience
         self.callbacks, self.data, self.ends = callbacks, data, ends
+        for name in ("steps", "save_every", "keep", "log_every", "evaluate_every", "patience"):
+            if (value := getattr(self, name)) is not None and value < 1:
+                raise ArgumentError(f"{type(self).__name__}: {name} must be at least 1, got {value}")
         # What a checkpoint remembers beside tensors
         self.step = self.tokens = self.stale = 0
         self.seconds = 0.0
@@ -85,6 +77,7 @@ class Training:
         self.last: float | None = None  # of the last line of metrics
         self.stopped: str | None = None
         self._saved: int | None = None
+        self._writes = directory is not None and self.group.rank == 0
         self._snapshot = Snapshot()
 
     # ---- what a subclass says ----
@@ -121,7 +114,9 @@ class Training:
 
     def run(self) -> None:
         """Runs to the last step. Raises Interrupted after a signal; the state is then saved."""
-        with Interrupts() as interrupts, self._finishing():
+        with Interrupts() as interrupts, contextlib.ExitStack() as ending:
+            if self.directory is not None:
+                ending.callback(self.directory.finish)  # also when a step fails
             while self.step < self.steps and self.stopped is None:
                 self.advance()
                 if self.group.sum({"signals": interrupts.number is not None})["signals"]:
@@ -278,10 +273,6 @@ class Training:
             self.directory.save(self.step, parts, self.state() | {"due": due}, self.keep)
         self._saved = self.step
 
-    @property
-    def _writes(self) -> bool:
-        return self.directory is not None and self.group.rank == 0
-
     def _live(self) -> dict[tuple[str, str], Any]:
         """What a checkpoint holds, by file and name: the tensors themselves, and numbers."""
         return {(part, name): v for part, values in self.tensors().items() for name, v in values.items()}
@@ -353,15 +344,6 @@ class Training:
             best = min(scored, key=lambda c: c.state["score"])
             self.adopt(best.parts["weights"])
             self._say(f"the result is that of step {best.step}")
-
-    @contextlib.contextmanager
-    def _finishing(self) -> Iterator[None]:
-        """Waits for the checkpoint that is being written, also when the loop fails."""
-        try:
-            yield
-        finally:
-            if self.directory is not None:
-                self.directory.finish()
 
 
 def machine() -> dict[str, str]:
