@@ -128,7 +128,7 @@ class Run:
         return {**usual, "run": {"seed": 0} | own["run"], "data": own["data"], "train": TRAIN | own["train"]}
 
     def record_settings(self) -> None:
-        """config.toml."""
+        """Writes config.toml."""
         if self.group.rank == 0:
             with atomic_write(self.path / run_directory.CONFIG) as f:
                 f.write(settings.dumps(self.settings, self.defaults(self.settings)).encode())
@@ -149,6 +149,7 @@ class Run:
     # ---- the run ----
 
     def __call__(self) -> Any:
+        """From the first step, or the last checkpoint, to the result."""
         self.group.barrier()  # all have seen whether a run is there; rank 0 writes from here on
         with self._opened() as self.directory, Generator():
             with self.group.first():
@@ -194,7 +195,7 @@ class Run:
             self.directory.forget_after(0)
 
     def report(self, training: Training) -> None:
-        """report.html and loss.svg."""
+        """Writes report.html and loss.svg."""
         facts = {
             **self.facts(training),
             "steps": f"{training.step:,} of {training.steps:,}",
