@@ -101,14 +101,8 @@ class Trainer(Training):
         self.criterion = criterion or criteria.of(model)
         self.squares = self.criterion.squares
         self.carried: State | None = None  # from batch to batch
-        self.clip_norm, self.nonfinite, self.most_skips, self.average = (
-            clip_norm,
-            nonfinite,
-            most_skips,
-            average,
-        )
-        self.activations = activations
-        self.skips = 0
+        self.clip_norm, self.average, self.activations = clip_norm, average, activations
+        self.nonfinite, self.most_skips, self.skips = nonfinite, most_skips, 0
 
     def run(self) -> None:
         """Runs to the last step. Raises Interrupted after a signal; the state is then saved."""
