@@ -15,7 +15,7 @@ from plmcore.runtime import draws
 from plmcore.tasks import lora
 from plmcore.tasks.features import Features
 from plmcore.train import groups
-from plmcore.train.loop import Trainer
+from plmcore.train.training import Training
 
 if TYPE_CHECKING:
     from plmcore.models import Model
@@ -124,7 +124,7 @@ def freeze(model: nn.Module, what: str | int | None, fresh: Collection[str] = ()
 
 def unfreezing(
     model: nn.Module, table: Mapping[str, Any], per_epoch: int
-) -> Callable[[Trainer, Mapping[str, float]], None] | None:
+) -> Callable[[Training, Mapping[str, float]], None] | None:
     """Gradual unfreezing (ULMFiT): the head alone first, then one layer more, from the top, every
     `unfreeze_every` epochs.
 
@@ -137,8 +137,8 @@ def unfreezing(
         raise ArgumentError("adapt.unfreeze_every must be above 0, and adapt.freeze not set")
     top = highest(model)
 
-    def thaw(trainer: Trainer, metrics: Mapping[str, float]) -> None:
-        lowest = top + 1 - int(trainer.step / (every * per_epoch))
+    def thaw(training: Training, metrics: Mapping[str, float]) -> None:
+        lowest = top + 1 - int(training.step / (every * per_epoch))
         for name, p in model.named_parameters():
             p.requires_grad = groups.depth(name, top + 1) >= lowest
             if not p.requires_grad:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
-import functools
 import json
 import os
 import pathlib
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 from plmcore import data, language_model
 from plmcore.data import tables
@@ -16,16 +14,16 @@ from plmcore.data.tables import Table
 from plmcore.data.tasks import SPLITS
 from plmcore.files.whole import atomic_directory, atomic_write, json_bytes
 from plmcore.language_model import directory
-from plmcore.runtime.generator import Generator
 from plmcore.tasks import adapting, language_modelling, task_model, task_settings
 from plmcore.tasks.inference import needed_tokenizer
 from plmcore.tasks.language_modelling import TextExamples
 from plmcore.tasks.scoring import Scoring
 from plmcore.tasks.task_data import TaskData
-from plmcore.train import batching, extending, hints, making, run_directory, settings
+from plmcore.train import batching, extending, hints, making, run_directory
 from plmcore.train.loop import Trainer
-from plmcore.train.run_directory import RunDirectory
+from plmcore.train.run import Run
 from plmcore.train.settings import Settings
+from plmcore.train.training import Training
 
 SCORES = "scores.json"
 SHOWN = 4  # predictions in the report
@@ -89,79 +87,113 @@ def finetune(
         "adapt": {"lora_rank": lora},
         "train": {"epochs": epochs, "steps": steps, "save_every": save_every},
     }
-    begun = run_directory.begun(out, resume)
-    if begun is not None:
-        chosen = task_settings.resumed(begun, given, config, changes)
-        kept = {split: out.absolute() / f"{split}{tables.KEPT}" for split in SPLITS}
-        # where `out` is now
-        chosen["data"] |= {split: os.fspath(path) for split, path in kept.items() if path.is_file()}
-    else:
-        chosen = task_settings.new(given, config, changes)
-    task_settings.check_installed(chosen)
-    task_data = TaskData(chosen, in_memory)
-    task_data.check()
-    with RunDirectory(out, quiet=quiet, new=begun is None) as run, Generator():
-        return _Finetuning(run, chosen, task_data, callbacks)()
+    run = _Finetuning(
+        out,
+        given,
+        in_memory=in_memory,
+        config=config,
+        changes=changes,
+        resume=resume,
+        quiet=quiet,
+        callbacks=callbacks,
+    )
+    return run()
 
 
-class _Finetuning:
-    """One run."""
+class _Finetuning(Run):
+    new, resumed = staticmethod(task_settings.new), staticmethod(task_settings.resumed)
 
     def __init__(
         self,
-        run: RunDirectory,
-        chosen: Settings,
-        task_data: TaskData,
-        callbacks: Sequence[Callable[..., None]],
+        out: str | os.PathLike[str],
+        given: Settings,
+        *,
+        in_memory: Mapping[str, Any],
+        **options: Any,
     ):
-        self.run, self.settings, self.data, self.callbacks = run, chosen, task_data, callbacks
+        super().__init__(out, given, **options)
+        if self.begun:
+            kept = {split: self.path.absolute() / f"{split}{tables.KEPT}" for split in SPLITS}
+            # where `out` is now
+            self.settings["data"] |= {
+                split: os.fspath(path) for split, path in kept.items() if path.is_file()
+            }
+        task_settings.check_installed(self.settings)
+        self.data = TaskData(self.settings, in_memory)
+        self.data.check()
 
-    def __call__(self) -> language_model.LanguageModel:
-        run = self.settings["run"]
-        lm = task_model.load(pathlib.Path(run["model"]), self.data, self.run.say)
-        if lm.source is not None:
-            directory.companions(lm.source)  # which the result gets, hours from now
-        adapting.prepare(lm.model, self.settings["adapt"], run["seed"], task_model.fresh_names(lm))
-        trainer = self.trainer(lm)
-        self.record_settings()
-        if len(self._examples) == 1 and trainer.step == 0:
-            self.run.say("nothing is evaluated: name files with --dev or --test, or set data.held_out=0.1")
-        making.announce(
-            self.run,
-            trainer,
-            f"{lm.config.model_type} for {self.settings['run']['task']}, {lm.model.num_parameters():,} "
-            f"parameters ({sum(p.size for p in lm.parameters() if p.requires_grad):,} trained); "
-            f"{self.examples('train').examples(0):,} examples",
-        )
-        try:
-            trainer.run()
-        except BaseException:
-            with contextlib.suppress(OSError):  # what stopped the run is to be told
-                self.report(trainer)
-            raise
-        finally:
-            trainer.batches.close()
-        self.report(trainer)
-        making.choose_result(self.run, self.settings["train"], trainer)
-        self.finish(lm)
-        self.score(trainer)
-        self.report(trainer)
-        self.run.note(f"model: {self.run.final}  curves: {self.run.path / run_directory.REPORT}")
-        return lm
+    def defaults(self, stored: Settings) -> Settings:
+        return task_settings.defaults(stored["run"]["task"], stored["run"]["model"])
 
     # ---- training ----
 
-    def examples(self, split: str) -> Any:
-        return self._examples[split]
+    def training(self) -> Trainer:
+        run, options, table = (self.settings[key] for key in ("run", "train", "data"))
+        self.lm = lm = task_model.load(pathlib.Path(run["model"]), self.data, self.directory.say)
+        if lm.source is not None:
+            directory.companions(lm.source)  # which the result gets, hours from now
+        adapting.prepare(lm.model, self.settings["adapt"], run["seed"], task_model.fresh_names(lm))
+        self.examples = self.make_examples(lm)
+        batches: Any = data.Batches(
+            self.examples["train"],
+            table["batch"],
+            seed=run["seed"],
+            drop_last=False,
+            rank=self.group.rank,
+            ranks=self.group.size,
+        )
+        per_epoch = batches.steps_per_epoch(0)
+        if table["accumulate"] > 1:
+            batches, per_epoch = (
+                batching.Accumulated(batches, table["accumulate"]),
+                max(1, per_epoch // table["accumulate"]),
+            )
+        steps = options["steps"] or options["epochs"] * per_epoch
+        schedule = dict(self.settings["schedule"])
+        ends = extending.ends(options, steps, per_epoch)
+        if schedule["warmup"] is None:
+            schedule["warmup"] = round(options["warmup_share"] * [*ends, steps][0])
+        self.unfreezing = adapting.unfreezing(lm.model, self.settings["adapt"], per_epoch)
+        return making.trainer(
+            self.settings | {"schedule": schedule},
+            lm.model,
+            batches,
+            criterion=self.examples["train"].criterion(lm.model),
+            options=self.options(
+                steps=steps,
+                ends=ends,
+                **{key: options[key] or per_epoch for key in ("save_every", "evaluate_every")},
+                evaluate=self.scoring(self.data.watched) if self.data.watched else None,
+                callbacks=[*([self.unfreezing] if self.unfreezing else []), *self.callbacks],
+                data=self.data.fingerprint,
+            ),
+        )
+
+    def started(self, training: Training) -> None:
+        if self.unfreezing:
+            self.unfreezing(training, {})
+        self.keep_tables()
+        self.record_settings()
+        if len(self.examples) == 1 and training.step == 0:
+            self.directory.say(
+                "nothing is evaluated: name files with --dev or --test, or set data.held_out=0.1"
+            )
+
+    def announcement(self, training: Training) -> str:
+        lm = self.lm
+        return (
+            f"{lm.config.model_type} for {self.settings['run']['task']}, {lm.model.num_parameters():,} "
+            f"parameters ({sum(p.size for p in lm.parameters() if p.requires_grad):,} trained); "
+            f"{self.examples['train'].examples(0):,} examples"
+        )
 
     def make_examples(self, lm: language_model.LanguageModel) -> dict[str, Any]:
         table = self.settings["data"]
         if self.data.kind == "lm":
-            self.data.keep_tables()
-            begun = (self.run.path / run_directory.CONFIG).exists()
-            corpora = {s: self.run.path / f"corpus-{s}" for s in SPLITS if table[s]}
+            self.keep_tables()
+            corpora = {s: self.path / f"corpus-{s}" for s in SPLITS if table[s]}
             for split, folder in corpora.items():
-                if not (begun and folder.exists()):
+                if not ((self.begun or self.group.rank) and folder.exists()):
                     language_modelling.write_corpus(folder, table[split], lm, table["errors"])
             return {s: TextExamples(folder, lm, table["length"]) for s, folder in corpora.items()}
         made = {
@@ -170,85 +202,47 @@ class _Finetuning:
         }
         for split, examples in made.items():
             if not examples.known:
-                self.run.say(
+                self.directory.say(
                     f"{split}: not every record has a label, so that there are predictions and no scores"
                 )
             elif split != "train":
                 examples.scores(examples.right())  # a metric that is not for such labels is found now
             if blank := self.data.blank(split):
-                self.run.say(f"{split}: {blank} of {len(self.data.records[split])} texts are empty")
+                self.directory.say(f"{split}: {blank} of {len(self.data.records[split])} texts are empty")
             if examples.cut:
-                self.run.say(f"{split}: {examples.cut} texts have more than {table['length']} tokens")
+                self.directory.say(f"{split}: {examples.cut} texts have more than {table['length']} tokens")
         return made
 
     def scoring(self, split: str, *, final: bool = False) -> Any:
-        examples, batch = self._examples[split], self.settings["data"]["batch"]
+        examples, batch = self.examples[split], self.settings["data"]["batch"]
         return examples.scoring(batch) if self.data.kind == "lm" else Scoring(examples, batch, final=final)
-
-    def trainer(self, lm: language_model.LanguageModel) -> Trainer:
-        seed, options, table = self.settings["run"]["seed"], self.settings["train"], self.settings["data"]
-        self._examples = self.make_examples(lm)
-        batches: Any = data.Batches(self.examples("train"), table["batch"], seed=seed, drop_last=False)
-        per_epoch = batches.steps_per_epoch(0)
-        if table["accumulate"] > 1:
-            batches, per_epoch = (
-                batching.Accumulated(batches, table["accumulate"]),
-                max(1, per_epoch // table["accumulate"]),
-            )
-        steps = options["steps"] or options["epochs"] * per_epoch
-        evaluate = self.scoring(self.data.watched) if self.data.watched else None
-        schedule = dict(self.settings["schedule"])
-        ends = extending.ends(options, steps, per_epoch)
-        if schedule["warmup"] is None:
-            schedule["warmup"] = round(options["warmup_share"] * [*ends, steps][0])
-        every = {key: options[key] or per_epoch for key in ("save_every", "evaluate_every")}
-        chosen = self.settings | {"schedule": schedule, "train": options | every | {"steps": steps}}
-        unfreezing = adapting.unfreezing(lm.model, self.settings["adapt"], per_epoch)
-        callbacks = [*([unfreezing] if unfreezing else []), *self.callbacks]
-        criterion = self.examples("train").criterion(lm.model)
-        trainer = making.trainer(
-            self.run,
-            chosen,
-            lm.model,
-            batches,
-            criterion=criterion,
-            evaluate=evaluate,
-            callbacks=callbacks,
-            data=self.data.fingerprint,
-            ends=ends,
-        )
-        if unfreezing:
-            unfreezing(trainer, {})
-        return trainer
 
     # ---- what is left behind ----
 
-    @functools.cached_property
-    def defaults(self) -> Settings:
-        return task_settings.defaults(self.settings["run"]["task"], self.settings["run"]["model"])
+    def keep_tables(self) -> None:
+        if self.group.rank == 0:
+            self.data.keep_tables()
 
-    def record_settings(self) -> None:
-        self.data.keep_tables()
-        with atomic_write(self.run.path / run_directory.CONFIG) as f:
-            f.write(settings.dumps(self.settings, self.defaults).encode())
+    @property
+    def title(self) -> str:
+        task: str = self.settings["run"]["task"]
+        return task
 
-    def report(self, trainer: Trainer) -> None:
-        run = self.settings["run"]
-        facts = {
-            "model": f"{pathlib.Path(run['model']).name}, {trainer.model.num_parameters():,} parameters",
-            "task": run["task"],
-            "steps": f"{trainer.step:,} of {trainer.steps:,}",
-            "time": f"{trainer.seconds / 60:.1f} minutes",
-            "seed": run["seed"],
-        }
-        self.run.write_report(f"{run['task']}: {self.run.path.name}", facts)
+    def facts(self, training: Training) -> dict[str, Any]:
+        name = pathlib.Path(self.settings["run"]["model"]).name
+        return {"model": f"{name}, {training.model.num_parameters():,} parameters", "task": self.title}
 
-    def finish(self, lm: language_model.LanguageModel) -> None:
-        lm.model.eval()
-        adapting.finish(lm.model, self.settings["adapt"], self.run.path, self.settings["run"]["model"])
-        with atomic_directory(self.run.final) as folder:
-            lm.save(folder)
-            needed_tokenizer(lm, "finetune").save(folder)
+    def result(self, training: Training) -> language_model.LanguageModel:
+        return self.lm
+
+    def finish(self, training: Training) -> None:
+        self.lm.model.eval()
+        adapting.finish(self.lm.model, self.settings["adapt"], self.path, self.settings["run"]["model"])
+        with atomic_directory(self.directory.final) as folder:
+            self.lm.save(folder)
+            needed_tokenizer(self.lm, "finetune").save(folder)
+        self.score(cast("Trainer", training))
+        self.report(training)
 
     def shown(self, split: str, predictions: Sequence[str]) -> str:
         """The first records of a split, each with what was predicted, for the report."""
@@ -272,7 +266,7 @@ class _Finetuning:
             and last
             and trainer.score is not None
             and watched.found is not None
-            and not self.examples(split).generates
+            and not self.examples[split].generates
         ):
             return watched
         scoring = self.scoring(split, final=True)
@@ -282,24 +276,24 @@ class _Finetuning:
     def score(self, trainer: Trainer) -> None:
         """scores.json, metrics, and a file of predictions, for what was not learnt from."""
         scores = {}
-        for split in self._examples:
+        for split in self.examples:
             if split == "train":
                 continue
             scoring = self.final_scoring(split, trainer)
             scores[split] = scoring.found
             if self.data.kind != "lm":
                 lines = [json_bytes(p).decode().rstrip("\n") for p in scoring.predictions]
-                with atomic_write(self.run.path / f"{split}-predictions.jsonl") as f:
+                with atomic_write(self.path / f"{split}-predictions.jsonl") as f:
                     f.write("".join(line + "\n" for line in lines).encode())
-                self.run.record({"step": trainer.step, "sample": self.shown(split, lines)})
+                self.directory.record({"step": trainer.step, "sample": self.shown(split, lines)})
             if scores[split]:
-                self.run.record(
+                self.directory.record(
                     {"step": trainer.step, **{f"{split}_{k}": v for k, v in scores[split].items()}}
                 )
                 # BLEU has a signature
                 numbers = {k: v for k, v in scores[split].items() if not isinstance(v, str)}
-                self.run.say(f"{split}: " + ", ".join(f"{k} {v:.4g}" for k, v in numbers.items()))
-        with atomic_write(self.run.path / SCORES) as f:
+                self.directory.say(f"{split}: " + ", ".join(f"{k} {v:.4g}" for k, v in numbers.items()))
+        with atomic_write(self.path / SCORES) as f:
             f.write(
                 (
                     json.dumps({k: run_directory.finite(v) for k, v in scores.items()}, indent=2) + "\n"

@@ -16,8 +16,9 @@ from plmcore.language_model import directory
 from plmcore.models.config import Config
 from plmcore.models.declaration import Finetuning
 from plmcore.tasks.records import KINDS
-from plmcore.train import extending, hints, making, settings, tensorboard
+from plmcore.train import extending, hints, making, settings
 from plmcore.train.settings import SettingError, Settings
+from plmcore.train.training import RESULTS
 
 EXAMPLE = "plmcore finetune DIR --task classification --train FILE --out RUN"
 # kinds of plmcore.data's tasks
@@ -42,16 +43,7 @@ LENGTHS = {
     "seq2seq": 128,
     "lm": 512,
 }
-HARMLESS = (
-    "train.save_every",
-    "train.keep",
-    "train.log_every",
-    "train.tensorboard",
-    "data.train",
-    "data.dev",
-    "data.test",
-    "data.folder",
-)
+FILES = ("data.train", "data.dev", "data.test", "data.folder")  # may be elsewhere when a run goes on
 WIDE = 512  # narrower models have ten times the published rates
 # What a model must be used with later as in its training: kept in config.json.
 KEPT_IN, KEPT = "task_specific_params", "finetuning"
@@ -213,7 +205,7 @@ def new(given: Settings, config: str | os.PathLike[str] | None, changes: Sequenc
         ("data", "overlong", ("cut", "error")),
         ("data", "errors", ("strict", "replace")),
         ("task", "scheme", ("none", "bioes")),
-        ("train", "result", making.RESULTS),
+        ("train", "result", RESULTS),
     ):
         if result[section][key] not in allowed:
             raise SettingError(
@@ -228,11 +220,9 @@ def new(given: Settings, config: str | os.PathLike[str] | None, changes: Sequenc
 
 
 def check_installed(chosen: Settings) -> None:
-    """What a run needs of the extras is missed before it begins."""
+    """What the scores need of the extras is missed before the run begins."""
     if any(chosen["data"][key] for key in ("dev", "test", "folder", "held_out")):
         metrics.check_installed(chosen["task"]["metrics"])
-    if chosen["train"]["tensorboard"]:
-        tensorboard.library()
 
 
 def fill_lengths(chosen: Settings) -> None:
@@ -290,6 +280,5 @@ def resumed(
     def of_run(stored: Settings) -> Settings:
         return defaults(stored["run"]["task"], stored["run"]["model"])
 
-    layers, allowed = settings.layers(given, config, changes), (*HARMLESS, *extending.KEYS)
-    known, wanted = settings.resumed(begun, ("task", "model"), of_run, layers, allowed, making.KINDS)
-    return extending.lengthened(begun.parent, known, wanted)
+    layers = settings.layers(given, config, changes)
+    return extending.resumed(begun, ("task", "model"), of_run, layers, FILES, making.KINDS)

@@ -36,13 +36,12 @@ MANIFEST, STATE = "manifest.json", "state.json"
 NAME = re.compile(r"step-(\d{8,})")
 UNFINISHED = re.compile(r"\.step-\d{8,}\.[\d-]+\.tmp")
 FORMAT = 1
-# Of what a trainer remembers
+# Of what every training remembers
 STATE_KINDS = {
     "seed": int,
     "data": str,
     "tokens": int,
     "seconds": int | float,
-    "skips": int,
     "stale": int,
     "score": int | float | None,
     "best": int | float | None,
@@ -98,9 +97,9 @@ def read(path: pathlib.Path) -> Checkpoint:
     return Checkpoint(path, parts, state)
 
 
-def check_state(state: Mapping[str, Any], where: str) -> None:
-    """FormatError where the state of a run has not what a trainer goes on from."""
-    for name, kinds in STATE_KINDS.items():
+def check_state(state: Mapping[str, Any], where: str, own: Mapping[str, Any] = {}) -> None:
+    """FormatError where the state of a run has not what a training goes on from; `own`: what it adds."""
+    for name, kinds in {**STATE_KINDS, **own}.items():
         value = state.get(name) if name in ADDED else state.get(name, ...)
         if isinstance(value, bool) or not isinstance(value, kinds):
             raise FormatError(

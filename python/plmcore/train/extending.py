@@ -14,13 +14,31 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from plmcore._core import ArgumentError, FormatError
-from plmcore.train import checkpoint
+from plmcore.train import checkpoint, settings
 from plmcore.train.schedules import Schedule
 from plmcore.train.settings import SettingError, Settings
 
 KEYS = ("train.steps", "train.epochs")  # may grow when a run goes on
+# may differ then
+HARMLESS = ("train.save_every", "train.keep", "train.log_every", "train.tensorboard")
 
 End = dict[str, int]
+
+
+def resumed(
+    begun: pathlib.Path,
+    needed: Sequence[str],
+    defaults: Callable[[Settings], Settings],
+    changes: Sequence[Settings],
+    files: Sequence[str],
+    kinds: Mapping[str, str],
+) -> Settings:
+    """The settings of the run that the config.toml `begun` is of, with changes: of what changes no bit, of
+    where its `files` are, and of its end. The others as settings.resumed takes them.
+    """
+    allowed = (*HARMLESS, *KEYS, *files)
+    known, wanted = settings.resumed(begun, needed, defaults, changes, allowed, kinds)
+    return lengthened(begun.parent, known, wanted)
 
 
 def lengthened(run: pathlib.Path, known: Settings, wanted: Settings) -> Settings:

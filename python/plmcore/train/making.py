@@ -6,12 +6,11 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from plmcore import _core, criteria, nn, optim
+from plmcore import criteria, nn, optim
 from plmcore._core import Tensor
-from plmcore.train import batching, checkpoint, extending, groups, schedules, tensorboard
+from plmcore.train import batching, extending, groups, run, schedules
 from plmcore.train.loop import Trainer
 from plmcore.train.recomputing import recompute_blocks
-from plmcore.train.run_directory import RunDirectory
 from plmcore.train.settings import SettingError, Settings
 
 # settings of optim that are not the optimiser's own
@@ -19,13 +18,9 @@ SHARED = ("kind", "lr", "weight_decay", "layer_decay", "clip_norm")
 # options of single schedules
 CURVE = ("width", "power", "hold", "cut", "ratio", "every", "start", "slope", "rise")
 TRIGGERED = "triggered"
-RESULTS = ("last", "best", "mean")
 KINDS = {  # of settings without a default
+    **run.KINDS,
     "data.ramp": "int",
-    "train.steps": "int",
-    "train.patience": "int",
-    "train.save_every": "int",
-    "train.evaluate_every": "int",
     "mixture.text_rate": "float",
     "adapt.unfreeze_every": "float",
     "task.stride": "int",
@@ -36,86 +31,31 @@ KINDS = {  # of settings without a default
 
 
 def trainer(
-    run: RunDirectory,
     chosen: Settings,
     model: nn.Module,
     batches: batching.Batches,
     *,
     criterion: criteria.Criterion,
-    evaluate: Callable[[nn.Module], dict[str, float]] | None,
-    callbacks: Sequence[Callable[[Trainer, Mapping[str, float]], None]],
-    data: str,
-    ends: Sequence[int] = (),
+    options: Mapping[str, Any],
 ) -> Trainer:
-    """At the run's last checkpoint, where there is one. `ends` are those that a longer run had before."""
-    seed, options = chosen["run"]["seed"], chosen["train"]
-    if options["recompute"]:
+    """`options` are those of the run: Run.options."""
+    table = chosen["train"]
+    if table["recompute"]:
         recompute_blocks(model)
-    if options["tensorboard"]:
-        run.tensorboard = tensorboard.writer(run.path)
-    made = Trainer(
+    return Trainer(
         model,
         batching.Ahead(batches),
         optimizer(model, chosen["optim"]),
-        steps=options["steps"],
-        schedule=extending.schedule(lambda n: schedule(chosen["schedule"], n), ends, options["steps"]),
-        ends=ends,
-        seed=seed,
+        schedule=extending.schedule(
+            lambda n: schedule(chosen["schedule"], n), options["ends"], options["steps"]
+        ),
         criterion=criterion,
         clip_norm=chosen["optim"]["clip_norm"],
-        nonfinite=options["nonfinite"],
-        activations=options["activations"],
-        average=average(model.parameters(), options, evaluate is not None),
-        directory=run,
-        save_every=options["save_every"],
-        keep=options["keep"],
-        log_every=options["log_every"],
-        evaluate=evaluate,
-        evaluate_every=options["evaluate_every"],
-        patience=options["patience"],
-        callbacks=callbacks,
-        data=data,
+        nonfinite=table["nonfinite"],
+        activations=table["activations"],
+        average=average(model.parameters(), table, options["evaluate"] is not None),
+        **options,
     )
-    saved = run.newest()
-    if saved is not None:
-        made.restore(saved)
-        run.note(f"going on from step {saved.step}")
-    else:
-        run.forget_after(0)
-    return made
-
-
-def announce(run: RunDirectory, made: Trainer, what: str) -> None:
-    """What is trained, once for a run, and what this session does of it."""
-    if made.step == 0:
-        run.say(f"{what}; {made.steps} steps")
-    run.note(
-        f"steps {made.step} to {made.steps}, {_core.num_threads()} threads, {_core.isa()}, {_core.blas()}"
-    )
-
-
-def choose_result(run: RunDirectory, table: Mapping[str, Any], trained: Trainer) -> None:
-    """Gives the model the average of the parameters where there is one; else, as train.result says,
-    leaves it as it is after the last step, or takes the kept checkpoint with the lowest loss,
-    or the mean of all that are kept.
-    """
-    if trained.average is not None or table["result"] != "best" or trained.best is None:
-        trained.check_converged()
-    if trained.average is not None:
-        trained.average.apply()
-        return
-    kept = checkpoint.steps_in(run.checkpoints)
-    if table["result"] == "mean":
-        last = checkpoint.due(kept)[-table["keep"] :]
-        trained.model.load_state_dict(checkpoint.average(last))
-        run.say(
-            f"the result is the mean of steps {', '.join(str(checkpoint.step_of(path)) for path in last)}"
-        )
-    elif table["result"] == "best" and trained.best is not None:
-        scored = [c for c in map(checkpoint.read, kept) if c.state["score"] is not None]
-        best = min(scored, key=lambda c: c.state["score"])
-        trained.model.load_state_dict(best.parts["weights"])
-        run.say(f"the result is that of step {best.step}")
 
 
 def optimizer_options() -> dict[str, None]:

@@ -2,34 +2,23 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import os
-import pathlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from plmcore import language_model, models, tokenizers
 from plmcore._core import manual_seed
-from plmcore.files.whole import atomic_directory, atomic_write
+from plmcore.files.whole import atomic_directory
 from plmcore.models.config import Config
-from plmcore.runtime.generator import Generator
-from plmcore.train import (
-    extending,
-    hints,
-    making,
-    recipes,
-    run_directory,
-    run_settings,
-    settings,
-    tensorboard,
-)
+from plmcore.train import hints, making, recipes, run_settings, settings
 from plmcore.train.loop import Trainer
+from plmcore.train.run import Run
 from plmcore.train.run_data import RunData
-from plmcore.train.run_directory import RunDirectory
 from plmcore.train.samples import Samples
 from plmcore.train.settings import Settings
 from plmcore.train.supervised import parse
+from plmcore.train.training import Training
 
 
 @hints.hinted
@@ -65,7 +54,6 @@ def pretrain(
     `lr` and `batch` are optim.lr and data.batch. resume=True continues a stopped run, bit for bit, from its
     last checkpoint.
     """
-    out = pathlib.Path(out)
     given: Settings = {
         "run": {"family": family, "size": size, "seed": seed},
         "data": {
@@ -79,74 +67,39 @@ def pretrain(
         "mixture": {"tables": [parse(t) if isinstance(t, str) else dict(t) for t in supervised] or None},
         "train": {"steps": steps, "save_every": save_every},
     }
-    begun = run_directory.begun(out, resume)
-    if begun is not None:
-        chosen = run_settings.resumed(begun, given, config, changes)
-    else:
-        chosen = run_settings.new(given, config, changes)
-    if chosen["train"]["tensorboard"]:
-        tensorboard.library()  # is missed now, not after the corpus is made
-    with RunDirectory(out, quiet=quiet, new=begun is None) as run, Generator():
-        return _Pretraining(run, chosen, callbacks)()
+    run = _Pretraining(
+        out, given, config=config, changes=changes, resume=resume, quiet=quiet, callbacks=callbacks
+    )
+    return run()
 
 
-class _Pretraining:
-    """One run, each part of which is in the directory before the next begins."""
+class _Pretraining(Run):
+    """Each part is in the directory before the next begins."""
 
-    def __init__(self, run: RunDirectory, chosen: Settings, callbacks: Sequence[Callable[..., None]]):
-        self.run, self.settings, self.callbacks = run, chosen, callbacks
-        self.data = RunData(run, chosen)
+    new, resumed = staticmethod(run_settings.new), staticmethod(run_settings.resumed)
+    data: RunData
 
-    def __call__(self) -> language_model.LanguageModel:
-        self.record_settings()
-        trainer = self.trainer()
-        making.announce(
-            self.run,
-            trainer,
-            f"{self.settings['run']['family']}, {trainer.model.num_parameters():,} parameters; "
-            f"{self.data.tokens:,} tokens of text",
-        )
-        try:
-            trainer.run()
-        except BaseException:
-            with contextlib.suppress(OSError):  # what stopped the run is to be told
-                self.report(trainer)
-            raise
-        finally:
-            trainer.batches.close()
-        self.report(trainer)
-        lm = self.finish(trainer)
-        self.run.note(f"model: {self.run.final}  curves: {self.run.path / run_directory.REPORT}")
-        return lm
+    def defaults(self, stored: Settings) -> Settings:
+        return recipes.defaults(stored["run"]["family"], stored["run"]["size"])
 
-    def record_settings(self) -> None:
-        """config.toml, with the digests of the texts."""
+    def training(self) -> Trainer:
+        self.data = RunData(self.directory, self.settings)
         self.data.check_texts()
         self.data.tables  # what is wrong in them is found before the long work
-        run = self.settings["run"]
-        with atomic_write(self.run.path / run_directory.CONFIG) as f:
-            f.write(settings.dumps(self.settings, recipes.defaults(run["family"], run["size"])).encode())
-
-    def trainer(self) -> Trainer:
-        seed, options = self.settings["run"]["seed"], self.settings["train"]
-        batches, evaluate = self.data.batches(seed), self.data.evaluation(seed, options["evaluate_batches"])
+        self.record_settings()
+        seed, table = self.settings["run"]["seed"], self.settings["train"]
+        batches, evaluate = self.data.batches(seed), self.data.evaluation(seed, table["evaluate_batches"])
         manual_seed(seed)
         model = models.build(self.model_config(self.data.tokenizer), self.settings["model"]["head"])
-        callbacks: list[Any] = [
-            *([] if evaluate is None else [Samples(self.run, self.data)]),
-            *self.callbacks,
-        ]
-        criterion = self.data.criterion(model, options["label_smoothing"])
+        samples = [] if evaluate is None else [Samples(self.directory, self.data)]
         return making.trainer(
-            self.run,
             self.settings,
             model,
             batches,
-            criterion=criterion,
-            evaluate=evaluate,
-            callbacks=callbacks,
-            data=self.data.fingerprint,
-            ends=extending.ends(options, options["steps"]),
+            criterion=self.data.criterion(model, table["label_smoothing"]),
+            options=self.options(
+                evaluate=evaluate, callbacks=[*samples, *self.callbacks], data=self.data.fingerprint
+            ),
         )
 
     def model_config(self, tokenizer: tokenizers.Tokenizer) -> Config:
@@ -170,23 +123,23 @@ class _Pretraining:
         extra = {k: v for k, v in special.items() if k not in known and k != "decoder_start_token_id"}
         return kind(**values, extra=extra)
 
-    def report(self, trainer: Trainer) -> None:
-        run = self.settings["run"]
-        facts = {
-            "model": f"{run['family']} {run['size']}, {trainer.model.num_parameters():,} parameters",
-            "steps": f"{trainer.step:,} of {trainer.steps:,}",
-            "tokens": f"{trainer.tokens:,}",
-            "time": f"{trainer.seconds / 60:.1f} minutes",
-            "seed": run["seed"],
-            "best held-out loss": "-" if trainer.best is None else f"{trainer.best:.4f}",
-        }
-        self.run.write_report(f"{run['family']} {run['size']}: {self.run.path.name}", facts)
+    def announcement(self, training: Training) -> str:
+        return (
+            f"{self.settings['run']['family']}, {training.model.num_parameters():,} parameters; "
+            f"{self.data.tokens:,} tokens of text"
+        )
 
-    def finish(self, trainer: Trainer) -> language_model.LanguageModel:
-        """DIR/final."""
-        making.choose_result(self.run, self.settings["train"], trainer)
-        lm = language_model.LanguageModel(trainer.model.eval(), self.data.tokenizer, self.run.final)
-        with atomic_directory(self.run.final) as folder:
-            lm.save(folder)
+    @property
+    def title(self) -> str:
+        return f"{self.settings['run']['family']} {self.settings['run']['size']}"
+
+    def facts(self, training: Training) -> dict[str, Any]:
+        return {"model": f"{self.title}, {training.model.num_parameters():,} parameters"}
+
+    def result(self, training: Training) -> language_model.LanguageModel:
+        return language_model.LanguageModel(training.model.eval(), self.data.tokenizer, self.directory.final)
+
+    def finish(self, training: Training) -> None:
+        with atomic_directory(self.directory.final) as folder:
+            self.result(training).save(folder)
             self.data.tokenizer.save(folder)
-        return lm

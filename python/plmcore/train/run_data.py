@@ -14,7 +14,7 @@ from plmcore._core import ArgumentError, FormatError
 from plmcore.files.text import check_text
 from plmcore.files.whole import atomic_directory
 from plmcore.runtime.progress import Progress
-from plmcore.train import batching, carrying, checkpoint, held_out, recipes, supervised
+from plmcore.train import batching, carrying, checkpoint, held_out, ranks, recipes, supervised
 from plmcore.train.run_directory import RunDirectory
 from plmcore.train.settings import Settings
 
@@ -160,10 +160,20 @@ class RunData:
 
         Streams come in the order of the text.
         """
-        objective = self.mixed()
-        shuffle = objective.streams is None
+        objective, group = self.mixed(), ranks.current()
+        if objective.streams is not None and group.size > 1:
+            raise ArgumentError(
+                f"objective.streams go on from batch to batch in one process, and there are {group.size} "
+                f"ranks: set objective.streams=none and train.mem_len=0"
+            )
         batches: Any = data.Batches(
-            objective, self.table["batch"], seed=seed, shuffle=shuffle, bucket=len(self.corpora) > 1
+            objective,
+            self.table["batch"],
+            seed=seed,
+            shuffle=objective.streams is None,
+            bucket=len(self.corpora) > 1,
+            rank=group.rank,
+            ranks=group.size,
         )
         batches = carrying.Continued(batches) if self.memory else batches
         times, steps = self.table["accumulate"], self.table["ramp"]

@@ -218,6 +218,35 @@ class RunDirectory:
         return found
 
 
+class Follower(RunDirectory):
+    """The directory as ranks other than 0 have it: they read checkpoints, and write and say nothing."""
+
+    def __init__(self, path: str | os.PathLike[str]):
+        self.path, self.quiet, self.tensorboard = pathlib.Path(path), True, None
+        self._background = Background()
+
+    def close(self) -> None:
+        pass
+
+    def say(self, text: str) -> None:
+        pass
+
+    def note(self, text: str) -> None:
+        pass
+
+    def record(self, values: Mapping[str, Any]) -> None:
+        pass
+
+    def forget_after(self, step: int, lines: Mapping[str, int] | None = None) -> None:
+        pass
+
+    def show(self, step: int, steps: int, metrics: Mapping[str, float]) -> None:
+        pass
+
+    def write_report(self, title: str, facts: Mapping[str, Any]) -> pathlib.Path:
+        return self.path / REPORT
+
+
 def finite(values: Mapping[str, Any]) -> dict[str, Any]:
     """For JSON, which has no infinity and no NaN: None in their place."""
     return {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in values.items()}

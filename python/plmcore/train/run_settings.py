@@ -14,18 +14,10 @@ from plmcore import models, objectives
 from plmcore._core import ArgumentError
 from plmcore.files.text import check_errors
 from plmcore.models import labels
-from plmcore.train import extending, making, recipes, settings, supervised
+from plmcore.train import extending, making, recipes, run, settings, supervised
 from plmcore.train.settings import SettingError, Settings
 
-# may differ when a run goes on
-HARMLESS = (
-    "train.save_every",
-    "train.keep",
-    "train.log_every",
-    "train.tensorboard",
-    "data.text",
-    "data.target",
-)
+FILES = ("data.text", "data.target")  # may be elsewhere when a run goes on
 EXAMPLE = "plmcore pretrain gpt2 --size tiny --text FILE --out DIR"
 
 
@@ -110,13 +102,7 @@ def new(given: Settings, config: str | os.PathLike[str] | None, changes: Sequenc
     making.own_options(known, layers)
     result = settings.merged(known, *layers, kinds=kinds_of(known["objective"]["name"]))
     result["run"]["family"] = family
-    table = result["train"]
-    if table["result"] not in making.RESULTS:
-        raise SettingError(f"train.result must be {' or '.join(making.RESULTS)}, got {table['result']!r}")
-    if table["result"] != "last" and table["save_every"] is None:
-        raise SettingError(
-            f"train.result={table['result']} is made of checkpoints, and train.save_every is none"
-        )
+    run.check_result(result["train"])
     check_errors(result["data"]["errors"])
     if "mixture" in result:
         supervised.check(result["mixture"])
@@ -187,10 +173,8 @@ def resumed(
         table["family"] = recipes.name_of(table["family"])
 
     def defaults(stored: Settings) -> Settings:
-        run = stored["run"]
+        table = stored["run"]
         steps, objective = stored.get("train", {}).get("steps"), stored.get("objective", {}).get("name")
-        return defaults_of(run["family"], run["size"], steps, objective)
+        return defaults_of(table["family"], table["size"], steps, objective)
 
-    allowed = (*HARMLESS, *extending.KEYS)
-    known, wanted = settings.resumed(begun, ("family", "size"), defaults, layers, allowed, making.KINDS)
-    return extending.lengthened(begun.parent, known, wanted)
+    return extending.resumed(begun, ("family", "size"), defaults, layers, FILES, making.KINDS)
