@@ -38,8 +38,8 @@ def test_more_than_a_page_can_hold(tmp_path, monkeypatch):
 
 @pytest.mark.browser
 def test_the_maps_are_drawn(tmp_path):
-    page = (
-        attention.page(shown()).replace("show({ kind: 0 });", "show({ kind: 0 }); at('overview').children[5].click();")
+    page = attention.page(shown()).replace(
+        "show({ kind: 0 });", "show({ kind: 0 }); at('overview').children[5].click();"
     )
     (tmp_path / "a.html").write_text(page)
     opened = open_page(tmp_path / "a.html", tmp_path / "profile")
