@@ -120,7 +120,12 @@ NAMES = {
     "classifier": "classification_head.out_proj",
     "span": "qa_outputs",
 }
-TOKENIZERS = (TokenizerFormat("bart", "BartTokenizer", roberta.SPECIAL, **roberta.AROUND, **roberta.BYTES),)
+SHOWS = ("denoising", "fragment", "masked-seq2seq")
+TOKENIZERS = (
+    TokenizerFormat(
+        "bart", "BartTokenizer", roberta.SPECIAL, **roberta.AROUND, **roberta.BYTES, shows=SHOWS
+    ),
+)
 RECIPES = {
     "bart": Recipe(
         model=stacks.sized,

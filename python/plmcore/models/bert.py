@@ -304,7 +304,16 @@ NAMES = {
 }
 SPECIAL = dict(pad="[PAD]", unk="[UNK]", cls="[CLS]", sep="[SEP]", mask="[MASK]")
 TOKENIZERS = (
-    TokenizerFormat("bert", "BertTokenizer", SPECIAL, **CLS_SEP, kinds=("wordpiece",), usual=True, told=True),
+    TokenizerFormat(
+        "bert",
+        "BertTokenizer",
+        SPECIAL,
+        **CLS_SEP,
+        kinds=("wordpiece",),
+        usual=True,
+        told=True,
+        shows=("masked-lm", "next-sentence", "sentence-order", "blank-infilling", "contrastive"),
+    ),
 )
 
 

@@ -191,7 +191,11 @@ NAMES = {
     "span": "qa_outputs",
 }
 SPECIAL = dict(unk="<|endoftext|>", bos="<|endoftext|>", eos="<|endoftext|>")
-TOKENIZERS = (TokenizerFormat("gpt2", "GPT2Tokenizer", SPECIAL, kinds=("byte-bpe",), usual=True, told=True),)
+TOKENIZERS = (
+    TokenizerFormat(
+        "gpt2", "GPT2Tokenizer", SPECIAL, kinds=("byte-bpe",), usual=True, told=True, shows=("causal-lm",)
+    ),
+)
 RECIPES = {
     "gpt2": Recipe(
         model=causal.sized,

@@ -343,6 +343,7 @@ TOKENIZERS = (
         kinds=("unigram",),
         usual=True,
         told=True,
+        shows=("span-corruption", "translation", "text-to-text"),
         pieces=dict(sentinels=True),
         layout=dict(pad_id=0, eos_id=1, unk_id=2, bos_id=-1),
     ),

@@ -218,6 +218,7 @@ TOKENIZERS = (
         "A eos B eos",
         kinds=("words",),
         told=True,
+        shows=("bidirectional-lm",),
     ),
     TokenizerFormat(
         "marian",

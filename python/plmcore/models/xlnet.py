@@ -376,6 +376,7 @@ TOKENIZERS = (
         extra=("<eop>", "<eod>"),
         kinds=("unigram",),
         told=True,
+        shows=("permutation-lm",),
         pieces=dict(tidy=True, lower=False),
         layout=dict(
             unk_id=0, bos_id=1, eos_id=2, pad_id=-1,
