@@ -299,20 +299,15 @@ class XLNetMultipleChoice(heads.MultipleChoice):
         return self.summary(encoded)
 
 
-class XLNetTokenClassification(heads.TokenClassification):
-    def __init__(self, cfg: XLNetConfig):
-        super().__init__(cfg, XLNet(cfg), cfg.d_model, 0.0, cfg.weight_init)
-
-
-class XLNetQuestionAnswering(heads.QuestionAnswering):
-    def __init__(self, cfg: XLNetConfig):
-        super().__init__(cfg, XLNet(cfg), cfg.d_model, cfg.weight_init)
-
-
-class XLNetAnswerBeams(AnswerBeams):
-    def __init__(self, cfg: XLNetConfig):
-        super().__init__(cfg, XLNet(cfg), cfg.d_model, cfg.layer_norm_eps, cfg.weight_init)
-
+XLNetTokenClassification = heads.bound(
+    "XLNetTokenClassification", heads.TokenClassification, XLNet, "d_model", 0.0, "weight_init"
+)
+XLNetQuestionAnswering = heads.bound(
+    "XLNetQuestionAnswering", heads.QuestionAnswering, XLNet, "d_model", "weight_init"
+)
+XLNetAnswerBeams = heads.bound(
+    "XLNetAnswerBeams", AnswerBeams, XLNet, "d_model", "layer_norm_eps", "weight_init"
+)
 
 CONFIG = XLNetConfig
 MODEL_TYPES = {"xlnet": "XLNet"}
