@@ -1,6 +1,6 @@
 """Carousel: an LSTM whose cells only add, a small example of a family.
 
-    c_t = c_{t-1} + sigmoid(i_t) tanh(g_t)      h_t = sigmoid(o_t) tanh(c_t)      i, g, o = W [x_t, x_{t-1}] + b
+    i, g, o = W [x_t, x_{t-1}] + b      c_t = c_{t-1} + sigmoid(i) tanh(g)      h_t = sigmoid(o) tanh(c_t)
 
 Shapes: B batch, T length, n sequences of each prompt, C width, V vocabulary.
 """
@@ -32,6 +32,14 @@ class CarouselConfig(Config):
         self.at_least(1, "vocab_size", "width")
         self.probability("dropout")
 
+    @property
+    def depth(self) -> int:
+        return 1
+
+    @property
+    def weight_init(self) -> nn.init.Init:
+        return nn.init.normal(0.1)
+
 
 @dataclass(frozen=True)
 class Carried(State):
@@ -58,8 +66,8 @@ class Carousel(nn.Module):
     def __init__(self, config: CarouselConfig):
         C = config.width
         self.config = config
-        self.tokens = nn.Embedding(config.vocab_size, C, weight_init=nn.init.normal(0.1))
-        self.gates = nn.Linear(2 * C, 3 * C, weight_init=nn.init.normal(0.1))
+        self.tokens = nn.Embedding(config.vocab_size, C, weight_init=config.weight_init)
+        self.gates = nn.Linear(2 * C, 3 * C, weight_init=config.weight_init)
         self.dropout = nn.Dropout(config.dropout)
 
     def cell(self, x: Tensor, before: Tensor) -> tuple[Tensor, Tensor]:
@@ -119,8 +127,9 @@ class CarouselCausalLM(heads.Predicts, Generates):
         return self.logits(ops.mul(gate, ops.tanh(c))), Carried(x, c)
 
 
-def classification(config: CarouselConfig) -> nn.Module:
-    return causal.LastTokenClassification(config, Carousel(config), config.width, nn.init.normal(0.1))
+CarouselSequenceClassification = heads.bound(
+    "CarouselSequenceClassification", causal.LastTokenClassification, Carousel, "width", "weight_init"
+)
 
 
 def sized(s: Size) -> dict[str, Any]:
@@ -129,7 +138,11 @@ def sized(s: Size) -> dict[str, Any]:
 
 CONFIG = CarouselConfig
 MODEL_TYPES = {"carousel": "Carousel"}
-HEADS = {"base": Carousel, "causal-lm": CarouselCausalLM, "sequence-classification": classification}
+HEADS = {
+    "base": Carousel,
+    "causal-lm": CarouselCausalLM,
+    "sequence-classification": CarouselSequenceClassification,
+}
 ARCHITECTURES = {
     "CarouselModel": "base",
     "CarouselForCausalLM": "causal-lm",
