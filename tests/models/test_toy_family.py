@@ -138,7 +138,7 @@ def test_features(family, run, tmp_path):
     """A frozen body, whose layers a linear one reads."""
     plm.finetune(
         run / "final", task="classification", train=family / "reviews.tsv", out=tmp_path / "out", epochs=1,
-        changes=["adapt.layers=mix", "adapt.pooling=mean", "adapt.freeze=all"],
+        changes=["adapt.layers=mix", "adapt.pooling=mean", "adapt.freeze=body"],
     )  # fmt: skip
     assert plm.load(tmp_path / "out" / "final").classify("a bad film")["label"] in ("yes", "no")
 

@@ -10,7 +10,7 @@ from collections import Counter
 
 from plmcore import models
 from plmcore.cli.arguments import Help
-from plmcore.formats import safetensors
+from plmcore.formats import registry
 from plmcore.language_model import directory
 
 TOKENIZERS = (
@@ -51,7 +51,7 @@ def describe(folder: pathlib.Path) -> str:
     """Family, head, parameters, dtype, memory, one to a line. Weights are mapped, not read."""
     config = directory.read_config(folder)
     head = models.head_of(config)
-    tensors, _ = safetensors.read(folder)
+    tensors, _ = registry.read(folder)
     values: Counter[str] = Counter()
     for t in tensors.values():
         if "float" in t.dtype or t.dtype == "int8":  # others are buffers

@@ -29,9 +29,11 @@ def export(
     batch size and length, for the inputs of `signature`. Other inputs, or labels:
     plm.export(plm.trace(lm.model, input_ids=..., labels=...), "loss.plm").
     """
+    from plmcore.formats import program_file
+
     programs = what if isinstance(what, Mapping) else {"main": what}
     by_name = {name: _program(name, program) for name, program in programs.items()}
-    _core.Model.save(os.fspath(path), list(by_name.items()))
+    program_file.write(path, by_name)
 
 
 def signature(model: Model) -> dict[str, Spec]:
@@ -75,7 +77,9 @@ def load_programs(path: str | os.PathLike[str], *, mapped: bool = True) -> dict[
     The file is mapped, not copied, and must not be cut short while it is in use; with mapped=False it is read
     into memory. It runs no code of its own beside plmcore's ops.
     """
-    model = _core.Model.load(os.fspath(path), mapped)
+    from plmcore.formats import program_file
+
+    model = program_file.read(path, mapped)
     return {name: model.program(name) for name in model.names}
 
 
@@ -84,7 +88,9 @@ def load_program(
     path: str | os.PathLike[str], name: str | None = None, *, mapped: bool = True
 ) -> _core.Program:
     """One program of a file; `name` may be left out where there is only one. `mapped`: as load_programs."""
-    model = _core.Model.load(os.fspath(path), mapped)
+    from plmcore.formats import program_file
+
+    model = program_file.read(path, mapped)
     if name is None:
         if len(model.names) != 1:
             raise _core.ArgumentError(
