@@ -1,4 +1,4 @@
-"""plmcore convert: weights that torch.save wrote (pytorch_model.bin) as safetensors, without torch."""
+"""plmcore convert: weights of another format (pytorch_model.bin) as safetensors, without torch."""
 
 from __future__ import annotations
 

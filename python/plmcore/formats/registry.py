@@ -101,15 +101,14 @@ def weights_in(folder: pathlib.Path, loads: bool = True) -> tuple[str, pathlib.P
     """The format and the path of a model directory's weights: one file or, where there is none, an index.
     loads=False: of those that have to be converted.
     """
-    present = [(n, f, name) for n, f in every() for name in f.files if (folder / name).exists()]
-    chosen = next(((n, folder / name) for n, f, name in present if f.loads == loads), None)
-    if chosen is not None:
-        return chosen
+    for name, format in every():
+        for file in format.files if format.loads == loads else ():
+            if (folder / file).exists():
+                return name, folder / file
     wanted = next(f for _, f in every() if f.file and f.loads == loads)
-    hint = ""
-    if present:
-        answer = "`plmcore convert` turns into one" if loads else "needs no conversion"
-        hint = f"; it has {present[0][2]}, which {answer}"
+    other = next((file for _, f in every() for file in f.files if (folder / file).exists()), None)
+    answer = "`plmcore convert` turns into one" if loads else "needs no conversion"
+    hint = f"; it has {other}, which {answer}" if other else ""
     raise FileNotFoundError(f"'{folder}' has no {' and no '.join(wanted.files)}{hint}")
 
 
