@@ -128,7 +128,7 @@ class CarouselCausalLM(heads.Predicts, Generates):
 
 
 CarouselSequenceClassification = heads.bound(
-    "CarouselSequenceClassification", causal.LastTokenClassification, Carousel, "width", "weight_init"
+    "CarouselSequenceClassification", causal.LastTokenClassification, Carousel, "width weight_init"
 )
 
 

@@ -156,28 +156,19 @@ AlbertSequenceClassification = heads.bound(
     "AlbertSequenceClassification",
     heads.SequenceClassification,
     Albert,
-    "hidden_size",
-    "classifier_dropout_prob",
-    "weight_init",
+    "hidden_size classifier_dropout_prob weight_init",
 )
 AlbertTokenClassification = heads.bound(
     "AlbertTokenClassification",
     heads.TokenClassification,
     bare,
-    "hidden_size",
-    "classifier_dropout_prob",
-    "weight_init",
+    "hidden_size classifier_dropout_prob weight_init",
 )
 AlbertQuestionAnswering = heads.bound(
-    "AlbertQuestionAnswering", heads.QuestionAnswering, bare, "hidden_size", "weight_init"
+    "AlbertQuestionAnswering", heads.QuestionAnswering, bare, "hidden_size weight_init"
 )
 AlbertMultipleChoice = heads.bound(
-    "AlbertMultipleChoice",
-    heads.MultipleChoice,
-    Albert,
-    "hidden_size",
-    "classifier_dropout_prob",
-    "weight_init",
+    "AlbertMultipleChoice", heads.MultipleChoice, Albert, "hidden_size classifier_dropout_prob weight_init"
 )
 
 CONFIG = AlbertConfig

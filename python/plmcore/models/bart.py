@@ -79,12 +79,10 @@ BartSequenceClassification = heads.bound(
     "BartSequenceClassification",
     seq2seq.SequenceClassification,
     Bart,
-    "d_model",
-    "classifier_dropout",
-    "weight_init",
+    "d_model classifier_dropout weight_init",
 )
 BartQuestionAnswering = heads.bound(
-    "BartQuestionAnswering", seq2seq.QuestionAnswering, Bart, "d_model", "weight_init"
+    "BartQuestionAnswering", seq2seq.QuestionAnswering, Bart, "d_model weight_init"
 )
 
 CONFIG = BartConfig

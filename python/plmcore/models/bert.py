@@ -226,21 +226,16 @@ BertMaskedLM = heads.bound("BertMaskedLM", heads.MaskedLM, bare, Predictions)
 # before.
 BertCausalLM = heads.bound("BertCausalLM", heads.MaskedLM, bare, Predictions, LABELS=(NEXT,))
 BertSequenceClassification = heads.bound(
-    "BertSequenceClassification",
-    heads.SequenceClassification,
-    Bert,
-    "hidden_size",
-    "head_dropout",
-    "weight_init",
+    "BertSequenceClassification", heads.SequenceClassification, Bert, "hidden_size head_dropout weight_init"
 )
 BertTokenClassification = heads.bound(
-    "BertTokenClassification", heads.TokenClassification, bare, "hidden_size", "head_dropout", "weight_init"
+    "BertTokenClassification", heads.TokenClassification, bare, "hidden_size head_dropout weight_init"
 )
 BertQuestionAnswering = heads.bound(
-    "BertQuestionAnswering", heads.QuestionAnswering, bare, "hidden_size", "weight_init"
+    "BertQuestionAnswering", heads.QuestionAnswering, bare, "hidden_size weight_init"
 )
 BertMultipleChoice = heads.bound(
-    "BertMultipleChoice", heads.MultipleChoice, Bert, "hidden_size", "head_dropout", "weight_init"
+    "BertMultipleChoice", heads.MultipleChoice, Bert, "hidden_size head_dropout weight_init"
 )
 
 CONFIG = BertConfig

@@ -164,10 +164,10 @@ class DistilBertMultipleChoice(heads.MultipleChoice):
 
 DistilBertMaskedLM = heads.bound("DistilBertMaskedLM", heads.MaskedLM, DistilBert, Predictions)
 DistilBertTokenClassification = heads.bound(
-    "DistilBertTokenClassification", heads.TokenClassification, DistilBert, "dim", "dropout", "weight_init"
+    "DistilBertTokenClassification", heads.TokenClassification, DistilBert, "dim dropout weight_init"
 )
 DistilBertQuestionAnswering = heads.bound(
-    "DistilBertQuestionAnswering", heads.QuestionAnswering, DistilBert, "dim", "weight_init", "qa_dropout"
+    "DistilBertQuestionAnswering", heads.QuestionAnswering, DistilBert, "dim weight_init qa_dropout"
 )
 
 CONFIG = DistilBertConfig

@@ -89,9 +89,9 @@ class GPT1(causal.Decoder):
 
 
 GPT1CausalLM = heads.bound("GPT1CausalLM", causal.CausalLM, GPT1, "weight_init")
-GPT1DoubleHeads = heads.bound("GPT1DoubleHeads", DoubleHeads, GPT1, "n_embd", "weight_init")
+GPT1DoubleHeads = heads.bound("GPT1DoubleHeads", DoubleHeads, GPT1, "n_embd weight_init")
 GPT1SequenceClassification = heads.bound(
-    "GPT1SequenceClassification", causal.LastTokenClassification, GPT1, "n_embd", "weight_init"
+    "GPT1SequenceClassification", causal.LastTokenClassification, GPT1, "n_embd weight_init"
 )
 
 CONFIG = GPT1Config

@@ -123,15 +123,15 @@ class GPT2(causal.Decoder):
 
 
 GPT2CausalLM = heads.bound("GPT2CausalLM", causal.CausalLM, GPT2, "weight_init")
-GPT2DoubleHeads = heads.bound("GPT2DoubleHeads", DoubleHeads, GPT2, "n_embd", "weight_init")
+GPT2DoubleHeads = heads.bound("GPT2DoubleHeads", DoubleHeads, GPT2, "n_embd weight_init")
 GPT2SequenceClassification = heads.bound(
-    "GPT2SequenceClassification", causal.LastTokenClassification, GPT2, "n_embd", "weight_init"
+    "GPT2SequenceClassification", causal.LastTokenClassification, GPT2, "n_embd weight_init"
 )
 GPT2TokenClassification = heads.bound(
-    "GPT2TokenClassification", heads.TokenClassification, GPT2, "n_embd", "head_dropout", "weight_init"
+    "GPT2TokenClassification", heads.TokenClassification, GPT2, "n_embd head_dropout weight_init"
 )
 GPT2QuestionAnswering = heads.bound(
-    "GPT2QuestionAnswering", heads.QuestionAnswering, GPT2, "n_embd", "weight_init"
+    "GPT2QuestionAnswering", heads.QuestionAnswering, GPT2, "n_embd weight_init"
 )
 
 CONFIG = GPT2Config

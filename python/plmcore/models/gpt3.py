@@ -49,15 +49,15 @@ class GPT3(gpt2.GPT2):
 
 
 GPT3CausalLM = heads.bound("GPT3CausalLM", causal.CausalLM, GPT3, "weight_init")
-GPT3DoubleHeads = heads.bound("GPT3DoubleHeads", DoubleHeads, GPT3, "n_embd", "weight_init")
+GPT3DoubleHeads = heads.bound("GPT3DoubleHeads", DoubleHeads, GPT3, "n_embd weight_init")
 GPT3SequenceClassification = heads.bound(
-    "GPT3SequenceClassification", causal.LastTokenClassification, GPT3, "n_embd", "weight_init"
+    "GPT3SequenceClassification", causal.LastTokenClassification, GPT3, "n_embd weight_init"
 )
 GPT3TokenClassification = heads.bound(
-    "GPT3TokenClassification", heads.TokenClassification, GPT3, "n_embd", "head_dropout", "weight_init"
+    "GPT3TokenClassification", heads.TokenClassification, GPT3, "n_embd head_dropout weight_init"
 )
 GPT3QuestionAnswering = heads.bound(
-    "GPT3QuestionAnswering", heads.QuestionAnswering, GPT3, "n_embd", "weight_init"
+    "GPT3QuestionAnswering", heads.QuestionAnswering, GPT3, "n_embd weight_init"
 )
 
 # The paper's table, but for two widths that are no multiple of their heads there: 1.3B has 16 heads of 128,

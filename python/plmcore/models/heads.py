@@ -108,17 +108,20 @@ def bound(
 ) -> Callable[[Any], H]:
     """A head as a family declares it: the class `kind` under a name of the family's, made of a config alone.
 
-    `kind` gets the config, body(config) and the settings, each the name of one of the config's or a value.
+    `kind` gets the config, body(config) and the settings: texts of names of the config's, and other values.
     constants: those of the class that are the family's own (LABELS, PREFIX, NAMES).
     """
     general: Any = kind
 
     def make(self: Any, config: Any) -> None:
-        values = (getattr(config, s) if isinstance(s, str) else s for s in settings)
+        values: list[Any] = []
+        for s in settings:
+            values += [getattr(config, name) for name in s.split()] if isinstance(s, str) else [s]
         general.__init__(self, config, body(config), *values)
 
     module = getattr(body, "func", body).__module__  # the family's, also where the body is a partial
-    return type(name, (general,), {"__init__": make, "__module__": module, **constants})
+    made: Any = type(name, (general,), {"__init__": make, "__module__": module, **constants})
+    return made
 
 
 class Predicts(nn.Module):

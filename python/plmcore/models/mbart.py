@@ -87,12 +87,10 @@ MBartSequenceClassification = heads.bound(
     "MBartSequenceClassification",
     seq2seq.SequenceClassification,
     MBart,
-    "d_model",
-    "classifier_dropout",
-    "weight_init",
+    "d_model classifier_dropout weight_init",
 )
 MBartQuestionAnswering = heads.bound(
-    "MBartQuestionAnswering", seq2seq.QuestionAnswering, MBart, "d_model", "weight_init"
+    "MBartQuestionAnswering", seq2seq.QuestionAnswering, MBart, "d_model weight_init"
 )
 
 CONFIG = MBartConfig

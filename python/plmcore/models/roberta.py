@@ -107,23 +107,13 @@ RobertaMaskedLM = heads.bound("RobertaMaskedLM", heads.MaskedLM, bare, predictio
 # As BertCausalLM.
 RobertaCausalLM = heads.bound("RobertaCausalLM", heads.MaskedLM, bare, predictions, LABELS=(NEXT,))
 RobertaTokenClassification = heads.bound(
-    "RobertaTokenClassification",
-    heads.TokenClassification,
-    bare,
-    "hidden_size",
-    "head_dropout",
-    "weight_init",
+    "RobertaTokenClassification", heads.TokenClassification, bare, "hidden_size head_dropout weight_init"
 )
 RobertaQuestionAnswering = heads.bound(
-    "RobertaQuestionAnswering", heads.QuestionAnswering, bare, "hidden_size", "weight_init"
+    "RobertaQuestionAnswering", heads.QuestionAnswering, bare, "hidden_size weight_init"
 )
 RobertaMultipleChoice = heads.bound(
-    "RobertaMultipleChoice",
-    heads.MultipleChoice,
-    Roberta,
-    "hidden_size",
-    "hidden_dropout_prob",
-    "weight_init",
+    "RobertaMultipleChoice", heads.MultipleChoice, Roberta, "hidden_size hidden_dropout_prob weight_init"
 )
 
 CONFIG = RobertaConfig

@@ -272,21 +272,14 @@ T5SequenceClassification = heads.bound(
     "T5SequenceClassification",
     seq2seq.SequenceClassification,
     T5,
-    "d_model",
-    "classifier_dropout",
-    "head_init",
+    "d_model classifier_dropout head_init",
     NAMES={"dense": "classification_head.dense", "classifier": "classification_head.out_proj"},
 )
 T5TokenClassification = heads.bound(
-    "T5TokenClassification",
-    heads.TokenClassification,
-    T5Encoder,
-    "d_model",
-    "classifier_dropout",
-    "token_init",
+    "T5TokenClassification", heads.TokenClassification, T5Encoder, "d_model classifier_dropout token_init"
 )
 T5QuestionAnswering = heads.bound(
-    "T5QuestionAnswering", seq2seq.QuestionAnswering, T5, "d_model", "head_init", PREFIX=""
+    "T5QuestionAnswering", seq2seq.QuestionAnswering, T5, "d_model head_init", PREFIX=""
 )
 
 CONFIG = T5Config

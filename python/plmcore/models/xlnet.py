@@ -303,11 +303,9 @@ XLNetTokenClassification = heads.bound(
     "XLNetTokenClassification", heads.TokenClassification, XLNet, "d_model", 0.0, "weight_init"
 )
 XLNetQuestionAnswering = heads.bound(
-    "XLNetQuestionAnswering", heads.QuestionAnswering, XLNet, "d_model", "weight_init"
+    "XLNetQuestionAnswering", heads.QuestionAnswering, XLNet, "d_model weight_init"
 )
-XLNetAnswerBeams = heads.bound(
-    "XLNetAnswerBeams", AnswerBeams, XLNet, "d_model", "layer_norm_eps", "weight_init"
-)
+XLNetAnswerBeams = heads.bound("XLNetAnswerBeams", AnswerBeams, XLNet, "d_model layer_norm_eps weight_init")
 
 CONFIG = XLNetConfig
 MODEL_TYPES = {"xlnet": "XLNet"}
