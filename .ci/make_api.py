@@ -14,7 +14,7 @@ import pathlib
 import sys
 import textwrap
 import types
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import plmcore
 
@@ -80,7 +80,7 @@ def source_of(name: str, value: object) -> ast.AST | None:
     value = inspect.unwrap(value) if callable(value) else value
     module = sys.modules.get(getattr(value, "__module__", ""), None)
     file = getattr(module, "__file__", None)
-    if file is None or not file.endswith(".py"):
+    if file is None or not file.endswith(".py") or not hasattr(value, "__qualname__"):
         return None
     return node_in(parsed(pathlib.Path(file)), value.__qualname__)
 
@@ -220,8 +220,10 @@ def entry(name: str, path: str, value: object, level: int, missing: list[str]) -
             if not doc(method) and method.name not in ("__len__", "__iter__"):
                 missing.append(f"{path}.{method.name}")
             yield prose(doc(method))
-    elif isinstance(value, (dict, tuple, list)):
+    elif isinstance(value, (Mapping, tuple, list)):
         yield prose(f"{sum(map(bool, value))} entries: {', '.join(f'`{k}`' for k in value if k)}.")
+    elif isinstance(value, types.GenericAlias):
+        yield fenced(f"{path} = {value!r}")
     else:
         raise LookupError(f"{path}: no definition found for {value!r}")
 

@@ -36,6 +36,7 @@ from plmcore._core import (
     trim_memory,
 )
 from plmcore._core import manual_seed as seed
+from plmcore.files import pages as _pages
 from plmcore.program.export import export, load_program, load_programs
 from plmcore.program.trace import Program, spec, trace
 from plmcore.runtime.autograd import enable_grad, grad, no_grad, recompute, stop_gradient, stored_activations
@@ -44,6 +45,8 @@ from plmcore.runtime.making import arange, full, ones, rand, randn, zeros
 
 del _startup
 _sys.modules["plmcore.making"] = _sys.modules["plmcore.runtime.making"]  # as old pickles of tensors call it
+
+_pages.DRAWERS.update(attention="plmcore.viz.attention:write", search="plmcore.viz.beams:write")
 
 if TYPE_CHECKING:  # what is imported on first use, as editors and type checkers see it
     from plmcore import (

@@ -1,4 +1,4 @@
-"""plmcore convert: weights that torch.save wrote (pytorch_model.bin) as safetensors, without torch."""
+"""plmcore convert: weights of another format (pytorch_model.bin) as safetensors, without torch."""
 
 from __future__ import annotations
 
@@ -6,14 +6,11 @@ import argparse
 import pathlib
 import sys
 
-import numpy as np
-
 from plmcore import FormatError
 from plmcore.cli.arguments import Help, positive
 from plmcore.files.whole import copy_inside
-from plmcore.formats import safetensors, shards, torch_file
+from plmcore.formats import registry, shards
 
-FILE = "pytorch_model.bin"
 # configuration, vocabularies, templates: what makes a model directory
 BESIDE = (".json", ".txt", ".model", ".jinja", ".md")
 
@@ -65,31 +62,14 @@ def convert(
     A directory also gets the configuration and tokenizer files of the source. The metadata says "format":
     "pt", which transformers asks for.
     """
-    index = source.suffix == ".json"
-    if source.is_dir():
-        path = weights_in(source)
-        index = path.suffix == ".json"
-    else:
-        path = source
-    tensors: dict[str, np.ndarray] = (
-        shards.read_files(path, torch_file.read) if index else torch_file.read(path)
-    )
-    as_file = out.suffix == ".safetensors"
+    tensors, _ = registry.read(source, loads=False)
+    as_file = registry.is_file_name(out)
     if not as_file:
         out.mkdir(parents=True, exist_ok=True)
-    written = safetensors.write(out, tensors, {"format": "pt"}, max_shard_bytes)
+    written = registry.write(out, tensors, {"format": "pt"}, max_shard_bytes)
     if source.is_dir() and not as_file and not out.samefile(source):
         written += copy_beside(source, out)
     return written
-
-
-def weights_in(folder: pathlib.Path) -> pathlib.Path:
-    for name in (FILE, FILE + safetensors.INDEX):
-        if (folder / name).exists():
-            return folder / name
-    has = [n for n in (safetensors.FILE, safetensors.FILE + safetensors.INDEX) if (folder / n).exists()]
-    hint = f"; it has {has[0]}, which needs no conversion" if has else ""
-    raise FileNotFoundError(f"'{folder}' has no {FILE} and no {FILE}{safetensors.INDEX}{hint}")
 
 
 def copy_beside(source: pathlib.Path, out: pathlib.Path) -> list[pathlib.Path]:
@@ -98,6 +78,6 @@ def copy_beside(source: pathlib.Path, out: pathlib.Path) -> list[pathlib.Path]:
     """
     copied = []
     for file in sorted([*source.iterdir(), *source.glob("[0-9]*_*/config.json")]):
-        if file.suffix in BESIDE and file.is_file() and not file.name.endswith(safetensors.INDEX):
+        if file.suffix in BESIDE and file.is_file() and not file.name.endswith(shards.INDEX):
             copied.append(copy_inside(source, str(file.relative_to(source)), out))
     return copied

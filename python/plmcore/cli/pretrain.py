@@ -37,7 +37,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "family",
         nargs="?",
         metavar="FAMILY",
-        help="model family: gpt2, bert, roberta, albert, xlnet, bart, t5, transformer, gpt3 or openai-gpt",
+        help="model family, such as gpt2, bert or t5; a name that is none of them is answered with all",
     )
     command.add_argument(
         "--size",

@@ -16,17 +16,6 @@ from plmcore._core import ArgumentError
 from plmcore.cli.arguments import Help
 from plmcore.objectives import NAMES, make
 
-FAMILIES = {  # whose special tokens the built-in tokenizer has
-    "causal-lm": "gpt2",
-    "bidirectional-lm": "transformer",
-    "permutation-lm": "xlnet",
-    "denoising": "bart",
-    "fragment": "bart",
-    "masked-seq2seq": "bart",
-    "span-corruption": "t5",
-    "translation": "t5",
-    "text-to-text": "t5",
-}
 SEQ2SEQ = ("denoising", "fragment", "masked-seq2seq", "span-corruption", "translation", "text-to-text")
 BLANKS = ("[sMASK]", "[gMASK]", "<|startofpiece|>", "<|endofpiece|>")
 TEXT = (
@@ -191,11 +180,10 @@ def words(objective: str, texts: Sequence[str], task: str) -> Any:
     import tokenizers
 
     from plmcore.objectives.text_to_text import DECANLP, TASKS
-    from plmcore.tokenizers import FAMILIES as families
-    from plmcore.tokenizers import Tokenizer
+    from plmcore.tokenizers import Tokenizer, families
     from plmcore.tokenizers.library import Library
 
-    family = families[FAMILIES.get(objective, "bert")]
+    family = families.of_objective(objective)
     special = [*dict.fromkeys(family.roles.values()), *family.extra]
     special += BLANKS if objective == "blank-infilling" else ()
     cast = (TASKS | DECANLP).get(task)

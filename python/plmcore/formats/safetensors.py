@@ -14,11 +14,12 @@ import numpy as np
 from plmcore import _core
 from plmcore._core import Tensor
 from plmcore.files.whole import atomic_write
-from plmcore.formats import shards
+from plmcore.formats import registry, shards
+from plmcore.formats.registry import Format
+from plmcore.formats.shards import INDEX
 from plmcore.runtime.kinds import checked
 
 FILE = "model.safetensors"
-INDEX = ".index.json"
 _ALIGN = 64
 _FORMAT_NAMES = {
     "float64": "F64", "float32": "F32", "bfloat16": "BF16", "float16": "F16",
@@ -48,29 +49,10 @@ def read(path: str | os.PathLike[str], *, mapped: bool = True) -> tuple[dict[str
     """
     path = pathlib.Path(path)
     if path.is_dir():
-        path = weights_in(path)
-    if path.suffix != ".json":
-        return _core.safetensors.read(os.fspath(path), mapped)
-    metadata: dict[str, str] = {}
-
-    def read_shard(shard: pathlib.Path) -> dict[str, Tensor]:
-        tensors, found = _core.safetensors.read(os.fspath(shard), mapped)
-        metadata.update({key: text for key, text in found.items() if key not in metadata})
-        return tensors
-
-    return shards.read_files(path, read_shard), metadata
-
-
-def weights_in(folder: pathlib.Path) -> pathlib.Path:
-    """model.safetensors of a directory or, where there is none, its index."""
-    for name in (FILE, FILE + INDEX):
-        if (folder / name).exists():
-            return folder / name
-    pickled = [
-        name for name in ("pytorch_model.bin", "pytorch_model.bin" + INDEX) if (folder / name).exists()
-    ]
-    hint = f"; it has {pickled[0]}, which `plmcore convert` turns into one" if pickled else ""
-    raise FileNotFoundError(f"'{folder}' has no {FILE} and no {FILE}{INDEX}{hint}")
+        path = next((path / name for name in FORMAT.files if (path / name).exists()), path / FILE)
+        if not path.exists():
+            registry.weights_in(path.parent)  # says what the directory has
+    return registry.read_as("safetensors", path, mapped)
 
 
 @checked
@@ -94,7 +76,7 @@ def write(
         path = path / FILE
     if max_shard_bytes is not None and max_shard_bytes < 1:
         raise _core.ArgumentError(f"safetensors: max_shard_bytes must be at least 1, got {max_shard_bytes}")
-    ours = {name: _tensor(name, value) for name, value in tensors.items()}
+    ours = {name: registry.as_tensor("safetensors", name, value) for name, value in tensors.items()}
     index = path.with_name(path.name + INDEX)
     path.parent.mkdir(parents=True, exist_ok=True)
     groups = (
@@ -164,21 +146,22 @@ def write_each(
             f.write(tensor.numpy().reshape(-1).view(np.uint8).data)
 
 
-def _tensor(name: str, value: Tensor | np.ndarray) -> Tensor:
-    if isinstance(value, Tensor):
-        return value
-    if isinstance(value, np.generic):
-        value = np.asarray(value)
-    if not isinstance(value, np.ndarray):
-        raise _core.DTypeError(
-            f"safetensors: {name!r} must be a Tensor or a NumPy array, got {type(value).__name__}"
-        )
-    shares = value.flags.c_contiguous and value.flags.aligned and value.dtype.isnative
-    return _core.from_numpy(value) if shares else Tensor(value)
-
-
 def _remove_shards(path: pathlib.Path, keep: list[pathlib.Path] | tuple[()]) -> None:
     pattern = re.compile(re.escape(path.stem) + r"-\d{5}-of-\d{5}" + re.escape(path.suffix))
     for file in path.parent.iterdir():
         if pattern.fullmatch(file.name) and file not in keep:
             file.unlink()
+
+
+def _read_file(path: pathlib.Path, mapped: bool) -> tuple[dict[str, Tensor], dict[str, str]]:
+    return _core.safetensors.read(os.fspath(path), mapped)
+
+
+FORMAT = Format(
+    known=lambda start: start[8:9] == b"{",  # behind the length of the header
+    endings=(".safetensors",),
+    read=_read_file,
+    write=write,
+    file=FILE,
+    loads=True,
+)

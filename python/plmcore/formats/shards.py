@@ -16,6 +16,7 @@ from plmcore.files.whole import atomic_write, read_bytes
 
 T = TypeVar("T")
 
+INDEX = ".index.json"
 MAX_INDEX_BYTES = 100_000_000
 MAX_FILES = 10_000  # of an index; the largest published models have some hundreds
 

@@ -23,6 +23,7 @@ import numpy as np
 from plmcore._core import FormatError
 from plmcore.files.whole import open_regular
 from plmcore.formats import torch_pickle
+from plmcore.formats.registry import Format
 from plmcore.formats.torch_pickle import Storage, TensorRecord
 
 LEGACY_MAGIC = 0x1950A86A20F9469CFC6C
@@ -230,3 +231,11 @@ def _view(record: TensorRecord, elements: np.ndarray) -> np.ndarray:
 
 def _dtype(name: str) -> np.dtype:
     return np.dtype(ml_dtypes.bfloat16 if name == "bfloat16" else name)
+
+
+FORMAT = Format(
+    known=lambda start: start[:4] == b"PK\x03\x04" or start.startswith(LEGACY_START),
+    endings=(".bin", ".pt", ".pth"),
+    read=lambda path, mapped: (read(path), {}),
+    file="pytorch_model.bin",
+)

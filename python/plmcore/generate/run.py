@@ -13,6 +13,7 @@ import numpy as np
 
 from plmcore import nn
 from plmcore._core import ArgumentError, Completion, Search
+from plmcore.files import pages
 from plmcore.generate.inputs import Prompts, prompts_of
 from plmcore.generate.settings import Settings, as_list
 from plmcore.generate.steps import Steps, has_encoder, steps_of
@@ -34,11 +35,9 @@ class Generated:
 
     def html(self, path: str | os.PathLike[str], title: str = "Search") -> None:
         """Writes the search, step by step, as a page for a browser that needs no other file."""
-        from plmcore.viz import beams
-
         if self.trace is None:
             raise ArgumentError("html: the search was not traced; pass trace=True to generate")
-        beams.write(path, self.trace, title)
+        pages.drawer("search")(path, self.trace, title)
 
 
 @dataclass

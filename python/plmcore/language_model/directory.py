@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from plmcore import models, nn
 from plmcore._core import FormatError, Tensor
 from plmcore.files.whole import atomic_write, check_inside, copy_inside, read_json
-from plmcore.formats import safetensors
+from plmcore.formats import registry, safetensors
 from plmcore.models import names, quantized, sizes
 from plmcore.models.config import Config
 
@@ -105,7 +105,7 @@ def open_model(
     """
     folder = pathlib.Path(folder)
     config = read_config(folder, **changes)
-    tensors, _ = safetensors.read(folder, mapped=mapped)
+    tensors, _ = registry.read(folder, mapped=mapped)
     family: Any = models.family(config)
     weights = quantized.weights_of(config)
     if weights is not None:
@@ -188,9 +188,8 @@ def write_model(model: Model, folder: str | os.PathLike[str], max_shard_bytes: i
         dtype=next((p.dtype for p in model.parameters()), None),
     )
     tensors = model.state_dict() if weights else names.published(models.family(config), model)
-    safetensors.write(
-        folder / safetensors.FILE, tensors, {"format": "pt"}, max_shard_bytes, aligned=weights is not None
-    )
+    options = {"aligned": True} if weights else {}
+    registry.write(folder, tensors, {"format": "pt"}, max_shard_bytes, **options)
     write_config(quantized.with_weights(config, weights), folder)
 
 

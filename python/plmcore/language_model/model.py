@@ -23,8 +23,8 @@ from plmcore.tokenizers import Tokenizer, load_tokenizer
 if TYPE_CHECKING:
     from plmcore.evaluate.likelihood import Perplexity
     from plmcore.generate import Generated
+    from plmcore.language_model.attention import Attention
     from plmcore.models import Model
-    from plmcore.viz.attention import Attention
 
 Vector: TypeAlias = np.ndarray[tuple[int], np.dtype[np.float32]]
 Vectors: TypeAlias = np.ndarray[tuple[int, int], np.dtype[np.float32]]
@@ -294,7 +294,7 @@ class LanguageModel:
         The decoder of an encoder-decoder reads `target`, or the text that the model generates. `layers`
         selects layers.
         """
-        from plmcore.viz.attention import attention
+        from plmcore.language_model.attention import attention
 
         return attention(self, text, pair, target=target, layers=layers)
 

@@ -5,6 +5,7 @@ What a family's module declares: plmcore.models.declaration.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Mapping
 from importlib import import_module
 from types import ModuleType
@@ -94,7 +95,8 @@ if not TYPE_CHECKING:
 
 def register(module: ModuleType) -> None:
     """Makes a family of a module that declares one, as docs/adding-a-model.md shows: everything that takes a
-    model takes its models from now on, in this process.
+    model takes its models from now on, in this process. An installed package needs no call: its module is an
+    entry point of the group plmcore.families.
     """
     known = declaration.complete(module)
     for model_type in known.MODEL_TYPES:
@@ -107,6 +109,7 @@ def register(module: ModuleType) -> None:
     _MODULES[module.__name__] = module
 
 
+GROUP = "plmcore.families"  # the entry points of packages that bring families
 _MODULES: dict[str, ModuleType] = {}  # the families that were used so far
 
 
@@ -114,16 +117,44 @@ def family(model_type: str | Config) -> ModuleType:
     """The module of a family, with all constants of plmcore.models.declaration."""
     model_type = model_type.model_type if isinstance(model_type, Config) else model_type
     if model_type not in FAMILIES:
+        register_installed()
+    if model_type not in FAMILIES:
         raise ArgumentError(f"there is no model_type {model_type!r}; one of {', '.join(sorted(FAMILIES))}")
-    name = FAMILIES[model_type]
+    return _module(FAMILIES[model_type])
+
+
+def _module(name: str) -> ModuleType:
     if name not in _MODULES:
         _MODULES[name] = declaration.complete(import_module(f"plmcore.models.{name}"))
     return _MODULES[name]
 
 
-def families() -> Iterator[ModuleType]:
-    """Every family's module, each once."""
-    yield from dict.fromkeys(map(family, list(FAMILIES)))
+def families(near: str = "") -> Iterator[ModuleType]:
+    """Every family's module, each once, imported when its turn comes: first those whose model_type is in
+    `near`, last those of installed packages that were not used so far.
+    """
+    near = near.lower()
+    names = dict.fromkeys(FAMILIES[k] for k in sorted(FAMILIES, key=lambda k: k.replace("-", "") not in near))
+    yield from map(_module, names)
+    register_installed()
+    yield from map(_module, [name for name in dict.fromkeys(FAMILIES.values()) if name not in names])
+
+
+@functools.cache
+def register_installed() -> None:
+    """Registers the families of installed packages, once."""
+    from importlib.metadata import entry_points
+
+    for point in entry_points(group=GROUP):
+        try:
+            module = point.load()
+        except ImportError as e:
+            package = point.dist.name if point.dist else "?"
+            raise ArgumentError(
+                f"the family {point.value!r} of the installed package {package!r} cannot be imported: {e}; "
+                f"repair the package, or uninstall it"
+            ) from e
+        register(module)
 
 
 def config_from_dict(values: Mapping[str, Any], **changes: Any) -> Config:

@@ -12,6 +12,7 @@ as AlbertConfig.sharing(mode) sets them:
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -120,22 +121,13 @@ class Albert(bert.Bert):
         return [block for i in range(L) for block in self.groups[int(i / (L / G))].blocks]
 
 
-class AlbertMaskedLM(heads.MaskedLM):
-    def __init__(self, config: AlbertConfig):
-        self.config = config
-        self.body = Albert(config, pooler=False)
-        self.predictions = bert.Predictions(config, self.body.embeddings.tokens)
-
-
 class AlbertPretraining(heads.MaskedLM):
     """Masked tokens and the order of two segments (label 0: as in the text)."""
 
     LABELS = (SENTENCE_ORDER,)
 
     def __init__(self, config: AlbertConfig):
-        self.config = config
-        self.body = Albert(config)
-        self.predictions = bert.Predictions(config, self.body.embeddings.tokens)
+        super().__init__(config, Albert(config), bert.Predictions)
         self.dropout = nn.Dropout(config.classifier_dropout_prob)
         self.order = nn.Linear(config.hidden_size, 2, weight_init=config.weight_init)
 
@@ -158,27 +150,26 @@ class AlbertPretraining(heads.MaskedLM):
         )
 
 
-class AlbertSequenceClassification(heads.SequenceClassification):
-    def __init__(self, cfg: AlbertConfig):
-        super().__init__(cfg, Albert(cfg), cfg.hidden_size, cfg.classifier_dropout_prob, cfg.weight_init)
-
-
-class AlbertTokenClassification(heads.TokenClassification):
-    def __init__(self, cfg: AlbertConfig):
-        super().__init__(
-            cfg, Albert(cfg, pooler=False), cfg.hidden_size, cfg.classifier_dropout_prob, cfg.weight_init
-        )
-
-
-class AlbertQuestionAnswering(heads.QuestionAnswering):
-    def __init__(self, cfg: AlbertConfig):
-        super().__init__(cfg, Albert(cfg, pooler=False), cfg.hidden_size, cfg.weight_init)
-
-
-class AlbertMultipleChoice(heads.MultipleChoice):
-    def __init__(self, cfg: AlbertConfig):
-        super().__init__(cfg, Albert(cfg), cfg.hidden_size, cfg.classifier_dropout_prob, cfg.weight_init)
-
+bare = functools.partial(Albert, pooler=False)
+AlbertMaskedLM = heads.bound("AlbertMaskedLM", heads.MaskedLM, bare, bert.Predictions)
+AlbertSequenceClassification = heads.bound(
+    "AlbertSequenceClassification",
+    heads.SequenceClassification,
+    Albert,
+    "hidden_size classifier_dropout_prob weight_init",
+)
+AlbertTokenClassification = heads.bound(
+    "AlbertTokenClassification",
+    heads.TokenClassification,
+    bare,
+    "hidden_size classifier_dropout_prob weight_init",
+)
+AlbertQuestionAnswering = heads.bound(
+    "AlbertQuestionAnswering", heads.QuestionAnswering, bare, "hidden_size weight_init"
+)
+AlbertMultipleChoice = heads.bound(
+    "AlbertMultipleChoice", heads.MultipleChoice, Albert, "hidden_size classifier_dropout_prob weight_init"
+)
 
 CONFIG = AlbertConfig
 MODEL_TYPES = {"albert": "Albert"}

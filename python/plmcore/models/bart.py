@@ -12,7 +12,7 @@ from typing import ClassVar
 
 from plmcore import nn
 from plmcore._core import Tensor, ops
-from plmcore.models import padding, roberta, seq2seq, stacks, transformer
+from plmcore.models import heads, padding, roberta, seq2seq, stacks, transformer
 from plmcore.models.declaration import SENTENCES, Finetuning, Recipe, Size, TokenizerFormat
 from plmcore.models.names import Stored
 from plmcore.models.stacks import Decoder, Encoder, Stacks, StacksCausalLM, StacksConfig, StacksSeq2SeqLM
@@ -73,25 +73,17 @@ class Bart(Stacks):
         return self.shifted(input_ids)
 
 
-class BartSeq2SeqLM(StacksSeq2SeqLM):
-    def __init__(self, config: BartConfig):
-        super().__init__(config, Bart(config))
-
-
-class BartCausalLM(StacksCausalLM):
-    def __init__(self, config: BartConfig):
-        super().__init__(config, decoder(config))
-
-
-class BartSequenceClassification(seq2seq.SequenceClassification):
-    def __init__(self, cfg: BartConfig):
-        super().__init__(cfg, Bart(cfg), cfg.d_model, cfg.classifier_dropout, cfg.weight_init)
-
-
-class BartQuestionAnswering(seq2seq.QuestionAnswering):
-    def __init__(self, cfg: BartConfig):
-        super().__init__(cfg, Bart(cfg), cfg.d_model, cfg.weight_init)
-
+BartSeq2SeqLM = heads.bound("BartSeq2SeqLM", StacksSeq2SeqLM, Bart)
+BartCausalLM = heads.bound("BartCausalLM", StacksCausalLM, decoder)
+BartSequenceClassification = heads.bound(
+    "BartSequenceClassification",
+    seq2seq.SequenceClassification,
+    Bart,
+    "d_model classifier_dropout weight_init",
+)
+BartQuestionAnswering = heads.bound(
+    "BartQuestionAnswering", seq2seq.QuestionAnswering, Bart, "d_model weight_init"
+)
 
 CONFIG = BartConfig
 MODEL_TYPES = {"bart": "Bart"}
@@ -120,7 +112,10 @@ NAMES = {
     "classifier": "classification_head.out_proj",
     "span": "qa_outputs",
 }
-TOKENIZERS = (TokenizerFormat("bart", "BartTokenizer", roberta.SPECIAL, **roberta.AROUND, **roberta.BYTES),)
+SHOWS = ("denoising", "fragment", "masked-seq2seq")
+TOKENIZERS = (
+    TokenizerFormat("bart", "BartTokenizer", roberta.SPECIAL, **roberta.AROUND, **roberta.BYTES, shows=SHOWS),
+)
 RECIPES = {
     "bart": Recipe(
         model=stacks.sized,

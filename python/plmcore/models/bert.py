@@ -7,6 +7,7 @@ Shapes: B batch, T length, N rows that are no padding, C width, V vocabulary. Ro
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from typing import Any
 
@@ -182,30 +183,13 @@ class Predictions(nn.Module):
         return self.decoder(self.norm(self.dense(x)))
 
 
-class BertMaskedLM(heads.MaskedLM):
-    def __init__(self, config: BertConfig):
-        self.config = config
-        self.body = Bert(config, pooler=False)
-        self.predictions = Predictions(config, self.body.embeddings.tokens)
-
-
-class BertCausalLM(BertMaskedLM):
-    """With is_decoder in the config a position sees those up to itself, and labels are compared with the
-    position before.
-    """
-
-    LABELS = (NEXT,)
-
-
 class BertPretraining(heads.MaskedLM):
     """Masked tokens and whether the second segment follows the first (label 0: it does)."""
 
     LABELS = (NEXT_SENTENCE,)
 
     def __init__(self, config: BertConfig):
-        self.config = config
-        self.body = Bert(config)
-        self.predictions = Predictions(config, self.body.embeddings.tokens)
+        super().__init__(config, Bert(config), Predictions)
         self.next_sentence = nn.Linear(config.hidden_size, 2, weight_init=config.weight_init)
 
     def __call__(
@@ -236,25 +220,23 @@ class BertNextSentence(nn.Module):
         return encoded.output(logits=logits, loss=loss)
 
 
-class BertSequenceClassification(heads.SequenceClassification):
-    def __init__(self, cfg: BertConfig):
-        super().__init__(cfg, Bert(cfg), cfg.hidden_size, cfg.head_dropout, cfg.weight_init)
-
-
-class BertTokenClassification(heads.TokenClassification):
-    def __init__(self, cfg: BertConfig):
-        super().__init__(cfg, Bert(cfg, pooler=False), cfg.hidden_size, cfg.head_dropout, cfg.weight_init)
-
-
-class BertQuestionAnswering(heads.QuestionAnswering):
-    def __init__(self, cfg: BertConfig):
-        super().__init__(cfg, Bert(cfg, pooler=False), cfg.hidden_size, cfg.weight_init)
-
-
-class BertMultipleChoice(heads.MultipleChoice):
-    def __init__(self, cfg: BertConfig):
-        super().__init__(cfg, Bert(cfg), cfg.hidden_size, cfg.head_dropout, cfg.weight_init)
-
+bare = functools.partial(Bert, pooler=False)
+BertMaskedLM = heads.bound("BertMaskedLM", heads.MaskedLM, bare, Predictions)
+# With is_decoder in the config a position sees those up to itself, and labels are compared with the position
+# before.
+BertCausalLM = heads.bound("BertCausalLM", heads.MaskedLM, bare, Predictions, LABELS=(NEXT,))
+BertSequenceClassification = heads.bound(
+    "BertSequenceClassification", heads.SequenceClassification, Bert, "hidden_size head_dropout weight_init"
+)
+BertTokenClassification = heads.bound(
+    "BertTokenClassification", heads.TokenClassification, bare, "hidden_size head_dropout weight_init"
+)
+BertQuestionAnswering = heads.bound(
+    "BertQuestionAnswering", heads.QuestionAnswering, bare, "hidden_size weight_init"
+)
+BertMultipleChoice = heads.bound(
+    "BertMultipleChoice", heads.MultipleChoice, Bert, "hidden_size head_dropout weight_init"
+)
 
 CONFIG = BertConfig
 MODEL_TYPES = {"bert": "Bert"}
@@ -304,7 +286,16 @@ NAMES = {
 }
 SPECIAL = dict(pad="[PAD]", unk="[UNK]", cls="[CLS]", sep="[SEP]", mask="[MASK]")
 TOKENIZERS = (
-    TokenizerFormat("bert", "BertTokenizer", SPECIAL, **CLS_SEP, kinds=("wordpiece",), usual=True, told=True),
+    TokenizerFormat(
+        "bert",
+        "BertTokenizer",
+        SPECIAL,
+        **CLS_SEP,
+        kinds=("wordpiece",),
+        usual=True,
+        told=True,
+        shows=("masked-lm", "next-sentence", "sentence-order", "blank-infilling", "contrastive"),
+    ),
 )
 
 

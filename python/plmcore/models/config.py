@@ -30,6 +30,9 @@ ACTIVATIONS = {
 # A damaged or hostile config.json must not keep a machine busy with making layers.
 MOST, MOST_LAYERS, MOST_LABELS = 2**31 - 1, 10_000, 1_000_000
 
+WIDTHS = ("hidden_size", "n_embd", "d_model", "dim")  # as published configs call them
+DEPTHS = ("num_hidden_layers", "n_layer", "n_layers")
+
 
 @dataclass(frozen=True, kw_only=True)
 class Config:
@@ -79,6 +82,21 @@ class Config:
     def longest(self) -> int | None:
         """The most tokens of a sequence that there are positions for; None: any number."""
         return getattr(self, "max_position_embeddings", None)
+
+    @property
+    def width(self) -> int:
+        """Of the vectors that the body gives. A family whose key is none of WIDTHS says it itself."""
+        found = [getattr(self, key) for key in WIDTHS if hasattr(self, key)]
+        if not found:
+            raise ArgumentError(
+                f"{type(self).__name__} must have one of {', '.join(WIDTHS)}, or a property width"
+            )
+        return found[0]
+
+    @property
+    def depth(self) -> int | None:
+        """The number of layers; None where there is not one stack of them. As `width`, by DEPTHS."""
+        return next((getattr(self, key) for key in DEPTHS if hasattr(self, key)), None)
 
     def fitted(self, tensors: Mapping[str, Any]) -> Self:
         """The config that the tensors of a file, by published names,

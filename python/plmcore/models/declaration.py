@@ -54,6 +54,7 @@ class TokenizerFormat:
     usual: bool = False  # the one of these kinds where nobody names another
     told: bool = False  # by the special tokens of a vocabulary, where nothing else tells the family
     file: str | None = None  # by which it is known, where there is nothing else
+    shows: tuple[str, ...] = ()  # objectives whose examples `plmcore show` prints with its special tokens
     trims: bool = False  # offsets have no space; that before the mask belongs to it
     # how its sentencepiece model is read, see tokenizers/pieces.py
     pieces: Mapping[str, object] = field(default_factory=dict)

@@ -137,13 +137,6 @@ class Predictions(bert.Predictions):
         )
 
 
-class DistilBertMaskedLM(heads.MaskedLM):
-    def __init__(self, config: DistilBertConfig):
-        self.config = config
-        self.body = DistilBert(config)
-        self.predictions = Predictions(config, self.body.embeddings.tokens)
-
-
 class Pooler(nn.Linear):
     """Of the heads, as the body has none: relu(W h + b) of the first token."""
 
@@ -169,15 +162,13 @@ class DistilBertMultipleChoice(heads.MultipleChoice):
         return self.pooler(encoded.first())  # [B, C]
 
 
-class DistilBertTokenClassification(heads.TokenClassification):
-    def __init__(self, cfg: DistilBertConfig):
-        super().__init__(cfg, DistilBert(cfg), cfg.dim, cfg.dropout, cfg.weight_init)
-
-
-class DistilBertQuestionAnswering(heads.QuestionAnswering):
-    def __init__(self, cfg: DistilBertConfig):
-        super().__init__(cfg, DistilBert(cfg), cfg.dim, cfg.weight_init, cfg.qa_dropout)
-
+DistilBertMaskedLM = heads.bound("DistilBertMaskedLM", heads.MaskedLM, DistilBert, Predictions)
+DistilBertTokenClassification = heads.bound(
+    "DistilBertTokenClassification", heads.TokenClassification, DistilBert, "dim dropout weight_init"
+)
+DistilBertQuestionAnswering = heads.bound(
+    "DistilBertQuestionAnswering", heads.QuestionAnswering, DistilBert, "dim weight_init qa_dropout"
+)
 
 CONFIG = DistilBertConfig
 MODEL_TYPES = {"distilbert": "DistilBert"}

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from plmcore import nn
 from plmcore._core import Tensor
-from plmcore.models import causal
+from plmcore.models import causal, heads
 from plmcore.models.causal_attention import look_back
 from plmcore.models.config import ACTIVATIONS, Config
 from plmcore.models.declaration import Finetuning, Recipe, Size, TokenizerFormat
@@ -88,20 +88,11 @@ class GPT1(causal.Decoder):
         self.blocks = nn.ModuleList(Block(config) for _ in range(config.n_layer))
 
 
-class GPT1CausalLM(causal.CausalLM):
-    def __init__(self, cfg: GPT1Config):
-        super().__init__(cfg, GPT1(cfg), cfg.weight_init)
-
-
-class GPT1DoubleHeads(DoubleHeads):
-    def __init__(self, cfg: GPT1Config):
-        super().__init__(cfg, GPT1(cfg), cfg.n_embd, cfg.weight_init)
-
-
-class GPT1SequenceClassification(causal.LastTokenClassification):
-    def __init__(self, cfg: GPT1Config):
-        super().__init__(cfg, GPT1(cfg), cfg.n_embd, cfg.weight_init)
-
+GPT1CausalLM = heads.bound("GPT1CausalLM", causal.CausalLM, GPT1, "weight_init")
+GPT1DoubleHeads = heads.bound("GPT1DoubleHeads", DoubleHeads, GPT1, "n_embd weight_init")
+GPT1SequenceClassification = heads.bound(
+    "GPT1SequenceClassification", causal.LastTokenClassification, GPT1, "n_embd weight_init"
+)
 
 CONFIG = GPT1Config
 MODEL_TYPES = {"openai-gpt": "OpenAIGPT"}

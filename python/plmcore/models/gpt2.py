@@ -66,6 +66,10 @@ class GPT2Config(Config):
         return self.n_positions
 
     @property
+    def head_dropout(self) -> float:
+        return 0.1 if self.classifier_dropout is None else self.classifier_dropout
+
+    @property
     def weight_init(self) -> nn.init.Init:
         return nn.init.normal(self.initializer_range)
 
@@ -118,41 +122,17 @@ class GPT2(causal.Decoder):
         self.norm = nn.LayerNorm(C, config.layer_norm_epsilon)
 
 
-class GPT2CausalLM(causal.CausalLM):
-    Body = GPT2
-
-    def __init__(self, cfg: GPT2Config):
-        super().__init__(cfg, self.Body(cfg), cfg.weight_init)
-
-
-class GPT2DoubleHeads(DoubleHeads):
-    Body = GPT2
-
-    def __init__(self, cfg: GPT2Config):
-        super().__init__(cfg, self.Body(cfg), cfg.n_embd, cfg.weight_init)
-
-
-class GPT2SequenceClassification(causal.LastTokenClassification):
-    Body = GPT2
-
-    def __init__(self, cfg: GPT2Config):
-        super().__init__(cfg, self.Body(cfg), cfg.n_embd, cfg.weight_init)
-
-
-class GPT2TokenClassification(heads.TokenClassification):
-    Body = GPT2
-
-    def __init__(self, cfg: GPT2Config):
-        dropout = 0.1 if cfg.classifier_dropout is None else cfg.classifier_dropout
-        super().__init__(cfg, self.Body(cfg), cfg.n_embd, dropout, cfg.weight_init)
-
-
-class GPT2QuestionAnswering(heads.QuestionAnswering):
-    Body = GPT2
-
-    def __init__(self, cfg: GPT2Config):
-        super().__init__(cfg, self.Body(cfg), cfg.n_embd, cfg.weight_init)
-
+GPT2CausalLM = heads.bound("GPT2CausalLM", causal.CausalLM, GPT2, "weight_init")
+GPT2DoubleHeads = heads.bound("GPT2DoubleHeads", DoubleHeads, GPT2, "n_embd weight_init")
+GPT2SequenceClassification = heads.bound(
+    "GPT2SequenceClassification", causal.LastTokenClassification, GPT2, "n_embd weight_init"
+)
+GPT2TokenClassification = heads.bound(
+    "GPT2TokenClassification", heads.TokenClassification, GPT2, "n_embd head_dropout weight_init"
+)
+GPT2QuestionAnswering = heads.bound(
+    "GPT2QuestionAnswering", heads.QuestionAnswering, GPT2, "n_embd weight_init"
+)
 
 CONFIG = GPT2Config
 MODEL_TYPES = {"gpt2": "GPT2"}
@@ -191,7 +171,11 @@ NAMES = {
     "span": "qa_outputs",
 }
 SPECIAL = dict(unk="<|endoftext|>", bos="<|endoftext|>", eos="<|endoftext|>")
-TOKENIZERS = (TokenizerFormat("gpt2", "GPT2Tokenizer", SPECIAL, kinds=("byte-bpe",), usual=True, told=True),)
+TOKENIZERS = (
+    TokenizerFormat(
+        "gpt2", "GPT2Tokenizer", SPECIAL, kinds=("byte-bpe",), usual=True, told=True, shows=("causal-lm",)
+    ),
+)
 RECIPES = {
     "gpt2": Recipe(
         model=causal.sized,

@@ -11,8 +11,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from plmcore.models import causal, gpt2
+from plmcore.models import causal, gpt2, heads
 from plmcore.models.declaration import Recipe, Size, TokenizerFormat
+from plmcore.models.double_heads import DoubleHeads
 
 KINDS = ("dense", "banded", "strided", "banded+strided")
 
@@ -47,25 +48,17 @@ class GPT3(gpt2.GPT2):
     Block = Block
 
 
-class GPT3CausalLM(gpt2.GPT2CausalLM):
-    Body = GPT3
-
-
-class GPT3DoubleHeads(gpt2.GPT2DoubleHeads):
-    Body = GPT3
-
-
-class GPT3SequenceClassification(gpt2.GPT2SequenceClassification):
-    Body = GPT3
-
-
-class GPT3TokenClassification(gpt2.GPT2TokenClassification):
-    Body = GPT3
-
-
-class GPT3QuestionAnswering(gpt2.GPT2QuestionAnswering):
-    Body = GPT3
-
+GPT3CausalLM = heads.bound("GPT3CausalLM", causal.CausalLM, GPT3, "weight_init")
+GPT3DoubleHeads = heads.bound("GPT3DoubleHeads", DoubleHeads, GPT3, "n_embd weight_init")
+GPT3SequenceClassification = heads.bound(
+    "GPT3SequenceClassification", causal.LastTokenClassification, GPT3, "n_embd weight_init"
+)
+GPT3TokenClassification = heads.bound(
+    "GPT3TokenClassification", heads.TokenClassification, GPT3, "n_embd head_dropout weight_init"
+)
+GPT3QuestionAnswering = heads.bound(
+    "GPT3QuestionAnswering", heads.QuestionAnswering, GPT3, "n_embd weight_init"
+)
 
 # The paper's table, but for two widths that are no multiple of their heads there: 1.3B has 16 heads of 128,
 # 13B a width of 5120.

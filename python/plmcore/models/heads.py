@@ -7,7 +7,7 @@ pool(Encoded) -> [B, C].
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from plmcore import losses, nn
 from plmcore._core import ShapeError, Tensor, ops
@@ -100,6 +100,29 @@ def language_model_output(
 
 # ---- heads ----
 
+H = TypeVar("H", bound=nn.Module)
+
+
+def bound(
+    name: str, kind: Callable[..., H], body: Callable[[Any], Any], *settings: Any, **constants: Any
+) -> Callable[[Any], H]:
+    """A head as a family declares it: the class `kind` under a name of the family's, made of a config alone.
+
+    `kind` gets the config, body(config) and the settings: texts of names of the config's, and other values.
+    constants: those of the class that are the family's own (LABELS, PREFIX, NAMES).
+    """
+    general: Any = kind
+
+    def make(self: Any, config: Any) -> None:
+        values: list[Any] = []
+        for s in settings:
+            values += [getattr(config, name) for name in s.split()] if isinstance(s, str) else [s]
+        general.__init__(self, config, body(config), *values)
+
+    module = getattr(body, "func", body).__module__  # the family's, also where the body is a partial
+    made: Any = type(name, (general,), {"__init__": make, "__module__": module, **constants})
+    return made
+
 
 class Predicts(nn.Module):
     """Heads that predict tokens: LABELS says what their labels mean. One gives body and logits."""
@@ -122,10 +145,13 @@ class Predicts(nn.Module):
 
 
 class MaskedLM(Predicts):
-    """logits [B, T, V] of each place, by `predictions`."""
+    """logits [B, T, V] of each place, by `predictions`, which is made of the config and the token table."""
 
     LABELS: tuple[str, ...] = (PLACE,)
-    predictions: Any
+
+    def __init__(self, config: Config, body: Any, predictions: Callable[[Any, nn.Embedding], nn.Module]):
+        self.config, self.body = config, body
+        self.predictions: Any = predictions(config, body.embeddings.tokens)
 
     def logits(self, rows: Tensor) -> Tensor:
         return self.predictions(rows)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from plmcore import nn
 from plmcore._core import ArgumentError, Tensor, ops
-from plmcore.models import bart, padding, roberta, seq2seq, stacks
+from plmcore.models import bart, heads, padding, roberta, seq2seq, stacks
 from plmcore.models.bart import Bart, BartConfig, Embeddings
 from plmcore.models.causal_attention import look_back
 from plmcore.models.declaration import TokenizerFormat
@@ -81,25 +81,17 @@ class MBart(Bart):
         return ops.concat([last, ops.slice(ids, 1, 0, ids.shape[1] - 1)], 1)
 
 
-class MBartSeq2SeqLM(StacksSeq2SeqLM):
-    def __init__(self, config: MBartConfig):
-        super().__init__(config, MBart(config))
-
-
-class MBartCausalLM(StacksCausalLM):
-    def __init__(self, config: MBartConfig):
-        super().__init__(config, decoder(config))
-
-
-class MBartSequenceClassification(seq2seq.SequenceClassification):
-    def __init__(self, cfg: MBartConfig):
-        super().__init__(cfg, MBart(cfg), cfg.d_model, cfg.classifier_dropout, cfg.weight_init)
-
-
-class MBartQuestionAnswering(seq2seq.QuestionAnswering):
-    def __init__(self, cfg: MBartConfig):
-        super().__init__(cfg, MBart(cfg), cfg.d_model, cfg.weight_init)
-
+MBartSeq2SeqLM = heads.bound("MBartSeq2SeqLM", StacksSeq2SeqLM, MBart)
+MBartCausalLM = heads.bound("MBartCausalLM", StacksCausalLM, decoder)
+MBartSequenceClassification = heads.bound(
+    "MBartSequenceClassification",
+    seq2seq.SequenceClassification,
+    MBart,
+    "d_model classifier_dropout weight_init",
+)
+MBartQuestionAnswering = heads.bound(
+    "MBartQuestionAnswering", seq2seq.QuestionAnswering, MBart, "d_model weight_init"
+)
 
 CONFIG = MBartConfig
 MODEL_TYPES = {"mbart": "MBart"}

@@ -6,6 +6,7 @@ Positions count the tokens that are not the padding token, from pad_token_id + 1
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from typing import Any
 
@@ -73,21 +74,6 @@ class Roberta(bert.Bert):
         self.pooler = nn.Linear(C, C, activation="tanh", weight_init=init) if pooler else None
 
 
-class RobertaMaskedLM(heads.MaskedLM):
-    def __init__(self, config: RobertaConfig):
-        self.config = config
-        self.body = Roberta(config, pooler=False)
-        self.predictions = bert.Predictions(config.replace(hidden_act="gelu"), self.body.embeddings.tokens)
-
-
-class RobertaCausalLM(RobertaMaskedLM):
-    """With is_decoder in the config a position sees those up to itself, and labels are compared with the
-    position before.
-    """
-
-    LABELS = (NEXT,)
-
-
 class Classifier(nn.Module):
     """x [B, C] -> [B, L]"""
 
@@ -112,20 +98,23 @@ class RobertaSequenceClassification(heads.SequenceClassification):
         return encoded.first()  # [B, C]
 
 
-class RobertaTokenClassification(heads.TokenClassification):
-    def __init__(self, cfg: RobertaConfig):
-        super().__init__(cfg, Roberta(cfg, pooler=False), cfg.hidden_size, cfg.head_dropout, cfg.weight_init)
+def predictions(config: RobertaConfig, tokens: nn.Embedding) -> bert.Predictions:
+    return bert.Predictions(config.replace(hidden_act="gelu"), tokens)
 
 
-class RobertaQuestionAnswering(heads.QuestionAnswering):
-    def __init__(self, cfg: RobertaConfig):
-        super().__init__(cfg, Roberta(cfg, pooler=False), cfg.hidden_size, cfg.weight_init)
-
-
-class RobertaMultipleChoice(heads.MultipleChoice):
-    def __init__(self, cfg: RobertaConfig):
-        super().__init__(cfg, Roberta(cfg), cfg.hidden_size, cfg.hidden_dropout_prob, cfg.weight_init)
-
+bare = functools.partial(Roberta, pooler=False)
+RobertaMaskedLM = heads.bound("RobertaMaskedLM", heads.MaskedLM, bare, predictions)
+# As BertCausalLM.
+RobertaCausalLM = heads.bound("RobertaCausalLM", heads.MaskedLM, bare, predictions, LABELS=(NEXT,))
+RobertaTokenClassification = heads.bound(
+    "RobertaTokenClassification", heads.TokenClassification, bare, "hidden_size head_dropout weight_init"
+)
+RobertaQuestionAnswering = heads.bound(
+    "RobertaQuestionAnswering", heads.QuestionAnswering, bare, "hidden_size weight_init"
+)
+RobertaMultipleChoice = heads.bound(
+    "RobertaMultipleChoice", heads.MultipleChoice, Roberta, "hidden_size hidden_dropout_prob weight_init"
+)
 
 CONFIG = RobertaConfig
 CONFIGS = {"xlm-roberta": XLMRobertaConfig}

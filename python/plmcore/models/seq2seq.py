@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -165,6 +165,7 @@ class EncoderDecoder(nn.Module):
     where the decoder can do without ids of its own.
     """
 
+    ENCODES: ClassVar[bool] = True  # as of Generates: the decoder reads a target, the encoder a source
     config: Any
 
     def encode(self, input_ids: Any, attention_mask: Tensor | None = None, **asked: Any) -> Encoded:

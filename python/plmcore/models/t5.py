@@ -94,6 +94,14 @@ class T5Config(Config):
     def normal(self, variance: float) -> nn.init.Init:
         return nn.init.normal(self.initializer_factor * math.sqrt(variance))
 
+    @property
+    def token_init(self) -> nn.init.Init:
+        return self.normal(1.0)
+
+    @property
+    def head_init(self) -> nn.init.Init:
+        return self.normal(1 / self.d_model)
+
     def norm(self) -> nn.RMSNorm:
         gamma = nn.init.constant(self.initializer_factor)
         return nn.RMSNorm(self.d_model, self.layer_norm_epsilon, gamma_init=gamma)
@@ -190,7 +198,7 @@ class T5Encoder(nn.Module):
 
     def __init__(self, config: T5Config):
         self.config = config
-        self.tokens = nn.Embedding(config.vocab_size, config.d_model, weight_init=config.normal(1.0))
+        self.tokens = nn.Embedding(config.vocab_size, config.d_model, weight_init=config.token_init)
         self.encoder = Stack(config, self.tokens, EncoderBlock, config.num_layers)
 
     def encode(
@@ -252,7 +260,7 @@ class T5Seq2SeqLM(seq2seq.Seq2SeqLM):
         C, V, tied = config.d_model, config.vocab_size, config.tie_word_embeddings
         self.config, self.body = config, T5(config)
         shared = self.body.tokens.weight if tied else None
-        self.lm_head = nn.Linear(C, V, bias=False, weight=shared, weight_init=config.normal(1.0))
+        self.lm_head = nn.Linear(C, V, bias=False, weight=shared, weight_init=config.token_init)
 
     def logits(self, rows: Tensor) -> Tensor:
         if self.config.scales:
@@ -260,24 +268,19 @@ class T5Seq2SeqLM(seq2seq.Seq2SeqLM):
         return self.lm_head(rows)  # [..., V]
 
 
-class T5SequenceClassification(seq2seq.SequenceClassification):
-    NAMES = {"dense": "classification_head.dense", "classifier": "classification_head.out_proj"}
-
-    def __init__(self, cfg: T5Config):
-        super().__init__(cfg, T5(cfg), cfg.d_model, cfg.classifier_dropout, cfg.normal(1 / cfg.d_model))
-
-
-class T5TokenClassification(heads.TokenClassification):
-    def __init__(self, cfg: T5Config):
-        super().__init__(cfg, T5Encoder(cfg), cfg.d_model, cfg.classifier_dropout, cfg.normal(1.0))
-
-
-class T5QuestionAnswering(seq2seq.QuestionAnswering):
-    PREFIX = ""
-
-    def __init__(self, cfg: T5Config):
-        super().__init__(cfg, T5(cfg), cfg.d_model, cfg.normal(1 / cfg.d_model))
-
+T5SequenceClassification = heads.bound(
+    "T5SequenceClassification",
+    seq2seq.SequenceClassification,
+    T5,
+    "d_model classifier_dropout head_init",
+    NAMES={"dense": "classification_head.dense", "classifier": "classification_head.out_proj"},
+)
+T5TokenClassification = heads.bound(
+    "T5TokenClassification", heads.TokenClassification, T5Encoder, "d_model classifier_dropout token_init"
+)
+T5QuestionAnswering = heads.bound(
+    "T5QuestionAnswering", seq2seq.QuestionAnswering, T5, "d_model head_init", PREFIX=""
+)
 
 CONFIG = T5Config
 MODEL_TYPES = {"t5": "T5"}
@@ -343,6 +346,7 @@ TOKENIZERS = (
         kinds=("unigram",),
         usual=True,
         told=True,
+        shows=("span-corruption", "translation", "text-to-text"),
         pieces=dict(sentinels=True),
         layout=dict(pad_id=0, eos_id=1, unk_id=2, bos_id=-1),
     ),

@@ -15,7 +15,7 @@ from typing import ClassVar
 
 from plmcore import nn
 from plmcore._core import Tensor, ops
-from plmcore.models import padding, seq2seq, stacks
+from plmcore.models import heads, padding, seq2seq, stacks
 from plmcore.models.causal_attention import look_back
 from plmcore.models.declaration import GENERIC, Recipe, Size, TokenizerFormat
 from plmcore.models.names import Stored
@@ -157,15 +157,8 @@ class Transformer(Stacks):
         super().__init__(config, encoder, decoder, config.share_encoder_decoder_embeddings)
 
 
-class TransformerSeq2SeqLM(StacksSeq2SeqLM):
-    def __init__(self, config: TransformerConfig):
-        super().__init__(config, Transformer(config))
-
-
-class TransformerCausalLM(StacksCausalLM):
-    def __init__(self, config: TransformerConfig):
-        super().__init__(config, decoder(config))
-
+TransformerSeq2SeqLM = heads.bound("TransformerSeq2SeqLM", StacksSeq2SeqLM, Transformer)
+TransformerCausalLM = heads.bound("TransformerCausalLM", StacksCausalLM, decoder)
 
 CONFIG = TransformerConfig
 CONFIGS = {"transformer": TransformerConfig, "marian": MarianConfig}
@@ -218,6 +211,7 @@ TOKENIZERS = (
         "A eos B eos",
         kinds=("words",),
         told=True,
+        shows=("bidirectional-lm",),
     ),
     TokenizerFormat(
         "marian",

@@ -104,6 +104,8 @@ class RelativeAttention(nn.Module):
     the bias of ops.attention.
     """
 
+    UNDECAYED = ("u", "v", "s")  # by weight decay: one vector per head
+
     def __init__(self, width: int, heads: int, *, causal: bool, dropout: float, weight_init: nn.init.Init):
         C, H, init = width, heads, weight_init
         self.heads, self.depth, self.scale = H, C // H, (C // H) ** -0.5

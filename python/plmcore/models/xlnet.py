@@ -299,20 +299,13 @@ class XLNetMultipleChoice(heads.MultipleChoice):
         return self.summary(encoded)
 
 
-class XLNetTokenClassification(heads.TokenClassification):
-    def __init__(self, cfg: XLNetConfig):
-        super().__init__(cfg, XLNet(cfg), cfg.d_model, 0.0, cfg.weight_init)
-
-
-class XLNetQuestionAnswering(heads.QuestionAnswering):
-    def __init__(self, cfg: XLNetConfig):
-        super().__init__(cfg, XLNet(cfg), cfg.d_model, cfg.weight_init)
-
-
-class XLNetAnswerBeams(AnswerBeams):
-    def __init__(self, cfg: XLNetConfig):
-        super().__init__(cfg, XLNet(cfg), cfg.d_model, cfg.layer_norm_eps, cfg.weight_init)
-
+XLNetTokenClassification = heads.bound(
+    "XLNetTokenClassification", heads.TokenClassification, XLNet, "d_model", 0.0, "weight_init"
+)
+XLNetQuestionAnswering = heads.bound(
+    "XLNetQuestionAnswering", heads.QuestionAnswering, XLNet, "d_model weight_init"
+)
+XLNetAnswerBeams = heads.bound("XLNetAnswerBeams", AnswerBeams, XLNet, "d_model layer_norm_eps weight_init")
 
 CONFIG = XLNetConfig
 MODEL_TYPES = {"xlnet": "XLNet"}
@@ -376,6 +369,7 @@ TOKENIZERS = (
         extra=("<eop>", "<eod>"),
         kinds=("unigram",),
         told=True,
+        shows=("permutation-lm",),
         pieces=dict(tidy=True, lower=False),
         layout=dict(
             unk_id=0, bos_id=1, eos_id=2, pad_id=-1,

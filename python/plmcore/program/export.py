@@ -29,9 +29,11 @@ def export(
     batch size and length, for the inputs of `signature`. Other inputs, or labels:
     plm.export(plm.trace(lm.model, input_ids=..., labels=...), "loss.plm").
     """
+    from plmcore.formats import program_file
+
     programs = what if isinstance(what, Mapping) else {"main": what}
     by_name = {name: _program(name, program) for name, program in programs.items()}
-    _core.Model.save(os.fspath(path), list(by_name.items()))
+    program_file.write(path, by_name)
 
 
 def signature(model: Model) -> dict[str, Spec]:
@@ -77,7 +79,9 @@ def load_programs(
     The file is mapped, not copied, and must not be cut short while it is in use; with mapped=False it is read
     into memory. It runs no code of its own beside plmcore's ops. The programs run on `device`.
     """
-    model = _core.Model.load(os.fspath(path), mapped)
+    from plmcore.formats import program_file
+
+    model = program_file.read(path, mapped)
     model.to(device)
     return {name: model.program(name) for name in model.names}
 
@@ -87,7 +91,9 @@ def load_program(
     path: str | os.PathLike[str], name: str | None = None, *, mapped: bool = True, device: str = "cpu"
 ) -> _core.Program:
     """One program of a file; `name` may be left out where there is only one. The rest as in load_programs."""
-    model = _core.Model.load(os.fspath(path), mapped)
+    from plmcore.formats import program_file
+
+    model = program_file.read(path, mapped)
     model.to(device)
     if name is None:
         if len(model.names) != 1:

@@ -24,13 +24,11 @@ from plmcore.models import heads, padding
 from plmcore.models.config import Config
 from plmcore.models.outputs import Output
 from plmcore.models.padding import Encoded, Whole
-from plmcore.tasks.task_settings import width_of
 
 if TYPE_CHECKING:
     from plmcore.models import Model
 
 POOLINGS = ("first", "last", "mean", "max", "concat")
-LAYERS = ("num_hidden_layers", "n_layer", "n_layers")  # as configs call their number
 CONFIG, WEIGHTS = f"{FEATURES}.json", f"{FEATURES}.safetensors"
 
 
@@ -69,18 +67,17 @@ class Features(nn.Module):
     ):
         if pooling is not None and pooling not in POOLINGS:
             raise ArgumentError(f"adapt.pooling must be one of {', '.join(POOLINGS)}, got {pooling!r}")
-        count = next((getattr(config, key) + 1 for key in LAYERS if hasattr(config, key)), None)
-        if count is None:
+        if config.depth is None:
             raise ArgumentError(
                 f"adapt.layers and adapt.pooling read one stack of layers, and {config.model_type} has two"
             )
+        count = config.depth + 1  # the embeddings too
         if layers not in ("mix", "last") and not (isinstance(layers, int) and 0 <= layers < count):
             raise ArgumentError(f"adapt.layers must be mix, last or 0 to {count - 1}, got {layers!r}")
         self.config, self.body, self.layers, self.pooling = config, body, layers, pooling
         self.mix = LayerMix(count) if layers == "mix" else None
         self.dropout = nn.Dropout(dropout)
-        width = width_of(config)
-        self.classifier = nn.Linear(width * (3 if pooling == "concat" else 1), config.num_labels)
+        self.classifier = nn.Linear(config.width * (3 if pooling == "concat" else 1), config.num_labels)
 
     def __call__(
         self,

@@ -84,7 +84,7 @@ def usual(task: str, config: Config, model: str) -> Settings:
     """All settings for a model, each with its value; None where there is none."""
     kind = kind_of(task)
     family: Finetuning = models.family(config).FINETUNING
-    rate = family.lr * (family.small_lr_times if width_of(config) < WIDE else 1)
+    rate = family.lr * (family.small_lr_times if config.width < WIDE else 1)
     length = min(LENGTHS[kind], config.longest or LENGTHS[kind])
     return {
         "run": {"task": task, "model": model, "seed": 0},
@@ -166,12 +166,6 @@ def usual(task: str, config: Config, model: str) -> Settings:
             "tensorboard": False,
         },
     }
-
-
-def width_of(config: Config) -> int:
-    return next(
-        getattr(config, key) for key in ("hidden_size", "n_embd", "d_model", "dim") if hasattr(config, key)
-    )
 
 
 def new(given: Settings, config: str | os.PathLike[str] | None, changes: Sequence[str]) -> Settings:

@@ -26,11 +26,9 @@ OWN = {
 
 
 def formats(near: str = "") -> Iterator[Family]:
-    """All of them. A module is imported when its turn comes; first those whose name is in `near`."""
+    """All of them; first those of no family, then those of families whose name is in `near`."""
     yield from OWN.values()
-    near = near.lower()
-    kinds = sorted(models.FAMILIES, key=lambda kind: kind.replace("-", "") not in near)
-    for module in dict.fromkeys(map(models.family, kinds)):
+    for module in models.families(near):
         yield from module.TOKENIZERS
 
 
@@ -69,6 +67,11 @@ def of_class(class_name: str) -> Family | None:
 def of_kind(kind: str) -> Family:
     """The one that a kind of tokenizer has unless another is named."""
     return next(f for f in formats() if f.usual and kind in f.kinds)
+
+
+def of_objective(name: str) -> Family:
+    """The one whose special tokens examples of an objective are shown with."""
+    return next(f for f in formats() if name in f.shows)
 
 
 def of_file(name: str) -> Family | None:

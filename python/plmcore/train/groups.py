@@ -8,14 +8,24 @@ from typing import Any
 from plmcore import nn
 from plmcore._core import ArgumentError
 
-# by their last name; u, v and s are XLNet's, one vector per head
-UNDECAYED = ("bias", "gamma", "beta", "u", "v", "s")
+UNDECAYED = ("bias", "gamma", "beta")  # by their last name
 LAYER = re.compile(r"(?:^|\.)(?:blocks|groups)\.(\d+)\.")
 
 
-def decays(name: str, parameter: nn.Parameter) -> bool:
-    """Matrices do; biases and the gains of norms do not."""
-    return parameter.ndim >= 2 and name.rpartition(".")[2] not in UNDECAYED
+def decayed(model: nn.Module) -> set[str]:
+    """The names of the parameters that decay: matrices do; biases, the gains of norms, and what a module's
+    own UNDECAYED lists do not.
+    """
+    vectors = {
+        f"{path}.{name}".lstrip(".")
+        for path, module in model.named_modules()
+        for name in getattr(module, "UNDECAYED", ())
+    }
+    return {
+        name
+        for name, p in model.named_parameters()
+        if p.ndim >= 2 and name.rpartition(".")[2] not in UNDECAYED and name not in vectors
+    }
 
 
 def parameter_groups(
@@ -32,18 +42,19 @@ def parameter_groups(
         max((d for d in map(layer_of, (n for n, _ in model.named_parameters())) if d is not None), default=0)
         + 1
     )
+    decaying = decayed(model)
     groups: dict[tuple[int, bool], list[nn.Parameter]] = {}
     for name, p in model.named_parameters():
         if p.requires_grad:
-            groups.setdefault((depth(name, top), decays(name, p)), []).append(p)
+            groups.setdefault((depth(name, top), name in decaying), []).append(p)
     return [
         dict(
             params=params,
             lr=lr * layer_decay ** (top - d),
-            weight_decay=weight_decay if decayed else 0.0,
-            adapt=decayed,
+            weight_decay=weight_decay if decays else 0.0,
+            adapt=decays,
         )
-        for (d, decayed), params in groups.items()
+        for (d, decays), params in groups.items()
     ]
 
 

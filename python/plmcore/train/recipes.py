@@ -100,6 +100,8 @@ def defaults(family: str, size: str = "tiny", steps: int | None = None) -> Setti
             "betas": [0.9, 0.999],
             "eps": 1e-8,
             "layer_decay": 1.0,
+            "weight_decay": 0.01,
+            "clip_norm": 1.0,
             **known.optim,
         },
         "schedule": schedule,
