@@ -94,7 +94,7 @@ class Carousel(nn.Module):
         reads: padding.Reads = (),
     ) -> Encoded:
         padding.check_ids(input_ids)
-        layout = padding.layout(input_ids.shape, attention_mask, (EVERYWHERE,))  # rows [B, T, C]
+        layout = padding.layout(input_ids, attention_mask, (EVERYWHERE,))  # rows [B, T, C]
         x, _, h = self.read(input_ids, layout.hidden if isinstance(layout, Masked) else None)
         return Encoded(self.dropout(h), layout, [x, h] if output_hidden_states else None)
 

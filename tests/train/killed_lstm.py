@@ -28,7 +28,7 @@ class Predicted(criteria.Criterion):
 
     def __call__(self, model, batch, state):
         ids = batch["input_ids"]
-        logits, after = model(criteria.tensors({"ids": ids[:, :-1]})["ids"], state)
+        logits, after = model(model.tensors({"ids": ids[:, :-1]})["ids"], state)
         total = ops.cross_entropy(logits, ids[:, 1:].copy(), reduction="sum")
         return {"tokens": criteria.Term(total, ids[:, 1:].size)}, None if self.forgets else after
 

@@ -111,7 +111,7 @@ class Tensor:
 
     @property
     def device(self) -> str:
-        """The name of the device: "cpu" or "cuda"."""
+        """The name of the device: "cpu", "cuda", "cuda:1"."""
 
     @property
     def nbytes(self) -> int:
@@ -395,8 +395,18 @@ def blas() -> str: ...
 def synchronize(device: str) -> None:
     """Waits for what a device has queued."""
 
+def device_waits(device: object) -> int:
+    """
+    How often the host has waited for a device: reads of its values, and synchronize().
+    """
+
 def device_problem(device: str) -> str:
     """Why a device cannot be used; empty when it can."""
+
+def is_dtype(target: object) -> bool:
+    """
+    Whether what .to() is given means a dtype; else it is the name of a device.
+    """
 
 def op_names() -> list[str]: ...
 def has_kernel(op: str, device: str | None = None) -> bool:
@@ -442,6 +452,13 @@ class Program:
         Runs the program; inputs by name. One output comes as it is, several as a tuple, named ones as a dict.
         """
 
+    def to(self, device: object) -> None:
+        """Moves the weights to a device; the program runs there from now on."""
+
+    @property
+    def device(self) -> str:
+        """The name of the device of its weights."""
+
     def __repr__(self) -> str: ...
     def __len__(self) -> int: ...
     @property
@@ -459,13 +476,18 @@ class Model:
     def load(path: str, mapped: bool = True) -> Model: ...
     @staticmethod
     def save(path: str, programs: Sequence[tuple[str, Program]]) -> None: ...
+    def to(self, device: object) -> None:
+        """Moves the weights of all programs to a device."""
+
     @property
     def names(self) -> list[str]: ...
     def program(self, name: str) -> Program: ...
 
 class Tracer:
     def __init__(self) -> None: ...
-    def input(self, name: str, shape: int | Dim | Sequence[int | Dim], dtype: DTypeLike) -> Tensor: ...
+    def input(
+        self, name: str, shape: int | Dim | Sequence[int | Dim], dtype: DTypeLike, device: str | None = None
+    ) -> Tensor: ...
     def name_constant(self, tensor: Tensor, name: str) -> bool: ...
     def stop(self) -> None:
         """Ends the trace without a program."""

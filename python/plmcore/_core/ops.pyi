@@ -11,13 +11,20 @@ def full(
     value: float,
     dtype: DTypeLike = "float32",
     device: str | None = None,
+    like: TensorLike | None = None,
 ) -> Tensor:
-    """Every element is `value`."""
+    """Every element is `value`. like: a tensor on whose device it is made."""
 
 def arange(
-    start: int | Dim, stop: int | Dim, dtype: DTypeLike = "int64", device: str | None = None
+    start: int | Dim,
+    stop: int | Dim,
+    dtype: DTypeLike = "int64",
+    device: str | None = None,
+    like: TensorLike | None = None,
 ) -> Tensor:
-    """start, start + 1, ..., stop - 1."""
+    """
+    start, start + 1, ..., stop - 1. like: a tensor on whose device it is made.
+    """
 
 def one_hot(ids: TensorLike, size: int | Dim, dtype: DTypeLike = "float32") -> Tensor:
     """1 at ids[...] of a new last axis of `size`, 0 elsewhere."""
@@ -280,12 +287,22 @@ def dropout(x: TensorLike, p: float, locked: bool = False) -> Tensor:
     """
 
 def uniform(
-    shape: int | Dim | Sequence[int | Dim], low: float = 0.0, high: float = 1.0, dtype: DTypeLike = "float32"
+    shape: int | Dim | Sequence[int | Dim],
+    low: float = 0.0,
+    high: float = 1.0,
+    dtype: DTypeLike = "float32",
+    device: str | None = None,
+    like: TensorLike | None = None,
 ) -> Tensor:
     """Uniform random numbers in [low, high)."""
 
 def normal(
-    shape: int | Dim | Sequence[int | Dim], mean: float = 0.0, std: float = 1.0, dtype: DTypeLike = "float32"
+    shape: int | Dim | Sequence[int | Dim],
+    mean: float = 0.0,
+    std: float = 1.0,
+    dtype: DTypeLike = "float32",
+    device: str | None = None,
+    like: TensorLike | None = None,
 ) -> Tensor:
     """Normal random numbers."""
 

@@ -438,5 +438,6 @@ def from_config(
         config = config.replace(**changes)
     else:
         config = models.config_from_dict(config, **changes)
+    Tensor([], dtype=dtype)  # one that there is
     model = models.build(config, head)
     return LanguageModel(model if dtype == "float32" else model.to(dtype))
