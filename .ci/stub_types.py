@@ -75,7 +75,7 @@ TYPES: dict[str, dict[str, str]] = {
     "Search.tokens": {"return": "Tensor | None"},
     "ParamState.m": {"return": "Tensor | None"},
     "ParamState.v": {"return": "Tensor | None"},
-    "step_all": {"states": "list[ParamState]"},
+    "step_all": {"states": "list[ParamState]", "options": "dict[str, float]"},
     "gradients": {"states": "list[ParamState]"},
     "zero_grad": {"states": "list[ParamState]"},
     "ops.topk": {"return": TWO},

@@ -6,8 +6,8 @@
 namespace plmcore {
 
 void adam_step(const Tensor& param, const Tensor& grad, const Tensor& m, const Tensor& v,
-               const StepOptions& options) {
-  dispatch_adam(ops::adam_step, param, grad, m, v, options);
+               const StepOptions& options, const Tensor& scale) {
+  step(optimisers::adam, param, grad, {m, v}, options, scale);
 }
 
 static Specs infer(const InSpecs& in, const Attrs& attrs) {
@@ -15,5 +15,6 @@ static Specs infer(const InSpecs& in, const Attrs& attrs) {
   return infer_step("adam_step", in, attrs, 2);
 }
 const OpDef ops::adam_step = {"adam_step", infer, no_grad, saves(), saves(), {.mutates = saves(0, 2, 3)}};
+const Optimiser optimisers::adam = {"adam", ops::adam_step, adam_options(1e-3, 1e-8, 0)};
 
 }  // namespace plmcore
