@@ -7,8 +7,7 @@ error.
 The subjects come from the declarations in tests/ops, traced forward and with gradients. A damage changes what
 the header means (inputs, specs, attributes, op names, other instructions), its JSON, the bytes of the file,
 or the data. The cases run in a child process, which is started again after a crash; --only N repeats case N
-in this process. Worth running under
-sanitizers: .ci/nightly.
+in this process. Worth running under sanitizers: .ci/nightly.
 """
 
 from __future__ import annotations

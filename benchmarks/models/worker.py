@@ -219,7 +219,7 @@ class Worker:
         """Forward: the hidden states of tokens that are no padding.
 
         Training: logits and loss in eval mode; without dropout also the losses of the first steps and the one
-            after them.
+        after them.
         """
         if isinstance(self.case, Forward):
             real = self.case.inputs()["attention_mask"] > 0

@@ -1,8 +1,8 @@
 """Whether a family equals its class in transformers: weights and config go through a model directory, so that
 names and layout are tested together with the arithmetic.
 
-    parity.check("BertForMaskedLM", dict(hidden_size=12, ...), [dict(input_ids=..., attention_mask=...,
-    labels=...), ...], tmp_path)
+    batches = [dict(input_ids=..., attention_mask=..., labels=...), ...]
+    parity.check("BertForMaskedLM", dict(hidden_size=12, ...), batches, tmp_path)
 
 compares every field of the output, with and without hidden states and attentions, in float32 and float64,
 gradients, one step of SGD and AdamW, and what transformers makes of the directory that plmcore saves.
@@ -256,8 +256,8 @@ def check(
 
     Returns the loaded model.
 
-    float64: the tolerance there, for references with float32 inside. extras: what asks for hidden states and
-        attentions.
+    float64: the tolerance there, for references with float32 inside.
+    extras: what asks for hidden states and attentions.
     """
     model = reference(name, config, tmp_path / "published", seed)
     lm = plm.load(tmp_path / "published")

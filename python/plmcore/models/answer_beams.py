@@ -21,10 +21,10 @@ class AnswerBeams(nn.Module):
     """The most likely starts, the most likely ends of each, and whether there is no answer.
 
     start_top_log_probs and start_top_index [B, K]; end_top_log_probs and end_top_index [B, E K], the best end
-    of every start first; cls_logits [B]. They are probabilities, whatever their published names say.
-    With start_positions and end_positions [B] there is a loss instead,
-    of ends that know the right start, and with cls_index and is_impossible [B] of whether there is an answer.
-    p_mask [B, T]: 1 where none may begin or end.
+    of every start first; cls_logits [B]. They are probabilities, whatever their published names say. With
+    start_positions and end_positions [B] there is a loss instead, of ends that know the right start, and with
+    cls_index and is_impossible [B] of whether there is an answer. p_mask [B, T]: 1 where none may begin or
+    end.
     """
 
     NAMES = {

@@ -2,7 +2,7 @@
 embeddings (Lewis et al. 2019).
 
 Shapes: B batch, S source length, T target length, C width, V vocabulary; rows are [B, T, C], or [N, C] where
-    padding was dropped.
+padding was dropped.
 """
 
 from __future__ import annotations

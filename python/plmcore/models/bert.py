@@ -2,7 +2,7 @@
 segment types and post-norm blocks (Devlin et al. 2018).
 
 Shapes: B batch, T length, N rows that are no padding, C width, V vocabulary. Rows are [B, T, C], or [N, C]
-    where padding was dropped.
+where padding was dropped.
 """
 
 from __future__ import annotations

@@ -137,7 +137,7 @@ def layout(
     `weights`: attention weights are asked for.
 
     gapless: rows that follow each other stay so, holes of the mask stay rows, for models that look at the
-        distance between rows.
+    distance between rows.
     """
     if attention_mask is None:
         return Whole(shape, weights)

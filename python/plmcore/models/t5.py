@@ -5,7 +5,7 @@ Blocks are pre-norm with RMS norms; no layer has a bias, and scores are not divi
 gates the feed-forward layer and has an output layer of its own.
 
 Shapes: B batch, S source length, T target length, C width, H heads, D head width, V vocabulary; source rows
-    [B, S, C], or [N, C] where padding was dropped.
+[B, S, C], or [N, C] where padding was dropped.
 """
 
 from __future__ import annotations

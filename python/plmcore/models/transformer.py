@@ -5,7 +5,7 @@ Marian and fairseq lay the sinusoids out in other ways; Marian's published model
 logits. Blocks are post-norm.
 
 Shapes: B batch, S source length, T target length, C width, V vocabulary; rows are [B, T, C], or [N, C] where
-    padding was dropped.
+padding was dropped.
 """
 
 from __future__ import annotations

@@ -14,8 +14,7 @@ sees nothing (the first in the order, without memory) attends to nothing here; t
 at all positions alike, itself included. It must not be a target in either.
 
 Shapes: B batch, T length, P memory, S = P + T, M targets, L distances, C width, H heads, D = C // H. Rows are
-    [B, T, C], or [N, C] where
-padding was dropped.
+[B, T, C], or [N, C] where padding was dropped.
 """
 
 from __future__ import annotations

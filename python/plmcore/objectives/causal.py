@@ -14,8 +14,8 @@ class CausalLM(TextObjective):
 
     packing "windows": runs of `length` tokens of the whole text, with the end token, if the family has one,
     after each document. "documents" and the sentence packings have the family's special tokens around each
-    example. `streams` is for models that carry a state from batch to
-    batch: see packing.Windows. Labels are the same with and without.
+    example. `streams` is for models that carry a state from batch to batch: see packing.Windows. Labels are
+    the same with and without.
     """
 
     labels = NEXT

@@ -36,20 +36,19 @@ class Denoising(TextObjective):
     """input_ids is the spoilt text, labels the original. The noises, in the order in which they are applied:
 
     permute_sentences: this share of an example's sentences change places. Sentences are the corpus's, or, as
-        published, end with the first of
-    one or several `full_stop`, and the others of these begin the next; what then has no end of its own at the
-    end of the text stays there.
-    mask: this share of the words is hidden in spans. span="poisson": lengths in words are drawn with mean
-        `mean`; of length 0 is a mask put
-    between words. span="word" or "token": one each. replace: 1 puts one mask for a span, -1 one for each of
-    its tokens, 0 leaves it out. random: this share of the masks are random tokens instead.
+        published, end with the first of one or several `full_stop`, and the others of these begin the next;
+        what then has no end of its own at the end of the text stays there.
+    mask: this share of the words is hidden in spans.
+    span: "poisson" draws lengths in words with mean `mean`; of length 0 is a mask put between words. "word"
+        or "token": one each.
+    replace: 1 puts one mask for a span, -1 one for each of its tokens, 0 leaves it out.
+    random: this share of the masks are random tokens instead.
     insert: so many masks more, as a share of the tokens.
     rotate: with this probability the text begins at a random token, and its beginning follows its end.
 
     noise: a name of NOISES, whose settings those given here change. The special tokens around the text stay
-        in place, and no
-    input is longer than `length`. An example is of one document, as published; packing="full-sentences" goes
-    across them.
+    in place, and no input is longer than `length`. An example is of one document, as published;
+    packing="full-sentences" goes across them.
     """
 
     labels = DECODER

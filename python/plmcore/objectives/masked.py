@@ -20,13 +20,12 @@ class Masking:
     """Chooses what is predicted, and hides it: mask, random token or the token itself, by `shares`.
 
     unit: "token"; "word" (the tokenizer's word_starts tell); "ngram", 1 to `longest` words with weight 1/n;
-        or "span": the
-    marked phrases of `spans` ([n, 2] offsets into corpus.ids, in order) and single words elsewhere, all as
-    wholes.
+        or "span": the marked phrases of `spans` ([n, 2] offsets into corpus.ids, in order) and single words
+        elsewhere, all as wholes.
     exact: instead of each unit with probability `rate`, max(1, round(rate * length)) tokens of an example, at
-        most `most` (BERT). rounding="random"
-    rounds up as often as the fraction says, and may choose none: int(rate * length + u), u uniform (RoBERTa).
-    specials=False: random tokens are never special ones (RoBERTa); BERT's may be any.
+        most `most` (BERT). rounding="random" rounds up as often as the fraction says, and may choose none:
+        int(rate * length + u), u uniform (RoBERTa).
+    specials: False keeps random tokens from being special ones (RoBERTa); BERT's may be any.
     """
 
     def __init__(
@@ -80,8 +79,8 @@ class Masking:
     ) -> tuple[np.ndarray, np.ndarray]:
         """The ids with some hidden, and what those were, IGNORED elsewhere.  both [B, T]
 
-        lengths: of the whole examples, which `rate` is a share of; tokens: their numbers in the corpus, for
-            spans.
+        lengths: of the whole examples, which `rate` is a share of.
+        tokens: their numbers in the corpus, for spans.
         """
         if self.unit == "token" and not self.exact:
             u = chance.uniform("choose", ids.shape[1])
@@ -125,9 +124,9 @@ class Masking:
 class MaskedLM(TextObjective):
     """Some tokens are hidden; the model predicts those: input_ids, labels.
 
-    Masks change every epoch (RoBERTa), or with `copies` every epoch up
-    to that many and then again (BERT: 10). The settings of the masks are those of Masking.
-    packing: see docs/objectives.md; "full-sentences" is RoBERTa's.
+    Masks change every epoch (RoBERTa), or with `copies` every epoch up to that many and then again (10 in
+    BERT). The settings of the masks are those of Masking. For `packing` see docs/objectives.md;
+    "full-sentences" is RoBERTa's.
     """
 
     labels = PLACE

@@ -15,17 +15,18 @@ class PermutationLM(TextObjective):
     """XLNet: some tokens are predicted in a random order, each from all that is not predicted and from those
     before it in the order.
 
-    input_ids has every token; perm_mask [B, T, T] says with 1 what a position may not see,
-    target_mapping [B, M, T] which positions are predicted, labels [B, M] what stands there.
-    Targets are spans of 1 to `longest` tokens with weight 1/n,
-    each within a stretch of `alpha / beta` as many tokens; with words=True they begin where words do.
-    predict: exactly so many targets, made up with single tokens; it must be less than the text of a block.
+    input_ids has every token; perm_mask [B, T, T] says with 1 what a position may not see, target_mapping
+    [B, M, T] which positions are predicted, labels [B, M] what stands there. Targets are spans of 1 to
+    `longest` tokens with weight 1/n, each within a stretch of `alpha / beta` as many tokens; with words=True
+    they begin where words do.
 
-    `block`: the order holds within blocks of so many tokens, and a block sees all of those before it and
-        nothing of those after
-    it, as a memory that is carried on demands (half the length in the published model). Spans lie within
-    blocks, and `predict` is split evenly between them, the first taking what is left. Special tokens are
-    never predicted. A target always sees a token: a block of targets alone gives up one.
+    predict: exactly so many targets, made up with single tokens; it must be less than the text of a block.
+    block: the order holds within blocks of so many tokens, and a block sees all of those before it and
+        nothing of those after it, as a memory that is carried on demands (half the length in the published
+        model).
+
+    Spans lie within blocks, and `predict` is split evenly between them, the first taking what is left.
+    Special tokens are never predicted. A target always sees a token: a block of targets alone gives up one.
     """
 
     labels = TARGETS

@@ -157,8 +157,8 @@ class TextToText(Objective):
     """Records of one or several tasks: input_ids of the prefixed text, labels of the answer.
 
     tasks: name -> records, cast by TASKS or DECANLP (or `casts[name]`, a function record -> (input, target)).
-        Every record comes once an
-    epoch; a Mixture of one objective per task has some tasks more often than others.
+    Every record comes once an epoch; a Mixture of one objective per task has some tasks more often than
+    others.
     """
 
     labels = DECODER

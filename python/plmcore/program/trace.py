@@ -41,9 +41,8 @@ def trace(fn: Callable[..., Any], /, weights: Mapping[str, Tensor] | None = None
     """Records the ops that fn(**inputs) calls as a Program. Nothing is computed.
 
     fn returns a tensor, a tuple of them, or a dict (a model's Output) of them by name. The other tensors it
-    uses become constants of the
-    program: under the names of `weights`, or those of a Module's parameters when fn is one. Gradients are
-    part of the program when fn computes them with plm.grad.
+    uses become constants of the program: under the names of `weights`, or those of a Module's parameters when
+    fn is one. Gradients are part of the program when fn computes them with plm.grad.
     """
     if isinstance(weights, Spec):  # an input of that name
         inputs, weights = {"weights": weights, **inputs}, None

@@ -45,11 +45,13 @@ def train_tokenizer(
 ) -> Tokenizer:
     """Trains a tokenizer on files, folders or texts. The same input gives the same tokenizer.
 
-    kind: wordpiece, bpe (with </w>), byte-bpe, unigram (sentencepiece), characters or words; family: whose
-        special tokens and
-    formats it gets. vocab_size counts all tokens; None, for characters and words, takes all. `min_count`: how
-    often a pair, character or word must occur. `sample_bytes`: sentencepiece holds its text in memory, so of
-    more than this it gets a random sample of lines. `out`: a directory to save to.
+    kind: wordpiece, bpe (with </w>), byte-bpe, unigram (sentencepiece), characters or words.
+    family: whose special tokens and formats it gets.
+    vocab_size: counts all tokens; None, for characters and words, takes all.
+    min_count: how often a pair, character or word must occur.
+    sample_bytes: sentencepiece holds its text in memory, so of more than this it gets a random sample of
+        lines.
+    out: a directory to save to.
     """
     if kind not in KINDS:
         raise ArgumentError(f"there is no kind of tokenizer {kind!r}; one of {', '.join(KINDS)}")
