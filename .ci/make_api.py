@@ -154,7 +154,7 @@ ITEM = re.compile(r"(\w+(?:=\S+)?): (.*)")
 
 
 def prose(text: str) -> str:
-    """A docstring as Markdown: indented paragraphs are code, lines `name: ...` with hanging ones are lists."""
+    """A docstring as Markdown: indented paragraphs are code, lines `name: ...` and hanging ones a list."""
     out = []
     for block in text.split("\n\n"):
         lines = block.splitlines()

@@ -24,9 +24,8 @@ def random_key(rng, shape):
     if items and rng.random() < 0.4:
         k = int(rng.integers(0, len(items)))
         size = shape[axes[k]]
-        items = [
-            slice(None) if isinstance(i, int) else i for i in items
-        ]  # an integer beside an array is tested below
+        # An integer beside an array is tested below.
+        items = [slice(None) if isinstance(i, int) else i for i in items]
         if rng.random() < 0.3:
             items[k] = rng.random(size) < 0.5
         elif size:

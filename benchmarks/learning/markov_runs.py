@@ -17,10 +17,11 @@ from plmcore.objectives.span_corruption import raw_length
 from plmcore.train import batching, schedules
 
 STATES, WIDTH, HEADS, LENGTH = 20, 64, 4, 16
+# Layers: where a token and its neighbours say all, and where what they say must be brought together first.
 SHALLOW, DEEP = (
     1,
     2,
-)  # layers: where a token and its neighbours say all, and where what they say must be brought together first
+)
 # of fresh weights: the published 0.02 is for wider models, and such narrow ones take long to leave it
 SPREAD = 0.1
 SENTENCE, DOCUMENT = 4, 32  # tokens of a sentence; sentences of a document, for pairs
@@ -451,9 +452,8 @@ def run(name: str, seed: int, *, steps: int | None = None, held_out: int = HELD_
     chain = Chain.random(STATES, 0.3, seed)
     tokens = States(case.layout, STATES, case.sentinels)
     steps = steps or case.steps
-    text = make_objective(
-        case, chain, tokens, steps * case.batch * case.body, 2 * seed + 1
-    )  # nothing is seen twice
+    # Nothing is seen twice.
+    text = make_objective(case, chain, tokens, steps * case.batch * case.body, 2 * seed + 1)
     batches = data.Batches(text, case.batch, seed=seed)
     model = make_model(case, tokens, seed)
     groups = train.parameter_groups(model, lr=case.lr, weight_decay=0.01)

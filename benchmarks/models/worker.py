@@ -19,10 +19,11 @@ from models.cases import CASES, SIZES, Forward, Train
 
 STEPS = 3  # training steps whose losses are compared
 LEARNING_RATE = 5e-5
+# Before a forward case is timed: weights are laid out and packed in the first calls.
 WARM_CALLS, WARM_SECONDS = (
     10,
     6.0,
-)  # before a forward case is timed: weights are laid out and packed in the first calls
+)
 
 
 class Plmcore:

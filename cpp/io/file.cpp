@@ -109,8 +109,8 @@ Tensor tensor_in_file(const Ref<Storage>& file, size_t offset, const Spec& spec)
     else std::memcpy(t.data(), data, bytes);
     return t;
   }
-  file->retain();  // each tensor has a storage of its own: what is lent or kept of one does not concern the
-                   // others
+  // Each tensor has a storage of its own: what is lent or kept of one does not concern the others.
+  file->retain();
   return Tensor::borrow(spec.shape, spec.dtype, const_cast<uint8_t*>(data), file.get(),
                         [](void* f) { static_cast<Storage*>(f)->release(); });
 }

@@ -135,8 +135,8 @@ class HeaderReader {
     return true;
   }
   bool parse_error(size_t position, const std::string&, const nlohmann::detail::exception& e) {
-    const std::string_view what = e.what();  // "[json.exception.parse_error.101] parse error at ...: syntax
-                                             // error ...": the file's bytes follow
+    // "[json.exception.parse_error.101] parse error at ...: syntax error ...": the file's bytes follow.
+    const std::string_view what = e.what();
     const size_t colon = what.find(": "), read = what.find("; last read");
     fail<FormatError>("the header is not valid JSON at its byte ", position, ": ",
                       printable(what.substr(std::min(colon + 2, what.size()),

@@ -82,9 +82,8 @@ struct BackwardSpace {
         scores(kGradQueries * ld),
         stats(round_up(3 * rows, 16)),
         staging(kColumnPad * width) {}
-  constexpr int64_t total() const {
-    return 3 * q + 5 * keys + 2 * scores + stats + staging;
-  }  // q, dout, dq; k^T, v^T, k, dk, dv; p, ds
+  // q, dout, dq; k^T, v^T, k, dk, dv; p, ds
+  constexpr int64_t total() const { return 3 * q + 5 * keys + 2 * scores + stats + staging; }
 };
 
 }  // namespace plmcore::attention_plan

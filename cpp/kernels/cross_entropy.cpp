@@ -1,8 +1,7 @@
 // Forward reads the logits once: blocks of a row stay in the first cache between their maximum and their sum
 // of exponentials, which is rescaled when a later block has a larger maximum. Backward reads them once more
-// and writes
-//   dlogits_v = g (p_v - w_all - w_target [v = label]), p_v = exp(x_v - lse);   for soft targets t: g (p_v
-//   sum(t) - t_v).
+// and writes, with p_v = exp(x_v - lse),
+//   dlogits_v = g (p_v - w_all - w_target [v = label]);   for soft targets t: g (p_v sum(t) - t_v)
 #include "kernels/indices.h"
 #include "kernels/row_sums.h"
 

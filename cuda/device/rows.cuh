@@ -14,8 +14,8 @@ namespace plmcore::cuda {
 inline constexpr int kRowWarps = 4;        // rows of a block, by warp: blockDim is (32, 4)
 inline constexpr int kLongestHeldRow = 1024;
 inline constexpr int kRowThreads = 512;    // of a block, by block, at most
-inline constexpr int kRowBlocks =
-    3;       // that a processor must hold: 1536 threads, all that some GPUs have, of at most 40 registers
+// That a processor must hold: 1536 threads, all that some GPUs have, of at most 40 registers.
+inline constexpr int kRowBlocks = 3;
 
 // A row over the 32 lanes of a warp: lane l holds the packs l, l + 32, ...; E elements in all. C is a
 // multiple of a pack.

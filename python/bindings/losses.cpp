@@ -21,8 +21,7 @@ void bind_losses(nb::module_& m) {
       "logits"_a, "labels"_a, "ignore_index"_a = -100, "label_smoothing"_a = 0.0, "smoothing"_a = "pytorch",
       "reduction"_a = "mean", NoGil(),
       "-log softmax(logits)[labels], mean over the labels that are not ignore_index. logits [..., V]; labels "
-      "int [...] or soft targets "
-      "float [..., V].");
+      "int [...] or soft targets float [..., V].");
 }
 
 }  // namespace plmcore::bindings

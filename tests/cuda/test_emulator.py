@@ -49,9 +49,8 @@ def sanitizer() -> int:
 
 def run(program: str, *words: str) -> subprocess.CompletedProcess:
     environment = os.environ | {"ASAN_OPTIONS": "detect_leaks=0", "LD_PRELOAD": ""}
-    fixed_addresses = (
-        ["setarch", platform.machine(), "-R"] if sanitizer() == 2 else []
-    )  # TSan does not stand much randomisation
+    # TSan does not stand much randomisation.
+    fixed_addresses = ["setarch", platform.machine(), "-R"] if sanitizer() == 2 else []
     return subprocess.run(
         [*fixed_addresses, BUILD / program, *words],
         check=False,

@@ -63,9 +63,8 @@ def test_words_deleted_whole():
         rest = iter(words)
         kept = [w.tolist() for w in np.split(seen, np.flatnonzero(BART.word_starts[seen]))]
         assert all(word in rest for word in kept)
-        assert len(words) - len(kept) == np.ceil(
-            0.3 * (len(words) - 1)
-        )  # words[0] is what precedes the first word
+        # words[0] is what precedes the first word.
+        assert len(words) - len(kept) == np.ceil(0.3 * (len(words) - 1))
 
 
 def test_infilling():

@@ -97,9 +97,8 @@ def test_words_are_chosen_as_wholes(exact):
     if exact:
         lengths = batch["attention_mask"].sum(1)
         assert (chosen.sum(1) <= np.maximum(1, np.rint(lengths * 0.15))).all()
-        assert (
-            chosen.sum(1) >= np.rint(lengths * 0.15) - 2
-        ).all()  # one too large is passed over, a smaller one found
+        # One too large is passed over, a smaller one found.
+        assert (chosen.sum(1) >= np.rint(lengths * 0.15) - 2).all()
     else:
         assert abs(chosen.sum() / text.sum() - 0.15) < 0.01
 

@@ -131,8 +131,8 @@ struct AttentionOptions {
       offsets;  // int64 or int32 [B+1]: q, k, v hold rows of B sequences one after the other, no batch axis
   bool causal = false;  // query i sees keys up to its own position, S - T + i
   int64_t band = 0;  // with causal: only the last `band` of these; 0 is no limit
-  int64_t stride =
-      0;  // with causal: each stride-th key back from its own, beside the band if there is one; 0 is off
+  // With causal: each stride-th key back from its own, beside the band if there is one; 0 is off.
+  int64_t stride = 0;
   Tensor prefix;  // int64 or int32 [B]: with causal, keys before this are visible to all
   Tensor start;  // int64 or int32 [B]: with causal, the position of query 0 (of a cache with room beyond it)
   double scale = -1;  // of the scores; negative: 1 / sqrt(D)

@@ -182,9 +182,8 @@ def run(args: argparse.Namespace) -> int:
             return 2
     total = 0
     if task == "perplexity":
-        total = sum(
-            f.stat().st_size * (3 if f.suffix == ".gz" else 1) for f in args.files if f.is_file()
-        )  # about
+        # An estimate.
+        total = sum(f.stat().st_size * (3 if f.suffix == ".gz" else 1) for f in args.files if f.is_file())
     try:
         with Progress(total, "B", quiet=task != "perplexity") as bar:
             if task == "perplexity":

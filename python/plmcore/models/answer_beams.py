@@ -75,9 +75,8 @@ class AnswerBeams(nn.Module):
         K, E = self.config.start_n_top, self.config.end_n_top
         starts = ops.softmax(starts)
         start_likely, start_index = ops.topk(starts, K)  # [B, K]
-        end_likely, end_index = ops.topk(
-            ops.softmax(self.ends(x, rows_at(x, start_index), p_mask)), E
-        )  # [B, K, E]
+        # [B, K, E]
+        end_likely, end_index = ops.topk(ops.softmax(self.ends(x, rows_at(x, start_index), p_mask)), E)
         begin = ops.reshape(ops.matmul(ops.reshape(starts, (B, 1, T)), x), (B, C))
         return encoded.output(
             start_top_log_probs=start_likely,

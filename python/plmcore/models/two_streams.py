@@ -124,9 +124,8 @@ class RelativeAttention(nn.Module):
         kv = kv if memory is None else ops.concat([self.kv(memory), kv], 1)  # [B, S, 2 C]
         kv = ops.reshape(kv, (*kv.shape[:2], 2, self.heads, self.depth))
         r = ops.affine(self.r(view.distances), self.scale, 0.0)
-        r = ops.transpose(
-            ops.reshape(r, (*r.shape[:2], self.heads, self.depth)), (0, 2, 1, 3)
-        )  # [1|2, H, L, D]
+        # [1|2, H, L, D]
+        r = ops.transpose(ops.reshape(r, (*r.shape[:2], self.heads, self.depth)), (0, 2, 1, 3))
         r = r if view.direction is None else ops.index_select(r, view.direction)  # [B, H, L, D]
 
         y = self.attend(view.spread(self.q(h)), kv, r, view, view.content_mask)
@@ -142,13 +141,11 @@ class RelativeAttention(nn.Module):
         B, T, C = q.shape
         q = ops.reshape(q, (B, T, self.heads, self.depth))
         by_head = ops.transpose(q, (0, 2, 1, 3))  # [B, H, T, D]
-        bias = ops.rel_shift(
-            ops.matmul(self.plus(by_head, self.v), r, transpose_b=True), kv.shape[1]
-        )  # [B, H, T, S]
+        # [B, H, T, S]
+        bias = ops.rel_shift(ops.matmul(self.plus(by_head, self.v), r, transpose_b=True), kv.shape[1])
         if view.differs is not None:
-            e = ops.matmul(
-                self.plus(by_head, self.s), ops.transpose(self.segments, (1, 2, 0))
-            )  # [B, H, T, 2]
+            # [B, H, T, 2]
+            e = ops.matmul(self.plus(by_head, self.s), ops.transpose(self.segments, (1, 2, 0)))
             same, other = ops.split(ops.affine(e, self.scale, 0.0), (1, 1), 3)
             bias = ops.add(bias, ops.where(view.differs, other, same))
         y = attend(

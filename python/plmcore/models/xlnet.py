@@ -217,9 +217,8 @@ class XLNet(nn.Module):
         layout, targets = view.layout, view.targets
         h, g = self.dropout(self.tokens(layout.pack(ids))), None
         if targets is not None:
-            g = self.dropout(
-                ops.broadcast_to(self.mask, (*targets.shape[:2], self.config.d_model))
-            )  # [B, M, C]
+            # [B, M, C]
+            g = self.dropout(ops.broadcast_to(self.mask, (*targets.shape[:2], self.config.d_model)))
         content, query = [h], [g]
         for block, memory in zip(self.blocks, memories):
             h, g = block(h, g, memory, view)

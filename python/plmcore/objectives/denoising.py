@@ -12,9 +12,8 @@ from plmcore.objectives import choosing, rows
 from plmcore.objectives.chance import Chance, poisson
 from plmcore.objectives.objective import TextObjective, check_share, need
 
-NOISES: dict[
-    str, dict[str, Any]
-] = {  # the five of the paper; "bart" is the mix the published models were trained with
+# The five of the paper; "bart" is the mix the published models were trained with.
+NOISES: dict[str, dict[str, Any]] = {
     "bart": {"permute_sentences": 1.0, "mask": 0.3},
     "masking": {"mask": 0.3, "span": "token", "replace": -1},
     "deletion": {"mask": 0.3, "span": "token", "replace": 0},
