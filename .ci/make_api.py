@@ -118,13 +118,9 @@ def arguments(args: ast.arguments) -> Iterator[str]:
 
 
 def shown(a: ast.arg, default: ast.expr | None) -> str:
-    return ast.unparse(a) + (
-        ""
-        if default is None
-        else f" = {ast.unparse(default)}"
-        if a.annotation
-        else f"={ast.unparse(default)}"
-    )
+    if default is None:
+        return ast.unparse(a)
+    return f"{ast.unparse(a)}{' = ' if a.annotation else '='}{ast.unparse(default)}"
 
 
 def doc(node: ast.AST | None) -> str:

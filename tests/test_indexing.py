@@ -59,13 +59,9 @@ def test_random_indices(seed):
             grad = np.zeros(shape)
             np.add.at(grad, key, weights)
             np.testing.assert_allclose(x.grad.numpy(), grad, atol=1e-12, err_msg=f"{shape} {key}")
-        as_tensor = (
-            tuple(Tensor(k) if isinstance(k, np.ndarray) else k for k in key)
-            if isinstance(key, tuple)
-            else Tensor(key)
-            if isinstance(key, np.ndarray)
-            else key
-        )
+        keys = key if isinstance(key, tuple) else (key,)
+        tensors = tuple(Tensor(k) if isinstance(k, np.ndarray) else k for k in keys)
+        as_tensor = tensors if isinstance(key, tuple) else tensors[0]
         np.testing.assert_array_equal(Tensor(a)[as_tensor].numpy(), want)
 
 

@@ -49,7 +49,9 @@ def rows(result: dict) -> list[dict]:
         row = {"peer": peer, "target": target, "ratio": None, "mark": ""}
         if pair:
             row |= contest.ratios(pair["ours"], pair["theirs"])
-            row["mark"] = BEHIND if row["ratio"] < 0.9 else MISSED if row["ratio"] < target else MET
+            row["mark"] = MISSED if row["ratio"] < target else MET
+            if row["ratio"] < 0.9:
+                row["mark"] = BEHIND
         found.append(row)
     return found
 
@@ -59,7 +61,9 @@ def memory(result: dict) -> dict:
     ours, theirs = (result["memory"].get(name) for name in ("plmcore", "transformers"))
     limit = result["memory_target"]
     ratio = ours / theirs if ours and theirs else None
-    mark = "" if ratio is None or limit is None else MISSED if ratio > limit else MET
+    mark = ""
+    if ratio is not None and limit is not None:
+        mark = MISSED if ratio > limit else MET
     return {"ours": ours, "theirs": theirs, "ratio": ratio, "target": limit, "mark": mark}
 
 

@@ -93,7 +93,10 @@ struct KernelArgs {
 
 // Column sums over many rows are taken per chunk of rows and then added in order. The number of chunks
 // depends on the number of rows alone, so the sums are the same bits for any number of threads.
-constexpr int64_t row_chunks(int64_t rows) { return rows <= 16 ? 1 : rows >= 1024 ? 64 : (rows + 15) / 16; }
+constexpr int64_t row_chunks(int64_t rows) {
+  if (rows <= 16) return 1;
+  return rows >= 1024 ? 64 : (rows + 15) / 16;
+}
 constexpr int64_t chunk_begin(int64_t rows, int64_t chunks, int64_t k) { return rows * k / chunks; }
 
 // Memory that a kernel needs beside its outputs.

@@ -110,7 +110,8 @@ PLM_KERNEL(cross_entropy_grad) {
     const A *top = args.in[2].as<A>(), *log_sum = args.in[3].as<A>(), *dy = args.in[4].as<A>();
     T* dx = args.out[0].as<T>();
     const auto slope = [&](int64_t r, int64_t count) {
-      return reduction == kNone ? dy[r] : reduction == kSum ? dy[0] : dy[0] / static_cast<A>(count);
+      if (reduction == kNone) return dy[r];
+      return reduction == kSum ? dy[0] : dy[0] / static_cast<A>(count);
     };
     if (is_float(args.in[1].dtype)) {
       const T* t = args.in[1].as<T>();

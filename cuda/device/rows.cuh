@@ -72,9 +72,8 @@ inline dim3 warp_grid(int64_t rows) {
 inline dim3 warp_block() { return dim3(32, kRowWarps); }
 // Whole warps, enough that a thread has about one pack a pass.
 inline dim3 row_block(int64_t packs) {
-  return dim3(static_cast<unsigned>(packs >= kRowThreads ? kRowThreads
-                                    : packs <= 32        ? 32
-                                                         : (packs + 31) / 32 * 32));
+  const int64_t threads = packs <= 32 ? 32 : (packs + 31) / 32 * 32;
+  return dim3(static_cast<unsigned>(threads < kRowThreads ? threads : kRowThreads));
 }
 
 }  // namespace plmcore::cuda

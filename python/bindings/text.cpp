@@ -46,10 +46,9 @@ class View {
  private:
   static const char* kind() {
     using Plain = std::remove_const_t<T>;
-    return std::is_same_v<Plain, bool>       ? "?"
-           : std::is_floating_point_v<Plain> ? "fd"
-           : std::is_signed_v<Plain>         ? "ilq"
-                                             : "HILQ";
+    if (std::is_same_v<Plain, bool>) return "?";
+    if (std::is_floating_point_v<Plain>) return "fd";
+    return std::is_signed_v<Plain> ? "ilq" : "HILQ";
   }
   Py_buffer view_{};
 };
@@ -79,11 +78,12 @@ nb::list documents(nb::bytes data, bool continues) {
 nb::list sentences(nb::str text) {
   const void* data = PyUnicode_DATA(text.ptr());
   const size_t n = static_cast<size_t>(PyUnicode_GET_LENGTH(text.ptr()));
-  const int bytes = PyUnicode_KIND(text.ptr());  // of each character
-  const std::vector<size_t> ends =
-      bytes == 1   ? text::sentence_ends(static_cast<const uint8_t*>(data), n, kLetters)
-      : bytes == 2 ? text::sentence_ends(static_cast<const uint16_t*>(data), n, kLetters)
-                   : text::sentence_ends(static_cast<const uint32_t*>(data), n, kLetters);
+  std::vector<size_t> ends;
+  switch (PyUnicode_KIND(text.ptr())) {  // bytes of each character
+    case 1: ends = text::sentence_ends(static_cast<const uint8_t*>(data), n, kLetters); break;
+    case 2: ends = text::sentence_ends(static_cast<const uint16_t*>(data), n, kLetters); break;
+    default: ends = text::sentence_ends(static_cast<const uint32_t*>(data), n, kLetters);
+  }
   nb::list found = nb::steal<nb::list>(PyList_New(static_cast<Py_ssize_t>(ends.size())));
   if (!found.is_valid()) throw nb::python_error();
   size_t begin = 0;

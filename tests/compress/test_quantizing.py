@@ -88,9 +88,8 @@ def test_every_family(name, weights, tmp_path):
     # The same weights in float32 differ by the rounding of activations alone, to 13 bits or 8; those before
     # by that of weights, to 8.
     rounded = plm.load(tmp_path / "small", dtype="float32")
-    limit = (
-        (4 / 4095 if small.head in ("causal-lm", "seq2seq-lm") else 4 / 127) if weights == "int8" else 1e-6
-    )
+    levels = 4095 if small.head in ("causal-lm", "seq2seq-lm") else 127
+    limit = 4 / levels if weights == "int8" else 1e-6
     assert distance(run(rounded), run(small)) < limit
     assert distance(run(before), run(small)) < 0.02 + limit
 

@@ -44,7 +44,9 @@ def sanitizer() -> int:
     libraries = subprocess.run(
         ["ldd", BUILD / "plm_cuda_faults"], capture_output=True, text=True, check=True
     ).stdout
-    return 2 if "libtsan" in libraries else 1 if "libasan" in libraries else 0
+    if "libtsan" in libraries:
+        return 2
+    return 1 if "libasan" in libraries else 0
 
 
 def run(program: str, *words: str) -> subprocess.CompletedProcess:

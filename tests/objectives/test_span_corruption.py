@@ -19,7 +19,7 @@ def restored(ids, labels):
             current.append(token)
     out = []
     for token in ids.tolist():
-        out += spans.pop(token) if token in spans else [token] if token >= T5.first else []
+        out += spans.pop(token, [token] if token >= T5.first else [])
     assert not any(spans.values())  # none left but a final sentinel's
     return out
 

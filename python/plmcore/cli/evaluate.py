@@ -202,4 +202,6 @@ def run(args: argparse.Namespace) -> int:
 
 
 def shown(value: float | int | str) -> str:
-    return f"{value:,.4f}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else value
+    if isinstance(value, str):
+        return value
+    return f"{value:,.4f}" if isinstance(value, float) else f"{value:,}"

@@ -61,9 +61,8 @@ class Stored:
 
     parts: tuple[str, ...]
     transposed: bool = False
-    shape: Callable[[Any], tuple[int, ...]] | None = (
-        None  # of each part in the file; None: that of our rows, or transposed
-    )
+    # Of each part in the file; None: that of our rows, or transposed.
+    shape: Callable[[Any], tuple[int, ...]] | None = None
     aliases: tuple[str, ...] = ()  # other names of the one part
 
     def part_shape(self, ours: Sequence[int | Dim], config: Config) -> tuple[int | Dim, ...]:

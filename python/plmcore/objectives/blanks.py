@@ -91,9 +91,8 @@ class BlankInfilling(TextObjective):
         # Part B: spans in random order, with a start token each; what they predict ends with an end token.
         place = starts - (np.cumsum(sizes, 1) - sizes) + np.arange(sizes.shape[1]) + len(self.format.fixed[0])
         order = rows.shuffled(chance.uniform("order", sizes.shape[1]), spans)
-        begin, size, place = (
-            np.take_along_axis(x, order, 1)[real] for x in (starts, sizes, place)
-        )  # [spans of all]
+        # [spans of all]
+        begin, size, place = (np.take_along_axis(x, order, 1)[real] for x in (starts, sizes, place))
         at = rows.ranges(np.zeros_like(size), size + 1)  # 0 for the start token, 1, 2, ...
         token = np.repeat(begin, size + 1) + at
         owner = np.repeat(row, size + 1)

@@ -131,9 +131,8 @@ class NextSentence(SegmentPairs):
     def build(self, examples: np.ndarray, chance: Chance) -> dict[str, np.ndarray]:
         first, middle, last = self.chunk(examples, chance)
         n = len(self.first)
-        partner = (
-            int(draws.bits(chance.seed, chance.epoch, PARTNER) % np.uint64(n)) - examples
-        ) % n  # each other's
+        # Each other's partner.
+        partner = (int(draws.bits(chance.seed, chance.epoch, PARTNER) % np.uint64(n)) - examples) % n
         document, other = (
             np.searchsorted(self.documents, self.first[i], side="right") - 1 for i in (examples, partner)
         )

@@ -259,7 +259,9 @@ class Tokenizer:
         """
         one = isinstance(text, str) or (words and len(text) > 0 and isinstance(text[0], str))
         texts: list[Any] = [text] if one else list(text)
-        pairs: list[Any] | None = None if pair is None else [pair] if one else list(pair)
+        pairs: list[Any] | None = None
+        if pair is not None:
+            pairs = [pair] if one else list(pair)
         if pairs is not None and len(pairs) != len(texts):
             raise ArgumentError(f"{len(texts)} texts need {len(texts)} second texts, got {len(pairs)}")
         cut = Cut(self.max_length if max_length is None else max_length, truncation, stride)
