@@ -31,6 +31,6 @@ constexpr size_t gemm_shared(int64_t N, int64_t K) {
   return static_cast<size_t>(gemm_strip(N, K) * K + kGemmPanel) * sizeof(float);
 }
 // Whether A is so small that it is packed instead, in one strip.
-constexpr bool gemm_turns(int64_t M, int64_t K) { return M <= kGemmRows && gemm_strip(M, K) >= M; }
+constexpr bool gemm_transposes(int64_t M, int64_t K) { return M <= kGemmRows && gemm_strip(M, K) >= M; }
 
 }  // namespace plmcore
