@@ -79,7 +79,7 @@ class Embeddings(bert.Embeddings):
         self.widen = nn.Linear(cfg.embedding_size, cfg.hidden_size, weight_init=cfg.weight_init)
 
     def __call__(
-        self, layout: padding.Whole, ids: Tensor, types: Tensor | None, positions: Tensor | None
+        self, layout: padding.Layout, ids: Tensor, types: Tensor | None, positions: Tensor | None
     ) -> Tensor:
         return self.widen(super().__call__(layout, ids, types, positions))
 

@@ -45,7 +45,7 @@ class Embeddings(nn.Module):
         self.norm = nn.LayerNorm(C)
         self.dropout = nn.Dropout(cfg.dropout)
 
-    def __call__(self, ids: Tensor, layout: padding.Whole) -> Tensor:
+    def __call__(self, ids: Tensor, layout: padding.Layout) -> Tensor:
         x = self.tokens(layout.pack(ids))
         x = x if self.scale == 1 else ops.affine(x, self.scale, 0.0)
         positions = ops.add(layout.positions(), ops.full((), FIRST_POSITION, "int64"))

@@ -72,7 +72,7 @@ class Embeddings(nn.Module):
         self.dropout = nn.Dropout(cfg.hidden_dropout_prob)
 
     def __call__(
-        self, layout: padding.Whole, ids: Tensor, types: Tensor | None, positions: Tensor | None
+        self, layout: padding.Layout, ids: Tensor, types: Tensor | None, positions: Tensor | None
     ) -> Tensor:
         positions = (
             layout.positions() if positions is None else layout.pack(ops.broadcast_to(positions, ids.shape))
@@ -95,11 +95,11 @@ class Block(nn.Module):
         )
         self.norm2 = nn.LayerNorm(C, cfg.layer_norm_eps)
 
-    def __call__(self, x: Tensor, layout: padding.Whole) -> Tensor:
+    def __call__(self, x: Tensor, layout: padding.Layout) -> Tensor:
         x = self.norm1(self.look(x, layout), residual=x)
         return self.norm2(self.mlp(x), residual=x)
 
-    def look(self, x: Tensor, layout: padding.Whole) -> Tensor:
+    def look(self, x: Tensor, layout: padding.Layout) -> Tensor:
         return self.attn(x, **layout.attention)
 
 
@@ -110,7 +110,7 @@ class DecoderBlock(Block):
         super().__init__(cfg)
         self.attn.causal = True
 
-    def look(self, x: Tensor, layout: padding.Whole) -> Tensor:
+    def look(self, x: Tensor, layout: padding.Layout) -> Tensor:
         return causal_attention.look_back(self.attn, x, layout)
 
 

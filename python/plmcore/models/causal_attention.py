@@ -14,13 +14,13 @@ from plmcore import nn
 from plmcore._core import Dim, Tensor, ops
 from plmcore.models import padding
 from plmcore.models.cache import KeyValues, Step, in_reach
-from plmcore.models.padding import Masked, Whole
+from plmcore.models.padding import Layout, Padded
 
 # scores vanish beside these
 LOWEST = {"float64": -8e307, "float32": -1.6e38, "bfloat16": -1.6e38, "float16": -3e4}
 
 
-class Blurred(Masked):
+class Blurred(Padded):
     """Padding runs too, and what a position may not see is pushed down, not left out:
     where all is, it looks at all alike.
 
@@ -67,7 +67,7 @@ def layout(
     sparse: bool = False,
     future: float | None = None,
     gapless: bool = False,
-) -> Whole:
+) -> Layout:
     """As padding.layout, for causal attention. `cache`: as in models.cache; a new one is filled.
 
     `sparse`: layers count distances, so that holes in a text must stay.
@@ -81,14 +81,14 @@ def layout(
 
 def _prompt_layout(
     shape: Any, attention_mask: Any, reads: Any, weights: Any, sparse: Any, future: Any, gapless: Any
-) -> Whole:
+) -> Layout:
     if attention_mask is not None:
         padding.check_shape("attention_mask", attention_mask, shape)
         seen = padding.values(attention_mask)
         if any(_reads_blind(what, seen, sparse) for what in reads if what is not None):
             return Blurred(ops.cast(attention_mask, "bool"), weights, future)
         if sparse and (seen is None or _has_holes(seen)):
-            return Masked(ops.cast(attention_mask, "bool"), weights)
+            return Padded(ops.cast(attention_mask, "bool"), weights)
     return padding.layout(shape, attention_mask, reads, weights, gapless)
 
 
@@ -106,7 +106,7 @@ def _has_holes(seen: np.ndarray) -> bool:
     return bool((((seen != 0) & ~before).sum(1) > 1).any())
 
 
-def look_back(attn: nn.SelfAttention, x: Tensor, layout: Whole, bias: Tensor | None = None) -> Tensor:
+def look_back(attn: nn.SelfAttention, x: Tensor, layout: Layout, bias: Tensor | None = None) -> Tensor:
     """A decoder's attention to itself, with whatever its layout keeps and hides.  rows -> rows"""
     if layout.cache is None and not isinstance(layout, Blurred):
         return attn(x, bias=bias, **layout.attention)

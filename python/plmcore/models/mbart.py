@@ -31,7 +31,7 @@ class EncoderBlock(nn.Module):
         self.norm2 = nn.LayerNorm(cfg.d_model)
         self.mlp = stacks.feed_forward(cfg, cfg.encoder_ffn_dim)
 
-    def __call__(self, x: Tensor, layout: padding.Whole) -> Tensor:
+    def __call__(self, x: Tensor, layout: padding.Layout) -> Tensor:
         y, x = self.norm2.with_sum(self.attn(self.norm1(x), **layout.attention), x)
         return ops.add(x, self.mlp(y))
 
@@ -47,7 +47,7 @@ class DecoderBlock(nn.Module):
         self.norm3 = nn.LayerNorm(cfg.d_model)
         self.mlp = stacks.feed_forward(cfg, cfg.decoder_ffn_dim)
 
-    def __call__(self, x: Tensor, layout: padding.Whole, source: Source | None) -> Tensor:
+    def __call__(self, x: Tensor, layout: padding.Layout, source: Source | None) -> Tensor:
         y = look_back(self.attn, self.norm1(x), layout)
         if source is not None:
             seen, x = self.norm2.with_sum(y, x)

@@ -137,7 +137,7 @@ class EncoderBlock(nn.Module):
         self.norm1, self.attn = cfg.norm(), self_attention(cfg, causal=False)
         self.norm2, self.mlp = cfg.norm(), feed_forward(cfg)
 
-    def __call__(self, x: Tensor, bias: Tensor, layout: padding.Whole) -> Tensor:
+    def __call__(self, x: Tensor, bias: Tensor, layout: padding.Layout) -> Tensor:
         x = ops.add(x, self.attn(self.norm1(x), bias=bias, **layout.attention))
         return ops.add(x, self.mlp(self.norm2(x)))
 
@@ -149,7 +149,7 @@ class DecoderBlock(nn.Module):
         self.norm2, self.cross = cfg.norm(), nn.CrossAttention(**cfg.attention(), weight_init=k, q_init=q)
         self.norm3, self.mlp = cfg.norm(), feed_forward(cfg)
 
-    def __call__(self, x: Tensor, bias: Tensor, layout: padding.Whole, source: seq2seq.Source) -> Tensor:
+    def __call__(self, x: Tensor, bias: Tensor, layout: padding.Layout, source: seq2seq.Source) -> Tensor:
         x = ops.add(x, look_back(self.attn, self.norm1(x), layout, bias))
         x = ops.add(x, seq2seq.look(self.cross, self.norm2(x), layout, source))
         return ops.add(x, self.mlp(self.norm3(x)))
@@ -173,7 +173,7 @@ class Stack(nn.Module):
         self.dropout = nn.Dropout(cfg.dropout_rate)
 
     def __call__(
-        self, ids: Tensor, layout: padding.Whole, keep: bool, *source: seq2seq.Source | None
+        self, ids: Tensor, layout: padding.Layout, keep: bool, *source: seq2seq.Source | None
     ) -> tuple[Tensor, list[Tensor] | None]:
         x = self.dropout(self.tokens(layout.pack(ids)))  # [B, T, C] or [N, C]
         bias = self.bias.step(layout) if isinstance(layout, Step) else self.bias(layout.T, layout.T)

@@ -13,14 +13,14 @@ from plmcore import nn
 from plmcore._core import Dim, ShapeError, Tensor, ops
 from plmcore.models import relative
 from plmcore.models.config import Config
-from plmcore.models.padding import Masked, Packed, Whole
+from plmcore.models.padding import Layout, Packed, Padded
 from plmcore.models.relative import count, whole
 from plmcore.nn.attention import attend
 
 
 @dataclass
 class View:
-    layout: Whole
+    layout: Layout
     distances: Tensor  # as sinusoids, [1, L, C], or [2, L, C]: forwards and backwards
     direction: Tensor | None  # which of the two, int64 [B]
     differs: Tensor | None  # other segment, bool [B, 1, T, S]
@@ -35,7 +35,7 @@ class View:
 
 
 def view(
-    cfg: Config, layout: Whole, P: int | Dim, dtype: str, *,
+    cfg: Config, layout: Layout, P: int | Dim, dtype: str, *,
     attention_mask: Tensor | None, perm_mask: Tensor | None, targets: Tensor | None, types: Tensor | None,
 ) -> View:  # fmt: skip
     B, T = layout.B, layout.T
@@ -56,14 +56,14 @@ def view(
 
 
 def _masks(
-    cfg: Config, layout: Whole, attention_mask: Tensor | None, perm_mask: Tensor | None, P: int | Dim
+    cfg: Config, layout: Layout, attention_mask: Tensor | None, perm_mask: Tensor | None, P: int | Dim
 ) -> tuple[Tensor | None, Tensor | None]:
     """Whom the content and the query stream may see; attn_type uni also hides what comes later, in
     ops.attention.
     """
     B, T, S = layout.B, layout.T, P + layout.T
     seen = []
-    if isinstance(layout, (Masked, Packed)) and attention_mask is not None:
+    if isinstance(layout, (Padded, Packed)) and attention_mask is not None:
         seen.append(ops.reshape(ops.cast(attention_mask, "bool"), (B, 1, 1, T)))
     if perm_mask is not None:
         seen.append(ops.reshape(ops.logical_not(ops.cast(perm_mask, "bool")), (B, 1, T, T)))

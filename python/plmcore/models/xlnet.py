@@ -32,7 +32,7 @@ from plmcore.models.declaration import SENTENCES, Recipe, Size, TokenizerFormat
 from plmcore.models.labels import PLACE, TARGETS
 from plmcore.models.names import Stored
 from plmcore.models.outputs import Output
-from plmcore.models.padding import EVERYWHERE, Encoded, Masked, Packed, Whole
+from plmcore.models.padding import EVERYWHERE, Encoded, Layout, Packed, Padded
 from plmcore.models.rereading import Rereads
 from plmcore.models.sequence_summary import Summary
 from plmcore.models.two_streams import RelativeAttention, View
@@ -196,7 +196,7 @@ class XLNet(nn.Module):
                 states = encoded.content
                 with no_grad():
                     if isinstance(layout, Packed) and attention_mask is not None:
-                        padded = replace(view, layout=Masked(ops.cast(attention_mask, "bool")))
+                        padded = replace(view, layout=Padded(ops.cast(attention_mask, "bool")))
                         states = self.run(input_ids, memories, padded).content
                     return tuple(
                         relative.next_memory(m, h, cfg.mem_len, cfg.reuse_len)
@@ -231,7 +231,7 @@ class XLNet(nn.Module):
         if layout.collected is not None:
             found = tuple(layout.unpack_weights(w) for w in layout.collected)
             weights = found if targets is None else tuple(zip(found[::2], found[1::2]))  # of h and of g
-        rows, at = (h, layout) if targets is None or g is None else (g, Whole(targets.shape[:2]))
+        rows, at = (h, layout) if targets is None or g is None else (g, Layout(targets.shape[:2]))
         return Streams(self.dropout(rows), at, states, content, weights)
 
     def __call__(self, input_ids: Tensor, *args: Any, **inputs: Any) -> Output:

@@ -22,7 +22,7 @@ from plmcore.language_model import FEATURES, directory
 from plmcore.models import heads, padding
 from plmcore.models.config import Config
 from plmcore.models.outputs import Output
-from plmcore.models.padding import Encoded, Whole
+from plmcore.models.padding import Encoded, Layout
 from plmcore.tasks.task_settings import width_of
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ class Features(nn.Module):
         x = (
             self.mix(states) if self.mix is not None else states[-1 if self.layers == "last" else self.layers]
         )  # [B, T, C]
-        encoded = Encoded(x, Whole(input_ids.shape), None)
+        encoded = Encoded(x, Layout(input_ids.shape), None)
         if self.pooling is None:
             encoded.rows = self.dropout(x)
             return heads.language_model_output(encoded, labels, self.classifier)
