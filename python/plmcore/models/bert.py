@@ -96,10 +96,10 @@ class Block(nn.Module):
         self.norm2 = nn.LayerNorm(C, cfg.layer_norm_eps)
 
     def __call__(self, x: Tensor, layout: padding.Layout) -> Tensor:
-        x = self.norm1(self.look(x, layout), residual=x)
+        x = self.norm1(self.attend(x, layout), residual=x)
         return self.norm2(self.mlp(x), residual=x)
 
-    def look(self, x: Tensor, layout: padding.Layout) -> Tensor:
+    def attend(self, x: Tensor, layout: padding.Layout) -> Tensor:
         return self.attn(x, **layout.attention)
 
 
@@ -110,8 +110,8 @@ class DecoderBlock(Block):
         super().__init__(cfg)
         self.attn.causal = True
 
-    def look(self, x: Tensor, layout: padding.Layout) -> Tensor:
-        return causal_attention.look_back(self.attn, x, layout)
+    def attend(self, x: Tensor, layout: padding.Layout) -> Tensor:
+        return causal_attention.self_attend(self.attn, x, layout)
 
 
 def blocks(cfg: BertConfig) -> nn.ModuleList:

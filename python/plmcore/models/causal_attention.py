@@ -1,4 +1,4 @@
-"""How decoders look back: causal attention over a padded batch, with or without a cache.
+"""Causal attention over a padded batch, with or without a cache.
 
 Shapes: B batch, T length, H heads, D head width. Rows as in plmcore.models.padding.
 """
@@ -106,7 +106,7 @@ def _has_holes(seen: np.ndarray) -> bool:
     return bool((((seen != 0) & ~before).sum(1) > 1).any())
 
 
-def look_back(attn: nn.SelfAttention, x: Tensor, layout: Layout, bias: Tensor | None = None) -> Tensor:
+def self_attend(attn: nn.SelfAttention, x: Tensor, layout: Layout, bias: Tensor | None = None) -> Tensor:
     """A decoder's attention to itself, with whatever its layout keeps and hides.  rows -> rows"""
     if layout.cache is None and not isinstance(layout, Blurred):
         return attn(x, bias=bias, **layout.attention)

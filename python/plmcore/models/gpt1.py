@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from plmcore import nn
 from plmcore._core import Tensor
 from plmcore.models import causal
-from plmcore.models.causal_attention import look_back
+from plmcore.models.causal_attention import self_attend
 from plmcore.models.config import ACTIVATIONS, Config
 from plmcore.models.declaration import Finetuning, Recipe, Size, TokenizerFormat
 from plmcore.models.double_heads import SUMMARIES, DoubleHeads
@@ -72,7 +72,7 @@ class Block(nn.Module):
         self.norm2 = nn.LayerNorm(C, cfg.layer_norm_epsilon)
 
     def __call__(self, x: Tensor, layout: Layout) -> Tensor:
-        x = self.norm1(look_back(self.attn, x, layout), residual=x)
+        x = self.norm1(self_attend(self.attn, x, layout), residual=x)
         return self.norm2(self.mlp(x), residual=x)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from plmcore import nn
 from plmcore._core import Tensor, ops
 from plmcore.models import causal, heads
-from plmcore.models.causal_attention import look_back
+from plmcore.models.causal_attention import self_attend
 from plmcore.models.config import ACTIVATIONS, Config
 from plmcore.models.declaration import DECODER_FINETUNING, Recipe, Size, TokenizerFormat
 from plmcore.models.double_heads import SUMMARIES, DoubleHeads
@@ -101,7 +101,7 @@ class Block(nn.Module):
         )
 
     def __call__(self, x: Tensor, layout: Layout) -> Tensor:
-        h, x = self.norm2.with_sum(look_back(self.attn, self.norm1(x), layout), x)
+        h, x = self.norm2.with_sum(self_attend(self.attn, self.norm1(x), layout), x)
         return ops.add(x, self.mlp(h))
 
 

@@ -19,7 +19,7 @@ from plmcore import nn
 from plmcore._core import Tensor, ops
 from plmcore.models import causal_attention, heads, padding, seq2seq
 from plmcore.models.cache import KeyValues, Step
-from plmcore.models.causal_attention import look_back
+from plmcore.models.causal_attention import self_attend
 from plmcore.models.config import ACTIVATIONS, Config
 from plmcore.models.declaration import SENTENCES, Finetuning, Recipe, Size, TokenizerFormat
 from plmcore.models.outputs import Output
@@ -150,8 +150,8 @@ class DecoderBlock(nn.Module):
         self.norm3, self.mlp = cfg.norm(), feed_forward(cfg)
 
     def __call__(self, x: Tensor, bias: Tensor, layout: padding.Layout, source: seq2seq.Source) -> Tensor:
-        x = ops.add(x, look_back(self.attn, self.norm1(x), layout, bias))
-        x = ops.add(x, seq2seq.look(self.cross, self.norm2(x), layout, source))
+        x = ops.add(x, self_attend(self.attn, self.norm1(x), layout, bias))
+        x = ops.add(x, seq2seq.cross_attend(self.cross, self.norm2(x), layout, source))
         return ops.add(x, self.mlp(self.norm3(x)))
 
 

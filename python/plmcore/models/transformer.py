@@ -16,7 +16,7 @@ from typing import ClassVar
 from plmcore import nn
 from plmcore._core import Tensor, ops
 from plmcore.models import padding, seq2seq, stacks
-from plmcore.models.causal_attention import look_back
+from plmcore.models.causal_attention import self_attend
 from plmcore.models.declaration import GENERIC, Recipe, Size, TokenizerFormat
 from plmcore.models.names import Stored
 from plmcore.models.seq2seq import Source
@@ -136,9 +136,9 @@ class DecoderBlock(nn.Module):
         self.norm3 = nn.LayerNorm(cfg.d_model)
 
     def __call__(self, x: Tensor, layout: padding.Layout, source: Source | None) -> Tensor:
-        x = self.norm1(look_back(self.attn, x, layout), residual=x)
+        x = self.norm1(self_attend(self.attn, x, layout), residual=x)
         if source is not None:
-            x = self.norm2(seq2seq.look(self.cross, x, layout, source), residual=x)
+            x = self.norm2(seq2seq.cross_attend(self.cross, x, layout, source), residual=x)
         return self.norm3(self.mlp(x), residual=x)
 
 
