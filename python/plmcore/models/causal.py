@@ -43,7 +43,7 @@ class Embeddings(nn.Module):
 class Decoder(nn.Module):
     """The base of bodies: embeddings and blocks; a subclass may have a last norm."""
 
-    FUTURE: float | None = None  # of causal_attention.Blurred
+    FUTURE: float | None = None  # of causal_attention.AdditiveMask
     config: Config
     embeddings: Embeddings
     blocks: nn.ModuleList

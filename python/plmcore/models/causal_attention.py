@@ -20,7 +20,7 @@ from plmcore.models.padding import Layout, Padded
 LOWEST = {"float64": -8e307, "float32": -1.6e38, "bfloat16": -1.6e38, "float16": -3e4}
 
 
-class Blurred(Padded):
+class AdditiveMask(Padded):
     """Padding runs too, and what a position may not see is pushed down, not left out:
     where all is, it looks at all alike.
 
@@ -86,7 +86,7 @@ def _prompt_layout(
         padding.check_shape("attention_mask", attention_mask, shape)
         seen = padding.values(attention_mask)
         if any(_reads_blind(what, seen, sparse) for what in reads if what is not None):
-            return Blurred(ops.cast(attention_mask, "bool"), weights, future)
+            return AdditiveMask(ops.cast(attention_mask, "bool"), weights, future)
         if sparse and (seen is None or _has_holes(seen)):
             return Padded(ops.cast(attention_mask, "bool"), weights)
     return padding.layout(shape, attention_mask, reads, weights, gapless)
@@ -108,18 +108,20 @@ def _has_holes(seen: np.ndarray) -> bool:
 
 def self_attend(attn: nn.SelfAttention, x: Tensor, layout: Layout, bias: Tensor | None = None) -> Tensor:
     """A decoder's attention to itself, with whatever its layout keeps and hides.  rows -> rows"""
-    if layout.cache is None and not isinstance(layout, Blurred):
+    if layout.cache is None and not isinstance(layout, AdditiveMask):
         return attn(x, bias=bias, **layout.attention)
     qkv = attn.qkv(x)
     y = (
-        _blurred(attn, qkv, layout, bias)
-        if isinstance(layout, Blurred)
+        _additively_masked(attn, qkv, layout, bias)
+        if isinstance(layout, AdditiveMask)
         else cast(Any, layout.cache).attend(attn, qkv, layout, bias)
     )
     return attn.out_dropout(attn.out(y))
 
 
-def _blurred(attn: nn.SelfAttention, qkv: Tensor, layout: Blurred, bias: Tensor | None) -> Tensor:
+def _additively_masked(
+    attn: nn.SelfAttention, qkv: Tensor, layout: AdditiveMask, bias: Tensor | None
+) -> Tensor:
     """Step by step: ops.attention keeps the log-sum of each row, which does not tell T scores as low as
     LOWEST from one, and its gradient would be wrong there.  [B, T, 3 H D] -> [B, T, H D]
     """
