@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import plmcore as plm
-from markov import Chain, States, optimum, spoilt
+from markov import Chain, States, corrupted, optimum
 from plmcore import criteria, data, models, objectives, optim, train
 from plmcore.models import labels
 from plmcore.objectives.span_corruption import raw_length
@@ -165,14 +165,14 @@ def with_ends(losses: np.ndarray) -> np.ndarray:
 
 def of_deletion(chain: Chain, tokens: States, batch: dict) -> np.ndarray:
     seen, texts = texts_of(tokens, batch)
-    return with_ends(spoilt.deleted(chain, np.stack(seen) - tokens.first, texts))
+    return with_ends(corrupted.deleted(chain, np.stack(seen) - tokens.first, texts))
 
 
 def of_rotation(chain: Chain, tokens: States, batch: dict) -> np.ndarray:
     seen, texts = texts_of(tokens, batch)
     each = zip(seen, texts, strict=True)
     return with_ends(
-        np.stack([spoilt.reordered(chain, spoilt.rotations(s - tokens.first), t) for s, t in each])
+        np.stack([corrupted.reordered(chain, corrupted.rotations(s - tokens.first), t) for s, t in each])
     )
 
 
@@ -180,7 +180,9 @@ def of_orders(chain: Chain, tokens: States, batch: dict) -> np.ndarray:
     seen, texts = texts_of(tokens, batch)
     each = zip(seen, texts, strict=True)
     return with_ends(
-        np.stack([spoilt.reordered(chain, spoilt.orders(s - tokens.first, SENTENCE), t) for s, t in each])
+        np.stack(
+            [corrupted.reordered(chain, corrupted.orders(s - tokens.first, SENTENCE), t) for s, t in each]
+        )
     )
 
 
@@ -188,7 +190,7 @@ def of_hidden_lengths(chain: Chain, tokens: States, batch: dict) -> np.ndarray:
     losses = []
     for seen, text in zip(*texts_of(tokens, batch), strict=True):
         states = [None if i == tokens.mask_token_id else int(i) - tokens.first for i in seen]
-        losses.append(spoilt.infilled(chain, states, text, SHARE, MEAN))
+        losses.append(corrupted.infilled(chain, states, text, SHARE, MEAN))
     return with_ends(np.stack(losses))
 
 

@@ -1,4 +1,4 @@
-"""BART: the text is spoilt, and the model writes the original."""
+"""BART: the text is corrupted, and the model writes the original."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ NONE: dict[str, Any] = {
 
 
 class Denoising(TextObjective):
-    """input_ids is the spoilt text, labels the original. The noises, in the order in which they are applied:
+    """input_ids is the corrupted text, labels the original. The noises, in the order of their application:
 
     permute_sentences: this share of an example's sentences change places. Sentences are the corpus's, or, as
         published, end with the first of one or several `full_stop`, and the others of these begin the next;
