@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from plmcore.models.labels import BOTH_WAYS, NEXT
+from plmcore.models.labels import BIDIRECTIONAL, NEXT
 from plmcore.objectives.chance import Chance
 from plmcore.objectives.objective import IGNORED, TextObjective
 
@@ -59,7 +59,7 @@ class BidirectionalLM(TextObjective):
     Sentences have the family's begin and end tokens around them (ELMo), which are predicted as well.
     """
 
-    labels = BOTH_WAYS
+    labels = BIDIRECTIONAL
 
     def __init__(self, corpus: Any, tokenizer: Any, length: int = 128, *, packing: str = "sentences"):
         super().__init__(corpus, tokenizer, length, packing, separator=tokenizer.eos_token_id)
