@@ -14,7 +14,7 @@ from plmcore._core import ArgumentError, FormatError, KindError
 from plmcore.runtime.kinds import checked
 from plmcore.tokenizers import format as formats
 from plmcore.tokenizers.added import Row
-from plmcore.tokenizers.batch import Batch, Cut, Padding, Window, fill, fill_detail
+from plmcore.tokenizers.batch import Batch, Padding, Truncation, Window, fill, fill_detail
 from plmcore.tokenizers.families import OWN, ROLES, Family
 from plmcore.tokenizers.format import Format
 
@@ -264,7 +264,7 @@ class Tokenizer:
             pairs = [pair] if one else list(pair)
         if pairs is not None and len(pairs) != len(texts):
             raise ArgumentError(f"{len(texts)} texts need {len(texts)} second texts, got {len(pairs)}")
-        cut = Cut(self.max_length if max_length is None else max_length, truncation, stride)
+        cut = Truncation(self.max_length if max_length is None else max_length, truncation, stride)
         format = self.format if add_special_tokens else formats.BARE
         for name, n in (("pad_to", pad_to), ("multiple_of", multiple_of)):
             if n is not None and n > MOST_TOKENS:
