@@ -233,7 +233,7 @@ TOKENIZERS = (
         **CLS_SEP,
         kinds=("unigram",),
         told=True,
-        pieces=dict(tidy=True, lower=True),
+        pieces=dict(normalise=True, lower=True),
         layout=dict(pad_id=0, unk_id=1, bos_id=-1, eos_id=-1, control_symbols=["[CLS]", "[SEP]", "[MASK]"]),
     ),
 )

@@ -374,7 +374,7 @@ TOKENIZERS = (
         extra=("<eop>", "<eod>"),
         kinds=("unigram",),
         told=True,
-        pieces=dict(tidy=True, lower=False),
+        pieces=dict(normalise=True, lower=False),
         layout=dict(
             unk_id=0, bos_id=1, eos_id=2, pad_id=-1,
             control_symbols=["<cls>", "<sep>", "<pad>", "<mask>", "<eod>", "<eop>"],

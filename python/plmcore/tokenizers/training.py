@@ -225,8 +225,8 @@ def _unigram(plan: _Plan) -> Tokenizer:
             f"{known.name}"
         )
     lines = _lines(plan.text, min(1.0, plan.sample_bytes / max(plan.text.bytes, 1)), plan.seed)
-    if options.get("tidy"):
-        lines = (pieces.tidy(line, lower) for line in lines)
+    if options.get("normalise"):
+        lines = (pieces.normalise(line, lower) for line in lines)
     written = io.BytesIO()
     sentencepiece.set_random_generator_seed(plan.seed % 2**32)
     try:
