@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 
 from plmcore.models.labels import BIDIRECTIONAL, NEXT
-from plmcore.objectives.chance import Chance
 from plmcore.objectives.objective import IGNORED, TextObjective
+from plmcore.objectives.rng import Rng
 
 
 class CausalLM(TextObjective):
@@ -42,7 +42,7 @@ class CausalLM(TextObjective):
             body=length if self.windows else None,
         )
 
-    def build(self, examples: np.ndarray, chance: Chance) -> dict[str, np.ndarray]:
+    def build(self, examples: np.ndarray, rng: Rng) -> dict[str, np.ndarray]:
         starts, lengths = self.packing.runs(examples)
         text = self.packing.text
         ids = text.take(starts, lengths, self.format.pad)
@@ -64,7 +64,7 @@ class BidirectionalLM(TextObjective):
     def __init__(self, corpus: Any, tokenizer: Any, length: int = 128, *, packing: str = "sentences"):
         super().__init__(corpus, tokenizer, length, packing, separator=tokenizer.eos_token_id)
 
-    def build(self, examples: np.ndarray, chance: Chance) -> dict[str, np.ndarray]:
+    def build(self, examples: np.ndarray, rng: Rng) -> dict[str, np.ndarray]:
         starts, lengths = self.packing.runs(examples)
         layout = self.format(lengths)
         inputs = layout.inputs(self.packing.text.take(starts, lengths, self.format.pad))

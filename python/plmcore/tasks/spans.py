@@ -11,7 +11,7 @@ from plmcore import criteria, evaluate, nn
 from plmcore._core import ArgumentError
 from plmcore.data.readers import Record
 from plmcore.models.outputs import Output
-from plmcore.objectives.chance import Chance
+from plmcore.objectives.rng import Rng
 from plmcore.tasks import labels
 from plmcore.tasks.examples import Examples, softmax
 
@@ -70,7 +70,7 @@ class Spans(Examples):
         first, last = (offsets[:, 0] <= begin).nonzero()[0][-1], (offsets[:, 1] >= end).nonzero()[0][0]
         return (int(inside[first]), int(inside[last])) if first <= last else null
 
-    def build(self, examples: np.ndarray, chance: Chance) -> dict[str, np.ndarray]:
+    def build(self, examples: np.ndarray, rng: Rng) -> dict[str, np.ndarray]:
         batch = self.rows.batch(examples)
         if self.known:
             width = batch["input_ids"].shape[1]
