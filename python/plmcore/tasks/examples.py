@@ -130,10 +130,13 @@ class Classification(Examples):
     def predictions(self, collected: Sequence[np.ndarray]) -> list[Record]:
         found = []
         for logits in collected:
-            chances = softmax(logits)
-            best = int(chances.argmax())
+            probabilities = softmax(logits)
+            best = int(probabilities.argmax())
             found.append(
-                {"label": self.names[best], "probabilities": dict(zip(self.names, chances.round(6).tolist()))}
+                {
+                    "label": self.names[best],
+                    "probabilities": dict(zip(self.names, probabilities.round(6).tolist())),
+                }
             )
         return found
 

@@ -123,13 +123,13 @@ class Spans(Examples):
             # byte-level tokens begin with a space
             best.setdefault(record["context"][c.begin : c.end].strip(), c.score)
         names = list(best)[: self.settings["n_best"]]
-        chances: Any = softmax(np.array([best[t] for t in names])) if names else []
+        probabilities: Any = softmax(np.array([best[t] for t in names])) if names else []
         text = names[0] if names else ""
         if self.settings["unanswerable"] and names and nothing - best[text] > self.settings["null_threshold"]:
             text = ""
         return {
             "id": record["id"], "answer": text,
-            "n_best": [{"answer": t, "probability": round(float(p), 6)} for t, p in zip(names, chances)],
+            "n_best": [{"answer": t, "probability": round(float(p), 6)} for t, p in zip(names, probabilities)],
         }  # fmt: skip
 
     def scores(self, predictions: Sequence[Record]) -> dict[str, float]:
