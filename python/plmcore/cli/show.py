@@ -265,7 +265,7 @@ class Page:
         if chosen.all():  # a language model's
             return [self.line("input", ids), self.line("predict", ids[1:], PREDICTED)]
         before = np.where(chosen, labels, ids)
-        styles = np.where(chosen, np.where(before != ids, CHANGED, PREDICTED), None).tolist()
+        styles = [(PREDICTED, CHANGED)[a != b] if c else None for c, a, b in zip(chosen, before, ids)]
         predicted = [f"{i}: {self.word(labels[i], PREDICTED)}" for i in np.flatnonzero(chosen)]
         return [
             self.line("before", before, [PREDICTED if c else None for c in chosen]),

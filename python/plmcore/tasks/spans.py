@@ -128,9 +128,12 @@ class Spans(Examples):
         if self.settings["unanswerable"] and names and nothing - best[text] > self.settings["null_threshold"]:
             text = ""
         return {
-            "id": record["id"], "answer": text,
-            "n_best": [{"answer": t, "probability": round(float(p), 6)} for t, p in zip(names, probabilities)],
-        }  # fmt: skip
+            "id": record["id"],
+            "answer": text,
+            "n_best": [
+                {"answer": t, "probability": round(float(p), 6)} for t, p in zip(names, probabilities)
+            ],
+        }
 
     def scores(self, predictions: Sequence[Record]) -> dict[str, float]:
         rights = [[a["text"] for a in answers] or [""] for answers in self.targets]
