@@ -146,7 +146,7 @@ def fenced(text: str) -> str:
     return f"```text\n{text}\n```\n"
 
 
-ITEM = re.compile(r"(\w+(?:=\S+)?): (.*)")
+ITEM = re.compile(r"(\w+(?:=\S+)?)(?:: | {2,})(.*)")
 
 
 def prose(text: str) -> str:
@@ -157,7 +157,8 @@ def prose(text: str) -> str:
         if block.startswith("    "):
             out.append(fenced(textwrap.dedent(block)).rstrip())
         elif len(lines) > 1 and all(line.startswith("    ") or ITEM.match(line) for line in lines):
-            out.append("\n".join(escaped(ITEM.sub(r"- `\1`: \2", line.removeprefix("  "))) for line in lines))
+            items = (f"  {x.strip()}" if x.startswith(" ") else ITEM.sub(r"- `\1`: \2", x) for x in lines)
+            out.append(escaped("\n".join(items)))
         else:
             out.append(escaped(block))
     return "\n\n".join(out) + "\n"

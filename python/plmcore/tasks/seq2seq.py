@@ -108,7 +108,9 @@ class TextLabels(Seq2Seq):
         labels: Any = range(len(names)) if numbered else names  # the task's own names for 0, 1, ...
         rows = []
         for record, target in zip(records, targets, strict=True):
-            label = 0 if target is None else labels[target] if names else target
+            label: Any = 0
+            if target is not None:
+                label = labels[target] if names else target
             source, text = cast({**record, "label": label})
             rows.append({"source": source, "target": None if target is None else text})
         super().__init__(rows, *common)

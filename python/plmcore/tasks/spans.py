@@ -37,9 +37,13 @@ class Spans(Examples):
         self.targets = [r["answers"] if r["answers"] or r["impossible"] else None for r in records]
         questions = [self._question(r["question"]) for r in records]
         self.rows.add(
-            questions, [r["context"] for r in records], max_length=self.length, truncation="only_second",
-            stride=self.settings["stride"], detail=("offsets", "sequence_ids"),
-        )  # fmt: skip
+            questions,
+            [r["context"] for r in records],
+            max_length=self.length,
+            truncation="only_second",
+            stride=self.settings["stride"],
+            detail=("offsets", "sequence_ids"),
+        )
         self.cut = self.rows.divided
         cls = self.tokenizer.cls_token_id
         self.null = [int(np.flatnonzero(ids == cls)[0]) if cls in ids else 0 for ids in self.rows.ids]

@@ -311,11 +311,13 @@ class Tokenizer:
         for text in texts:
             found = [known[word] for word in text]
             lengths = [len(ids) for ids, _ in found]
-            rows.append((
-                np.concatenate([np.zeros(0, np.int32), *(ids for ids, _ in found)]),
-                np.concatenate([np.zeros((0, 2), np.int64), *(offsets for _, offsets in found)]),
-                np.repeat(np.arange(len(found)), lengths),
-            ))  # fmt: skip
+            rows.append(
+                (
+                    np.concatenate([np.zeros(0, np.int32), *(ids for ids, _ in found)]),
+                    np.concatenate([np.zeros((0, 2), np.int64), *(offsets for _, offsets in found)]),
+                    np.repeat(np.arange(len(found)), lengths),
+                )
+            )
         return rows
 
     # ---- ids to text ----

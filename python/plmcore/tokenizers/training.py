@@ -232,9 +232,15 @@ def _unigram(plan: _Plan) -> Tokenizer:
     try:
         with guard.panics("train_tokenizer"):
             sentencepiece.SentencePieceTrainer.train(
-                sentence_iterator=lines, model_writer=written, vocab_size=n, model_type="unigram",
-                max_sentence_length=2 * LONGEST_LINE, num_threads=16, minloglevel=2, **layout,
-            )  # fmt: skip
+                sentence_iterator=lines,
+                model_writer=written,
+                vocab_size=n,
+                model_type="unigram",
+                max_sentence_length=2 * LONGEST_LINE,
+                num_threads=16,
+                minloglevel=2,
+                **layout,
+            )
     except guard.TokenizerError as e:
         if plan.text.failure is not None:
             raise plan.text.failure from None

@@ -1,7 +1,9 @@
 """The training loop.
 
-    trainer = Trainer(model, batches, optim.AdamW(model.parameters()), steps=1000,
-    schedule=schedules.cosine(steps=1000)) trainer.run()
+    trainer = Trainer(
+        model, batches, optim.AdamW(model.parameters()), steps=1000, schedule=schedules.cosine(steps=1000)
+    )
+    trainer.run()
 
 A step is a function of the parameters, the optimiser's state, the seed and the step's number: batches are
 asked for by number, and dropout draws from a stream that (seed, step) names. So a run that goes on from a
