@@ -192,9 +192,6 @@ def run(args: argparse.Namespace) -> int:
     except (ValueError, TypeError, OSError, ImportError, plmcore.OutOfMemoryError) as e:
         print(f"plmcore evaluate: {e}", file=sys.stderr)
         return 1
-    except KeyboardInterrupt:
-        print("\nstopped", file=sys.stderr)
-        return 130
     print(
         json.dumps(scores) if args.json else "\n".join(f"{name:<19} {shown(x)}" for name, x in scores.items())
     )

@@ -132,9 +132,6 @@ def run(args: argparse.Namespace) -> int:
     except (ValueError, TypeError, OSError) as e:
         print(f"plmcore generate: {e}", file=sys.stderr)
         return 1
-    except KeyboardInterrupt:
-        print("\nstopped", file=sys.stderr)
-        return 130
     return 0
 
 

@@ -110,9 +110,6 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 def run(args: argparse.Namespace) -> int:
     try:
         return train(args) if args.what == "train" else encode(args)
-    except KeyboardInterrupt:
-        print("\nstopped", file=sys.stderr)
-        return 130
     except BrokenPipeError:  # `| head` has seen enough
         sys.stderr.close()
         return 0
