@@ -11,10 +11,7 @@ void adamw_step(const Tensor& param, const Tensor& grad, const Tensor& m, const 
   step(optimisers::adamw, param, grad, {m, v}, options, scale);
 }
 
-static Specs infer(const InSpecs& in, const Attrs& attrs) {
-  check_adam("adamw_step", attrs);
-  return infer_step("adamw_step", in, attrs, 2);
-}
+static Specs infer(const InSpecs& in, const Attrs& attrs) { return infer_adam("adamw_step", in, attrs); }
 const OpDef ops::adamw_step = {"adamw_step", infer, no_grad, saves(), saves(), {.mutates = saves(0, 2, 3)}};
 const Optimiser optimisers::adamw = {"adamw", ops::adamw_step, adam_options(1e-3, 1e-8, 0.01)};
 

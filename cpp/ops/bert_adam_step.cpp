@@ -11,10 +11,7 @@ void bert_adam_step(const Tensor& param, const Tensor& grad, const Tensor& m, co
   step(optimisers::bert_adam, param, grad, {m, v}, options, scale);
 }
 
-static Specs infer(const InSpecs& in, const Attrs& attrs) {
-  check_adam("bert_adam_step", attrs);
-  return infer_step("bert_adam_step", in, attrs, 2);
-}
+static Specs infer(const InSpecs& in, const Attrs& attrs) { return infer_adam("bert_adam_step", in, attrs); }
 const OpDef ops::bert_adam_step = {"bert_adam_step", infer,   no_grad,
                                    saves(),          saves(), {.mutates = saves(0, 2, 3)}};
 const Optimiser optimisers::bert_adam = {"bert_adam", ops::bert_adam_step, adam_options(1e-4, 1e-6, 0.01)};

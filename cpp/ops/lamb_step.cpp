@@ -14,11 +14,9 @@ void lamb_step(const Tensor& param, const Tensor& grad, const Tensor& m, const T
 }
 
 static Specs infer(const InSpecs& in, const Attrs& attrs) {
-  check_adam("lamb_step", attrs, 0);
   if (attrs.has("adapt")) attrs.flag("adapt");
-  Specs out = infer_step("lamb_step", in, attrs, 2);
   require_dense("lamb_step", in, 5);
-  return out;
+  return infer_adam("lamb_step", in, attrs, 0);
 }
 
 const OpDef ops::lamb_step = {"lamb_step", infer, no_grad, saves(), saves(), {.mutates = saves(0, 2, 3)}};

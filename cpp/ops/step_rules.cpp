@@ -38,12 +38,13 @@ Specs infer_step(const char* op, const InSpecs& in, const Attrs& attrs, size_t m
   return {};
 }
 
-void check_adam(const char* op, const Attrs& attrs, int64_t first) {
+Specs infer_adam(const char* op, const InSpecs& in, const Attrs& attrs, int64_t first) {
   for (const char* key : {"beta1", "beta2"})
     check<ValueError>(attrs.f(key) >= 0 && attrs.f(key) < 1, op, ": ", key, " must be in [0, 1), got ",
                       attrs.f(key));
   require_eps(op, attrs);
   check<ValueError>(attrs.i("step") >= first, op, ": step counts from ", first, ", got ", attrs.i("step"));
+  return infer_step(op, in, attrs, 2);
 }
 
 void require_dense(const char* op, const InSpecs& in, size_t rows) {

@@ -13,8 +13,8 @@ namespace plmcore {
 Specs infer_step(const char* op, const InSpecs& in, const Attrs& attrs, size_t moments,
                  bool optional = false);
 
-// The ranges of Adam's attributes; steps count from 1, `first` may be 0 where that means something.
-void check_adam(const char* op, const Attrs& attrs, int64_t first = 1);
+// Of Adam and its kin. Steps count from 1; `first` may be 0 where that means something.
+Specs infer_adam(const char* op, const InSpecs& in, const Attrs& attrs, int64_t first = 1);
 
 void require_dense(const char* op, const InSpecs& in, size_t rows);
 
