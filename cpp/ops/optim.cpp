@@ -33,11 +33,9 @@ static void run(const Optimiser& optimiser, const Tensor& param, const Tensor& g
                 AttrList& options, const Tensor& scale) {
   const Tensor given = find(options, "lazy") ? grad : to_dense(grad);
   const Tensor rows = given.rows(), values = rows.defined() ? given.values() : given;
-  Tensors in{param, values};
-  for (const Tensor& moment : moments) in.push_back(moment);
-  in.push_back(scale);
-  in.push_back(rows);
-  dispatch(optimiser.op, Inputs(in), options);
+  const Tensor &first = moments[0], &second = moments.back();
+  if (moments.size() == 1) dispatch(optimiser.op, {param, values, first, scale, rows}, options);
+  else dispatch(optimiser.op, {param, values, first, second, scale, rows}, options);
 }
 
 void step(const Optimiser& optimiser, const Tensor& param, const Tensor& grad, const Tensors& moments,
