@@ -12,6 +12,7 @@ from plmcore.cli.arguments import Help, add_errors
 from plmcore.files.text import lines_of
 
 KINDS = ("wordpiece", "bpe", "byte-bpe", "unigram", "characters", "words")
+ANSWERED = (ValueError, RuntimeError)
 EXAMPLES = """\
 examples:
   plmcore tokenize train texts/ --kind byte-bpe --vocab-size 8000 --out my-tokenizer
@@ -113,9 +114,6 @@ def run(args: argparse.Namespace) -> int:
     except BrokenPipeError:  # `| head` has seen enough
         sys.stderr.close()
         return 0
-    except (ValueError, OSError, RuntimeError) as e:
-        print(f"plmcore tokenize: {e}", file=sys.stderr)
-        return 1
 
 
 def train(args: argparse.Namespace) -> int:
