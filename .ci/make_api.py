@@ -11,6 +11,7 @@ import functools
 import importlib
 import inspect
 import pathlib
+import re
 import sys
 import textwrap
 import types
@@ -82,7 +83,7 @@ def source_of(name: str, value: object) -> ast.AST | None:
     file = getattr(module, "__file__", None)
     if file is None or not file.endswith(".py") or not hasattr(value, "__qualname__"):
         return None
-    return node_in(parsed(pathlib.Path(file)), value.__qualname__)
+    return node_in(parsed(pathlib.Path(file)), getattr(value, "__qualname__", ""))
 
 
 def signature(name: str, node: ast.FunctionDef, method: bool = False) -> str:
@@ -117,13 +118,9 @@ def arguments(args: ast.arguments) -> Iterator[str]:
 
 
 def shown(a: ast.arg, default: ast.expr | None) -> str:
-    return ast.unparse(a) + (
-        ""
-        if default is None
-        else f" = {ast.unparse(default)}"
-        if a.annotation
-        else f"={ast.unparse(default)}"
-    )
+    if default is None:
+        return ast.unparse(a)
+    return f"{ast.unparse(a)}{' = ' if a.annotation else '='}{ast.unparse(default)}"
 
 
 def doc(node: ast.AST | None) -> str:
@@ -149,20 +146,29 @@ def fenced(text: str) -> str:
     return f"```text\n{text}\n```\n"
 
 
+ITEM = re.compile(r"(\w+(?:=\S+)?)(?:: | {2,})(.*)")
+
+
 def prose(text: str) -> str:
-    """A docstring as Markdown: its indented lines are code."""
-    lines, out, code = text.splitlines(), [], False
-    for line in lines:
-        indented = line.startswith("    ")
-        if indented != code and (line.strip() or not code):
-            out.append("```text" if indented else "```")
-            code = indented
-        out.append(
-            line.replace("<", "&lt;").replace("*", "\\*").replace("|", "\\|")
-            if not code and "`" not in line
-            else line
-        )
-    return "\n".join(out + (["```"] if code else [])) + "\n"
+    """A docstring as Markdown: indented paragraphs are code, lines `name: ...` and hanging ones a list."""
+    out = []
+    for block in text.split("\n\n"):
+        lines = block.splitlines()
+        if block.startswith("    "):
+            out.append(fenced(textwrap.dedent(block)).rstrip())
+        elif len(lines) > 1 and all(line.startswith("    ") or ITEM.match(line) for line in lines):
+            items = (f"  {x.strip()}" if x.startswith(" ") else ITEM.sub(r"- `\1`: \2", x) for x in lines)
+            out.append(escaped("\n".join(items)))
+        else:
+            out.append(escaped(block))
+    return "\n\n".join(out) + "\n"
+
+
+def escaped(text: str) -> str:
+    """Markdown without meaning for the characters that maths uses, outside of code."""
+    parts = text.split("`")
+    parts[::2] = [re.sub(r"([*|])", r"\\\1", part).replace("<", "&lt;") for part in parts[::2]]
+    return "`".join(parts)
 
 
 def inherits(value: object, method: str) -> bool:
@@ -223,7 +229,7 @@ def entry(name: str, path: str, value: object, level: int, missing: list[str]) -
     elif isinstance(value, (Mapping, tuple, list)):
         yield prose(f"{sum(map(bool, value))} entries: {', '.join(f'`{k}`' for k in value if k)}.")
     elif isinstance(value, types.GenericAlias):
-        yield fenced(f"{path} = {value!r}")
+        yield fenced(f"{path} = {value}".replace("collections.abc.", ""))
     else:
         raise LookupError(f"{path}: no definition found for {value!r}")
 

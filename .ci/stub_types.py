@@ -61,10 +61,8 @@ TYPES: dict[str, dict[str, str]] = {
     "grad": {"return": "tuple[Tensor | None, ...]"},
     "recompute": {"body": "Callable[[tuple[Tensor, ...]], Sequence[Tensor]]"},
     "Program.__init__": {"args": "Any", "kwargs": "Any"},
-    "Program.__call__": {
-        "kwargs": "TensorLike | float",
-        "return": "Any",
-    },  # the program says how many outputs it has
+    # The program says how many outputs it has.
+    "Program.__call__": {"kwargs": "TensorLike | float", "return": "Any"},
     "Program.inputs": {"return": SPECS},
     "Program.outputs": {"return": SPECS},
     "Tracer.input": {"dtype": "DTypeLike"},
@@ -75,7 +73,7 @@ TYPES: dict[str, dict[str, str]] = {
     "Search.tokens": {"return": "Tensor | None"},
     "ParamState.m": {"return": "Tensor | None"},
     "ParamState.v": {"return": "Tensor | None"},
-    "step_all": {"states": "list[ParamState]"},
+    "step_all": {"states": "list[ParamState]", "options": "dict[str, float]"},
     "gradients": {"states": "list[ParamState]"},
     "zero_grad": {"states": "list[ParamState]"},
     "ops.topk": {"return": TWO},

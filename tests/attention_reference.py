@@ -80,9 +80,8 @@ def attention(
         keep = keep_mask(H * N, N, dropout, seed).reshape(H, N, N) if dropout else np.ones((H, N, N))
         for b, (i, e) in enumerate(zip(offsets[:-1], offsets[1:])):
             n = e - i
-            plane = lambda x, rows: (
-                None if x is None else x[b : b + 1, :, :rows, :n] if x.shape[0] > 1 else x[:, :, :rows, :n]
-            )  # noqa: E731
+            at = lambda x: x[b : b + 1] if x.shape[0] > 1 else x  # noqa: E731
+            plane = lambda x, rows: None if x is None else at(x)[:, :, :rows, :n]  # noqa: E731
             see = visible(1, n, n, None, causal, band, stride, None if prefix is None else prefix[b : b + 1])
             args = (see, plane(mask, n), plane(bias, n), scale, keep[None, :, i:e, :n])
             out[i:e] = dense(q[None, i:e], k[None, i:e], v[None, i:e], *args)[0][0]

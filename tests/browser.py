@@ -63,9 +63,8 @@ def open_page(path, profile) -> Opened:
     if browser is None:
         pytest.skip("no Chromium is installed")
     command = [browser, *OPTIONS, f"--user-data-dir={profile}", "--dump-dom", path.resolve().as_uri()]
-    env = {
-        name: value for name, value in os.environ.items() if name != "LD_PRELOAD"
-    }  # a sanitizer's, which is for us
+    # A sanitizer's, which is for us.
+    env = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, env=env)
     assert done.returncode == 0 and done.stdout, done.stderr[-2000:]
     return Opened(done.stdout, re.findall(r":CONSOLE[:(]\d+\)?\] (.*)", done.stderr))

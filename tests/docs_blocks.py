@@ -108,9 +108,8 @@ class Reader:
             kept += tuple(n for n in os.environ if n.startswith("PIP_") or n.lower().endswith("_proxy"))
             kept += ("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE")
         self.env = {n: os.environ[n] for n in kept if n in os.environ}
-        home = (
-            os.environ.get("HOME", "/") if self.installs else str(self.home)
-        )  # pip's settings may lie there
+        # pip's settings may lie there.
+        home = os.environ.get("HOME", "/") if self.installs else str(self.home)
         self.env |= {"PATH": f"{self.bin}:{tools}", "HOME": home, "LC_ALL": "C.UTF-8"}
 
     def prepare(self) -> None:

@@ -7,8 +7,7 @@ error.
 The subjects come from the declarations in tests/ops, traced forward and with gradients. A damage changes what
 the header means (inputs, specs, attributes, op names, other instructions), its JSON, the bytes of the file,
 or the data. The cases run in a child process, which is started again after a crash; --only N repeats case N
-in this process. Worth running under
-sanitizers: .ci/nightly.
+in this process. Worth running under sanitizers: .ci/nightly.
 """
 
 from __future__ import annotations
@@ -297,18 +296,14 @@ def sized_input(array: np.ndarray | None, dtype: str, shape: list[int], rng: ran
     """The subject's own array where it fits, now and then with other values in it; otherwise a new one."""
     kind = numpy_dtype(dtype)
     if array is None or array.dtype != kind or list(array.shape) != shape:
-        if (
-            math.prod(shape) > LARGEST or math.prod(n or 1 for n in shape) >= 2**59
-        ):  # NumPy's limit for empty arrays
+        # 2**59 is NumPy's limit for empty arrays.
+        if math.prod(shape) > LARGEST or math.prod(n or 1 for n in shape) >= 2**59:
             shape = [min(n, 2) for n in shape]
         numbers = np.random.default_rng(rng.randrange(2**32))
-        array = (
-            np.zeros(shape, kind)
-            if 0 in shape
-            else numbers.integers(0, 4, shape).astype(kind)
-            if kind.kind in "iub"
-            else numbers.standard_normal(shape).astype(kind)
-        )
+        array = np.zeros(shape, kind)
+        if 0 not in shape:
+            whole = kind.kind in "iub"
+            array = (numbers.integers(0, 4, shape) if whole else numbers.standard_normal(shape)).astype(kind)
     elif rng.random() < 0.6:
         return array
     array = array.copy()

@@ -109,9 +109,8 @@ def run(count: int, seed: int) -> tuple[int, int]:
         path = pathlib.Path(folder) / "f.safetensors"
         for i in range(count):
             data = header_at_random(rng) if rng.random() < 0.3 else damaged(rng, rng.choice(SEEDS))
-            path.unlink(
-                missing_ok=True
-            )  # cutting the old one short makes some file systems write to the disk
+            # Cutting the old one short makes some file systems write to the disk.
+            path.unlink(missing_ok=True)
             path.write_bytes(data)
             try:
                 use(safetensors.read(path)[0])

@@ -84,9 +84,8 @@ def expect(
                 error = np.abs(y.reshape(-1) - r.reshape(-1)).astype(np.float64)
             known = np.isfinite(error)
             clean[i] &= not error[known].any() and not np.isfinite(r.reshape(-1)[~known]).any()
-            known &= (error > 0) | (
-                r.reshape(-1) != 0
-            )  # a zero that is exact tells nothing of its neighbours
+            # A zero that is exact tells nothing of its neighbours.
+            known &= (error > 0) | (r.reshape(-1) != 0)
             sizes[i].append(np.abs(r.reshape(-1)[known]).astype(np.float64) * by_size)
             errors[i].append(error[known])
     gathered = [np.concatenate(x) if x else np.zeros(0) for x in (*sizes, *errors)]

@@ -1,7 +1,8 @@
 """One declaration per op, every check from it: OpSpec.
 
-    spec = OpSpec(op=ops.add, ref=lambda a, b: a + b, cases=[dict(a=(2, 3), b=(3,)), ...], dims={"a": "B 3",
-    "b": "3"}, ...) test_all = spec.tests()
+    cases = [dict(a=(2, 3), b=(3,)), ...]
+    spec = OpSpec(op=ops.add, ref=lambda a, b: a + b, cases=cases, dims={"a": "B 3", "b": "3"}, ...)
+    test_all = spec.tests()
 
 In a case a tuple is a tensor of that shape with random values, an ndarray is taken as it is (float arrays in
 the dtype under test), a list of tuples or ndarrays is a list of tensors, and anything else is passed through.
@@ -10,8 +11,7 @@ The checks, each a test of its own:
     value        against the NumPy reference in float64, for each dtype; the reference sees the rounded inputs
     gradient     against central differences in float64, and for each dtype against the reference's gradient
     trace        one program with symbolic sizes, run at the sizes of several cases, equals eager bit for bit:
-                 forward, and
-                 forward with gradients
+                 forward, and forward with gradients
     misaligned   value and gradient of inputs that start at an odd element
     threads      1, 2 and 3 threads give the same bits, forward and backward
     error        the message and the type; the op works afterwards

@@ -20,9 +20,8 @@ train_table, train_cases = (importlib.import_module(f"train.{name}") for name in
 corpus_table, objectives_table = (
     importlib.import_module(f"{name}.table") for name in ("corpus", "objectives")
 )
-others = {
-    name: sys.modules.pop(name) for name in list(sys.modules) if name.split(".")[0] == "generate"
-}  # of the tests
+# Of the tests.
+others = {name: sys.modules.pop(name) for name in list(sys.modules) if name.split(".")[0] == "generate"}
 generate_table, generate_cases = (importlib.import_module(f"generate.{name}") for name in ("table", "cases"))
 generate_main, generate_write = (
     importlib.import_module(f"generate.{name}") for name in ("__main__", "write")

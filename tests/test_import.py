@@ -48,9 +48,8 @@ def test_names_of_first_use_are_typed(module):
     literal = next(
         n.value for n in source.body if isinstance(n, ast.Assign) and ast.unparse(n.targets[0]) == "__all__"
     )
-    assert isinstance(literal, ast.List) and package.__all__ == ast.literal_eval(
-        literal
-    )  # as a checker reads it
+    # As a checker reads it.
+    assert isinstance(literal, ast.List) and package.__all__ == ast.literal_eval(literal)
     blocks, hidden = typed(module)
     assert hidden
     eager = {a.asname or a.name for n in source.body if isinstance(n, ast.ImportFrom) for a in n.names}

@@ -24,9 +24,8 @@ def random_key(rng, shape):
     if items and rng.random() < 0.4:
         k = int(rng.integers(0, len(items)))
         size = shape[axes[k]]
-        items = [
-            slice(None) if isinstance(i, int) else i for i in items
-        ]  # an integer beside an array is tested below
+        # An integer beside an array is tested below.
+        items = [slice(None) if isinstance(i, int) else i for i in items]
         if rng.random() < 0.3:
             items[k] = rng.random(size) < 0.5
         elif size:
@@ -60,13 +59,9 @@ def test_random_indices(seed):
             grad = np.zeros(shape)
             np.add.at(grad, key, weights)
             np.testing.assert_allclose(x.grad.numpy(), grad, atol=1e-12, err_msg=f"{shape} {key}")
-        as_tensor = (
-            tuple(Tensor(k) if isinstance(k, np.ndarray) else k for k in key)
-            if isinstance(key, tuple)
-            else Tensor(key)
-            if isinstance(key, np.ndarray)
-            else key
-        )
+        keys = key if isinstance(key, tuple) else (key,)
+        tensors = tuple(Tensor(k) if isinstance(k, np.ndarray) else k for k in keys)
+        as_tensor = tensors if isinstance(key, tuple) else tensors[0]
         np.testing.assert_array_equal(Tensor(a)[as_tensor].numpy(), want)
 
 

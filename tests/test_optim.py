@@ -1,7 +1,7 @@
 import numpy as np
 import plmcore as plm
 import pytest
-from plmcore import Tensor, ops, optim
+from plmcore import Tensor, _core, ops, optim
 
 KINDS = {
     "sgd": lambda p, **k: optim.SGD(p, lr=0.1, **k),
@@ -255,6 +255,14 @@ def test_errors():
         optim.SGD([p], lr=-1.0).step()
     with pytest.raises(ValueError, match="max_norm must be positive"):
         optim.SGD([p]).step(clip_norm=0.0)
+
+
+def test_a_definition_is_found_by_name_and_knows_its_options():
+    states = [_core.ParamState(Tensor([1.0]))]
+    with pytest.raises(plm.ArgumentError, match="an optimiser is one of sgd, adam, .*, got 'adamax'"):
+        _core.step_all("adamax", states, {})
+    with pytest.raises(plm.ArgumentError, match="lamb: there is no option 'lazy'"):
+        _core.step_all("lamb", states, {"lr": 0.1, "lazy": True})
 
 
 def test_many_parameters():

@@ -16,7 +16,7 @@ from plmcore.models.declaration import GENERIC, Finetuning, Recipe, Size, Tokeni
 from plmcore.models.generates import Generates
 from plmcore.models.labels import NEXT
 from plmcore.models.outputs import Output
-from plmcore.models.padding import EVERYWHERE, Encoded, Masked
+from plmcore.models.padding import EVERYWHERE, Encoded
 from plmcore.nn.state import State, chosen
 
 
@@ -95,7 +95,7 @@ class Carousel(nn.Module):
     ) -> Encoded:
         padding.check_ids(input_ids)
         layout = padding.layout(input_ids, attention_mask, (EVERYWHERE,))  # rows [B, T, C]
-        x, _, h = self.read(input_ids, layout.hidden if isinstance(layout, Masked) else None)
+        x, _, h = self.read(input_ids, layout.hidden if isinstance(layout, Padded) else None)
         return Encoded(self.dropout(h), layout, [x, h] if output_hidden_states else None)
 
     def __call__(self, *args: Any, **inputs: Any) -> Output:

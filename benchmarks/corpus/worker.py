@@ -17,9 +17,8 @@ import contest
 from plmcore.data import Corpus, read_text, sentences, write_corpus
 from plmcore.tokenizers import load_tokenizer
 
-CHUNK = (
-    4 << 20
-)  # characters of one call of the library: large enough for its threads, small enough for memory
+# Characters of one call of the library: large enough for its threads, small enough for memory.
+CHUNK = 4 << 20
 
 
 class Library:

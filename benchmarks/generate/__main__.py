@@ -183,9 +183,8 @@ def main() -> None:
         type=Path,
         help="show earlier results as one, run nothing",
     )
-    parser.add_argument(
-        "--layers", type=int, default=0, help=argparse.SUPPRESS
-    )  # to try the benchmark itself
+    # To try the benchmark itself.
+    parser.add_argument("--layers", type=int, default=0, help=argparse.SUPPRESS)
     parser.add_argument("--overhead", action="store_true", help="measure that alone, on one thread")
     args = parser.parse_args()
     if args.earlier:

@@ -90,9 +90,8 @@ def llama(folder: Path, source: Path) -> None:
         for name, array in state.items():
             if (called := llama_name(name)) is None:
                 continue
-            array = (
-                array.T if name.startswith("h.") and array.ndim == 2 else array
-            )  # these are stored [in, out]
+            # These are stored [in, out]
+            array = array.T if name.startswith("h.") and array.ndim == 2 else array
             small = array.ndim == 1 or name == "wpe.weight"  # stays float32 there
             stored = gguf.GGMLQuantizationType.F32 if small else kind
             out.add_tensor(called, gguf.quants.quantize(array.copy(), stored), raw_dtype=stored)

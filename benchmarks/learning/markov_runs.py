@@ -10,17 +10,18 @@ from typing import Any
 
 import numpy as np
 import plmcore as plm
-from markov import Chain, States, optimum, spoilt
+from markov import Chain, States, corrupted, optimum
 from plmcore import criteria, data, models, objectives, optim, train
 from plmcore.models import labels
 from plmcore.objectives.span_corruption import raw_length
 from plmcore.train import batching, schedules
 
 STATES, WIDTH, HEADS, LENGTH = 20, 64, 4, 16
+# Layers: where a token and its neighbours say all, and where what they say must be brought together first.
 SHALLOW, DEEP = (
     1,
     2,
-)  # layers: where a token and its neighbours say all, and where what they say must be brought together first
+)
 # of fresh weights: the published 0.02 is for wider models, and such narrow ones take long to leave it
 SPREAD = 0.1
 SENTENCE, DOCUMENT = 4, 32  # tokens of a sentence; sentences of a document, for pairs
@@ -164,14 +165,14 @@ def with_ends(losses: np.ndarray) -> np.ndarray:
 
 def of_deletion(chain: Chain, tokens: States, batch: dict) -> np.ndarray:
     seen, texts = texts_of(tokens, batch)
-    return with_ends(spoilt.deleted(chain, np.stack(seen) - tokens.first, texts))
+    return with_ends(corrupted.deleted(chain, np.stack(seen) - tokens.first, texts))
 
 
 def of_rotation(chain: Chain, tokens: States, batch: dict) -> np.ndarray:
     seen, texts = texts_of(tokens, batch)
     each = zip(seen, texts, strict=True)
     return with_ends(
-        np.stack([spoilt.reordered(chain, spoilt.rotations(s - tokens.first), t) for s, t in each])
+        np.stack([corrupted.reordered(chain, corrupted.rotations(s - tokens.first), t) for s, t in each])
     )
 
 
@@ -179,7 +180,9 @@ def of_orders(chain: Chain, tokens: States, batch: dict) -> np.ndarray:
     seen, texts = texts_of(tokens, batch)
     each = zip(seen, texts, strict=True)
     return with_ends(
-        np.stack([spoilt.reordered(chain, spoilt.orders(s - tokens.first, SENTENCE), t) for s, t in each])
+        np.stack(
+            [corrupted.reordered(chain, corrupted.orders(s - tokens.first, SENTENCE), t) for s, t in each]
+        )
     )
 
 
@@ -187,7 +190,7 @@ def of_hidden_lengths(chain: Chain, tokens: States, batch: dict) -> np.ndarray:
     losses = []
     for seen, text in zip(*texts_of(tokens, batch), strict=True):
         states = [None if i == tokens.mask_token_id else int(i) - tokens.first for i in seen]
-        losses.append(spoilt.infilled(chain, states, text, SHARE, MEAN))
+        losses.append(corrupted.infilled(chain, states, text, SHARE, MEAN))
     return with_ends(np.stack(losses))
 
 
@@ -451,9 +454,8 @@ def run(name: str, seed: int, *, steps: int | None = None, held_out: int = HELD_
     chain = Chain.random(STATES, 0.3, seed)
     tokens = States(case.layout, STATES, case.sentinels)
     steps = steps or case.steps
-    text = make_objective(
-        case, chain, tokens, steps * case.batch * case.body, 2 * seed + 1
-    )  # nothing is seen twice
+    # Nothing is seen twice.
+    text = make_objective(case, chain, tokens, steps * case.batch * case.body, 2 * seed + 1)
     batches = data.Batches(text, case.batch, seed=seed)
     model = make_model(case, tokens, seed)
     groups = train.parameter_groups(model, lr=case.lr, weight_decay=0.01)

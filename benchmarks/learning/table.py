@@ -117,7 +117,9 @@ SECTIONS = (
 def _missing(name: str, runs: dict[str, Found]) -> str:
     """The experiment, or its seeds, that have no result; nothing where all have."""
     seeds = [str(seed) for seed in EXPERIMENTS[name].seeds if str(seed) not in runs]
-    return "" if not seeds else f"{name}, seed {' and '.join(seeds)}" if runs else name
+    if not seeds:
+        return ""
+    return f"{name}, seed {' and '.join(seeds)}" if runs else name
 
 
 def _missed(name: str, runs: dict[str, Found]) -> str:

@@ -26,10 +26,11 @@ def expected_gap(chain: Chain, gap: int = 1) -> np.ndarray:
     """
     losses = []
     for k in range(gap):
+        # From the token just written, to the known one on the right.
         left, right = (
             chain.P,
             chain.power(gap - k),
-        )  # from the token just written, to the known one on the right
+        )
         joint = chain.start[:, None, None] * left[:, :, None] * right[None, :, :]  # [before, token, after]
         given = joint.sum(1, keepdims=True)
         losses.append(-(joint * (_log(joint) - _log(given))).sum())

@@ -150,9 +150,8 @@ def run_load(case: Case, folder: Path, libraries: list[str], threads: int, args)
         with contest.field(WORKER, [name], threads) as sides:
             return sides[name].ask("first", case.name, folder)
 
-    error = compare_all(
-        case, lambda name: fresh(name)[0], libraries, args
-    )  # also brings the file into memory
+    # Also brings the file into memory.
+    error = compare_all(case, lambda name: fresh(name)[0], libraries, args)
     return {"error": error, "pairs": alternate(case, args, libraries, lambda name: fresh(name)[1])}
 
 
@@ -223,9 +222,8 @@ def arguments() -> argparse.Namespace:
     parser.add_argument(
         "--from", nargs="+", dest="runs", metavar="JSON", help="show earlier results, run nothing"
     )
-    parser.add_argument(
-        "--layers", type=int, default=0, help=argparse.SUPPRESS
-    )  # to try the benchmark itself
+    # To try the benchmark itself.
+    parser.add_argument("--layers", type=int, default=0, help=argparse.SUPPRESS)
     args = parser.parse_args()
     args.compared = {}  # case -> error
     if args.write and (args.layers or args.only):

@@ -64,7 +64,9 @@ def memory(result: dict) -> dict:
     ours, theirs = (result["memory"].get(name) for name in ("plmcore", "transformers"))
     limit = result["memory_target"]
     ratio = ours / theirs if ours and theirs else None
-    mark = "" if ratio is None or limit is None else contest.MISSED if ratio > limit else contest.MET
+    mark = ""
+    if ratio is not None and limit is not None:
+        mark = contest.MISSED if ratio > limit else contest.MET
     return {"ours": ours, "theirs": theirs, "ratio": ratio, "target": limit, "mark": mark}
 
 

@@ -19,10 +19,11 @@ from models.cases import CASES, SIZES, Forward, Train
 
 STEPS = 3  # training steps whose losses are compared
 LEARNING_RATE = 5e-5
+# Before a forward case is timed: weights are laid out and packed in the first calls.
 WARM_CALLS, WARM_SECONDS = (
     10,
     6.0,
-)  # before a forward case is timed: weights are laid out and packed in the first calls
+)
 
 
 class Plmcore:
@@ -219,7 +220,7 @@ class Worker:
         """Forward: the hidden states of tokens that are no padding.
 
         Training: logits and loss in eval mode; without dropout also the losses of the first steps and the one
-            after them.
+        after them.
         """
         if isinstance(self.case, Forward):
             real = self.case.inputs()["attention_mask"] > 0

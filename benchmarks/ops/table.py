@@ -50,13 +50,9 @@ def mark(result: dict) -> str:
 
 
 def cells(result: dict) -> list[str]:
-    rate = (
-        f"{result['gflops']:.0f} GFLOP/s"
-        if result["gflops"]
-        else f"{result['gbps']:.1f} GB/s"
-        if result["gbps"]
-        else ""
-    )
+    rate = f"{result['gbps']:.1f} GB/s" if result["gbps"] else ""
+    if result["gflops"]:
+        rate = f"{result['gflops']:.0f} GFLOP/s"
     part = "" if share(result) is None else f"{share(result):.0%}"
     if result["share"]:
         part += f", {result['share']:.0%} wanted"

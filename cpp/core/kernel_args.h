@@ -43,9 +43,8 @@ struct View {
   explicit operator bool() const { return data != nullptr; }
   template <class T> T* as() const { return static_cast<T*>(data); }
   int64_t last() const { return rank ? size[rank - 1] : 1; }
-  int64_t rows() const {
-    return last() ? numel / last() : outer(rank - 1);
-  }  // product of all axes but the last
+  // The product of all axes but the last.
+  int64_t rows() const { return last() ? numel / last() : outer(rank - 1); }
   int64_t outer(int axis) const {
     int64_t n = 1;
     for (int i = 0; i < axis; ++i) n *= size[i];
@@ -94,7 +93,10 @@ struct KernelArgs {
 
 // Column sums over many rows are taken per chunk of rows and then added in order. The number of chunks
 // depends on the number of rows alone, so the sums are the same bits for any number of threads.
-constexpr int64_t row_chunks(int64_t rows) { return rows <= 16 ? 1 : rows >= 1024 ? 64 : (rows + 15) / 16; }
+constexpr int64_t row_chunks(int64_t rows) {
+  if (rows <= 16) return 1;
+  return rows >= 1024 ? 64 : (rows + 15) / 16;
+}
 constexpr int64_t chunk_begin(int64_t rows, int64_t chunks, int64_t k) { return rows * k / chunks; }
 
 // Memory that a kernel needs beside its outputs.
@@ -108,8 +110,8 @@ struct Workspace {
 template <class Result>
 struct KernelOf {
   Result (*run)(const KernelArgs& args) = nullptr;  // null: not on this device
-  Workspace (*workspace)(const KernelArgs& args) =
-      nullptr;  // null: it needs none; it sees `args` without one
+  // Null: it needs none. It sees `args` without one.
+  Workspace (*workspace)(const KernelArgs& args) = nullptr;
 };
 using KernelDef = KernelOf<void>;
 using PluginKernelDef = KernelOf<const char*>;

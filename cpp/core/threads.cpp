@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <sched.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -149,7 +150,7 @@ int default_threads() {
   const int n = sched_getaffinity(0, sizeof set, &set) == 0
                     ? CPU_COUNT(&set)
                     : static_cast<int>(std::thread::hardware_concurrency());
-  return n < 1 ? 1 : n > kMaxThreads ? kMaxThreads : n;
+  return std::clamp(n, 1, kMaxThreads);
 }
 
 // In a forked child only the forking thread lives on: forget the parent's pool (its threads do not exist

@@ -10,8 +10,8 @@
 namespace plmcore {
 
 constexpr float kNever = -std::numeric_limits<float>::infinity();
-constexpr double kLeastPenalty =
-    1e-30;  // a log-probability divided by it, or by its inverse, is an ordinary float32
+// A log-probability divided by it, or by its inverse, is an ordinary float32.
+constexpr double kLeastPenalty = 1e-30;
 
 Beam::Beam(const SearchOptions& options, int64_t prompt, std::vector<int64_t> ids)
     : options_(&options), prompt_(prompt), k_(options.beams / options.groups), prompt_length_(ids.size()) {

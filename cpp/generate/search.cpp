@@ -13,8 +13,8 @@
 namespace plmcore {
 
 namespace {
-constexpr int64_t kShown =
-    5;  // tokens that a trace without beams has of each step, if the one that was taken is among them
+// Tokens that a trace without beams has of each step, if the one that was taken is among them.
+constexpr int64_t kShown = 5;
 
 // A prompt's sequences, either of beams or each on its own.
 struct Entry {

@@ -21,11 +21,10 @@ static size_t character(std::string_view s) {
   const auto at = [&](size_t i) { return static_cast<unsigned char>(s[i]); };
   const unsigned char first = at(0);
   if (first < 0x80) return first >= 0x20 && first != 0x7f ? 1 : 0;
-  const size_t n = first >= 0xc2 && first < 0xe0   ? 2
-                   : first >= 0xe0 && first < 0xf0 ? 3
-                   : first >= 0xf0 && first < 0xf5 ? 4
-                                                   : 0;
-  if (n == 0 || s.size() < n) return 0;
+  if (first < 0xc2 || first >= 0xf5) return 0;
+  size_t n = 2;
+  if (first >= 0xe0) n = first < 0xf0 ? 3 : 4;
+  if (s.size() < n) return 0;
   for (size_t i = 1; i < n; ++i)
     if ((at(i) & 0xc0) != 0x80) return 0;
   const bool overlong = (first == 0xe0 && at(1) < 0xa0) || (first == 0xf0 && at(1) < 0x90);
@@ -109,8 +108,8 @@ Tensor tensor_in_file(const Ref<Storage>& file, size_t offset, const Spec& spec)
     else std::memcpy(t.data(), data, bytes);
     return t;
   }
-  file->retain();  // each tensor has a storage of its own: what is lent or kept of one does not concern the
-                   // others
+  // Each tensor has a storage of its own: what is lent or kept of one does not concern the others.
+  file->retain();
   return Tensor::borrow(spec.shape, spec.dtype, const_cast<uint8_t*>(data), file.get(),
                         [](void* f) { static_cast<Storage*>(f)->release(); });
 }

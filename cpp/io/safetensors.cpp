@@ -103,11 +103,9 @@ class HeaderReader {
     }
     member_ = std::move(s);
     if (at_ == At::metadata) require(!metadata.contains(member_), "is there twice");
-    else
-      once(member_ == "dtype"          ? has_dtype_
-           : member_ == "shape"        ? has_shape_
-           : member_ == "data_offsets" ? has_offsets_
-                                       : unknown());
+    else if (member_ == "dtype") once(has_dtype_);
+    else if (member_ == "shape") once(has_shape_);
+    else once(member_ == "data_offsets" ? has_offsets_ : unknown());
     return true;
   }
   bool end_object() {
@@ -135,8 +133,8 @@ class HeaderReader {
     return true;
   }
   bool parse_error(size_t position, const std::string&, const nlohmann::detail::exception& e) {
-    const std::string_view what = e.what();  // "[json.exception.parse_error.101] parse error at ...: syntax
-                                             // error ...": the file's bytes follow
+    // "[json.exception.parse_error.101] parse error at ...: syntax error ...": the file's bytes follow.
+    const std::string_view what = e.what();
     const size_t colon = what.find(": "), read = what.find("; last read");
     fail<FormatError>("the header is not valid JSON at its byte ", position, ": ",
                       printable(what.substr(std::min(colon + 2, what.size()),
@@ -150,20 +148,17 @@ class HeaderReader {
   void require(bool ok, const Parts&... parts) const {
     if (ok) [[likely]]
       return;
-    std::string place = at_ == At::start           ? "the header"
-                        : entry_.name == kMetadata ? kMetadata
-                                                   : "the tensor '" + printable(entry_.name) + "'";
+    std::string place = "the header";
+    if (at_ != At::start)
+      place = entry_.name == kMetadata ? kMetadata : "the tensor '" + printable(entry_.name) + "'";
     if (!member_.empty()) place += ": '" + printable(member_) + "'";
     fail<FormatError>(place, " ", parts...);
   }
   // A value that does not belong here.
   bool value(const char* what) const {
-    const char* want = at_ == At::start      ? "be an object"
-                       : at_ == At::root     ? "be an object"
-                       : at_ == At::metadata ? "be a text"
-                       : at_ != At::tensor   ? "be a list of integers from 0"
-                       : member_ == "dtype"  ? "be a text"
-                                             : "be a list of integers from 0";
+    const char* want = "be a list of integers from 0";
+    if (at_ == At::start || at_ == At::root) want = "be an object";
+    if (at_ == At::metadata || (at_ == At::tensor && member_ == "dtype")) want = "be a text";
     require(false, "must ", want, ", got ", what);
     return true;
   }

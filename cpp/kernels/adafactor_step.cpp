@@ -16,8 +16,8 @@ struct Options {
   double rate(Sums squares, int64_t n) const {
     const double rms_p = std::sqrt(squares.a / static_cast<double>(n)),
                  rms_u = std::sqrt(squares.b / static_cast<double>(n));
-    const double size = !relative ? 1 : rms_p > floor ? rms_p : floor;
-    return lr * size / (rms_u > threshold ? rms_u / threshold : 1);
+    const double size = rms_p > floor ? rms_p : floor;
+    return lr * (relative ? size : 1) / (rms_u > threshold ? rms_u / threshold : 1);
   }
 };
 

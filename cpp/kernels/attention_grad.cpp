@@ -1,5 +1,4 @@
-// The gradient of attention. With P the weights, M the dropout factors, W = P M, dO the gradient of the
-// output:
+// The gradient of attention. With P the weights, M the dropout factors, W = P M, dO the output's gradient:
 //   dV = W^T dO,  dP = (dO V^T + dW) M,  dS = P (dP - delta),  delta = rowsum(dO O + dW W)
 //   dQ = scale dS K,  dK = scale dS^T Q,  dbias = dS
 // P is computed again from the saved log-sum, tile by tile: nothing of size [T, S] is kept.

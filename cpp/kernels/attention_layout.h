@@ -62,7 +62,8 @@ struct AttentionLayout {
   // k and v of one tensor lie behind q, or behind each other, in each row.
   template <class E> E* k_of(E* q, E* k) const { return packed_qkv ? q + H * D : k; }
   template <class E> E* v_of(E* q, E* k, E* v) const {
-    return packed_qkv ? q + 2 * H * D : packed_kv ? k + H * D : v;
+    if (packed_qkv) return q + 2 * H * D;
+    return packed_kv ? k + H * D : v;
   }
 
  private:

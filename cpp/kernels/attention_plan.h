@@ -40,17 +40,20 @@ constexpr int64_t key_groups(int64_t tasks, int64_t S) {
   return most(least(least(ceil_div(24, most(tasks, 1)), 8), grad_blocks(S) / 2), 1);
 }
 
+// Keys of a block. Weights are normalised in one piece: they need all keys in one.
+constexpr int64_t forward_columns(int64_t S, bool ragged, bool weights) {
+  if (ragged) return round_up(least(most(S, 1), kSingleBlock), kColumnPad);
+  return weights || S <= kSingleBlock ? round_up(most(S, 1), kColumnPad) : kKeyBlock;
+}
+
 // Elements of a worker's buffers, in the order in which the kernels lay them out. Ragged sequences are of any
-// length up to the T rows of all of them. The weights are normalised in one piece: they need all keys in one
-// block.
+// length up to the T rows of all of them.
 struct ForwardSpace {
   int64_t width, queries, columns, ld, q, kt, v, scores, out, stats, staging;
   constexpr ForwardSpace(int64_t heads, int64_t T, int64_t S, int64_t D, bool ragged, bool weights)
       : width(round_up(D, kColumnPad)),
         queries(ragged ? round_up(least(most(T, 1), kTaskQueries), kQueryBlock) : task_queries(heads, T)),
-        columns(ragged                         ? round_up(least(most(S, 1), kSingleBlock), kColumnPad)
-                : weights || S <= kSingleBlock ? round_up(most(S, 1), kColumnPad)
-                                               : kKeyBlock),
+        columns(forward_columns(S, ragged, weights)),
         ld(columns + 16),
         q(kQueryBlock * width),
         kt(columns * width),
@@ -82,9 +85,8 @@ struct BackwardSpace {
         scores(kGradQueries * ld),
         stats(round_up(3 * rows, 16)),
         staging(kColumnPad * width) {}
-  constexpr int64_t total() const {
-    return 3 * q + 5 * keys + 2 * scores + stats + staging;
-  }  // q, dout, dq; k^T, v^T, k, dk, dv; p, ds
+  // q, dout, dq; k^T, v^T, k, dk, dv; p, ds
+  constexpr int64_t total() const { return 3 * q + 5 * keys + 2 * scores + stats + staging; }
 };
 
 }  // namespace plmcore::attention_plan

@@ -204,8 +204,8 @@ PLM_INLINE void pack_transposed(const T* from, int64_t stride, int64_t n, int64_
 // The weights of kSoftmaxRows rows from their scores s[row][0, n), in place; n is a whole number of panels. m
 // and l are the running maximum and sum; factor gets what earlier sums are multiplied by, unless these are
 // the first scores.
-constexpr int kSoftmaxRows =
-    3;  // side by side, so that the latencies of one row's reductions hide behind another's
+// Side by side, so that the latencies of one row's reductions hide behind another's.
+constexpr int kSoftmaxRows = 3;
 template <class A>
 PLM_INLINE void softmax_rows(A* s, int64_t lds, int64_t n, A* m, A* l, A* factor, bool first) {
   using V = typename Lane<A>::Vec;

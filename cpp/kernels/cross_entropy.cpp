@@ -1,8 +1,7 @@
 // Forward reads the logits once: blocks of a row stay in the first cache between their maximum and their sum
 // of exponentials, which is rescaled when a later block has a larger maximum. Backward reads them once more
-// and writes
-//   dlogits_v = g (p_v - w_all - w_target [v = label]), p_v = exp(x_v - lse);   for soft targets t: g (p_v
-//   sum(t) - t_v).
+// and writes, with p_v = exp(x_v - lse),
+//   dlogits_v = g (p_v - w_all - w_target [v = label]);   for soft targets t: g (p_v sum(t) - t_v)
 #include "kernels/indices.h"
 #include "kernels/row_sums.h"
 
@@ -113,7 +112,8 @@ PLM_KERNEL(cross_entropy_grad) {
     const A *top = args.in[2].as<A>(), *log_sum = args.in[3].as<A>(), *dy = args.in[4].as<A>();
     T* dx = args.out[0].as<T>();
     const auto slope = [&](int64_t r, int64_t count) {
-      return reduction == kNone ? dy[r] : reduction == kSum ? dy[0] : dy[0] / static_cast<A>(count);
+      if (reduction == kNone) return dy[r];
+      return reduction == kSum ? dy[0] : dy[0] / static_cast<A>(count);
     };
     if (is_float(args.in[1].dtype)) {
       const T* t = args.in[1].as<T>();

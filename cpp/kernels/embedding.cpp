@@ -109,7 +109,8 @@ PLM_KERNEL(embedding_grad, workspace) {
   const Sorted s = sort_positions(args, V);
   // Blocks of rows; few rows (segments, positions) are split by columns as well.
   int64_t block = kGrain / C;
-  block = block < 1 ? 1 : block > V / 16 ? (V + 15) / 16 : block;
+  if (block > V / 16) block = (V + 15) / 16;
+  if (block < 1) block = 1;
   const int64_t blocks = (V + block - 1) / block;
   int64_t strips = blocks >= 16 ? 1 : 16 / blocks;
   strips = strips * 64 > C ? (C + 63) / 64 : strips;

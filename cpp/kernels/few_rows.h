@@ -73,22 +73,20 @@ PLM_INLINE void few_rows(int64_t M, int64_t N, int64_t K, const X* x0, int64_t l
                          typename Dot<X, W>::Sum* y0, F epilogue) {
   constexpr bool bytes = std::is_same_v<X, int8_t>;  // these have 32 registers
   constexpr int once = bytes ? 8 / parts : 4;  // rows of Y at once, at most
-  constexpr int beside4 = bytes            ? 4 / parts
-                          : sizeof(W) == 1 ? 2
-                                           : 3,
-                beside3 = bytes ? 4 / parts : 3;  // rows of W beside 4 and 3 of them
+  constexpr int beside3 = bytes ? 4 / parts : 3;  // rows of W beside 3 of them, and beside 4
+  constexpr int beside4 = !bytes && sizeof(W) == 1 ? 2 : beside3;
   // A chunk of W: half a megabyte; a quarter of it where it is read twice and should stay in L2.
   const int64_t elements = (M <= once ? 512 << 10 : 128 << 10) / static_cast<int64_t>(sizeof(W)),
                 most = N / 16 > 12 ? N / 16 : 12;
   int64_t chunk = elements / (K > 0 ? K : 1) / 12 * 12;
-  chunk = chunk < 12 ? 12 : chunk > most ? most : chunk;
+  if (chunk > most) chunk = most;
+  if (chunk < 12) chunk = 12;
   for_chunks(N, chunk, [&](int64_t b, int64_t e) {
     for (int64_t m = 0; m < M;) {
       const int64_t left = M - m;
-      const int64_t mb = left >= 8                ? once
-                         : left == 7 || left == 4 ? 4
-                         : left >= 5              ? 3
-                                                  : left;  // 5 = 3+2, 6 = 3+3, 7 = 4+3
+      int64_t mb = left;
+      if (left >= 8) mb = once;
+      else if (left >= 5) mb = left == 7 ? 4 : 3;  // 5 = 3+2, 6 = 3+3, 7 = 4+3
       const X* x = x0 + m * parts * ldx;
       auto* y = y0 + m * N;
       switch (mb) {

@@ -296,9 +296,9 @@ PLM_INLINE void turn(const float* from, int64_t ld, int64_t M, int64_t n, float*
 // With few rows of A, packing B costs more than it brings: C^T = B A^T, rows of B as they lie against packed
 // A, and turned. An element's sum keeps its order.
 template <class F>
-PLM_INLINE void gemm_turned(const KernelArgs& args, char* shared, int64_t M, int64_t N, int64_t K,
-                            const Operand<float>& A, const Operand<float>& B, float* C, int64_t ldc,
-                            F epilogue) {
+PLM_INLINE void gemm_transposed(const KernelArgs& args, char* shared, int64_t M, int64_t N, int64_t K,
+                                const Operand<float>& A, const Operand<float>& B, float* C, int64_t ldc,
+                                F epilogue) {
   const float* packed = pack_strip(A, 0, M, K, reinterpret_cast<float*>(shared));
   const int64_t ld = ceil_div(M, kNR) * kNR;
   parallel_for(ceil_div(N, kGemmColumns), [&](int64_t t, int worker) {
@@ -319,8 +319,8 @@ PLM_INLINE void gemm(const KernelArgs& args, char* shared, int64_t M, int64_t N,
                      F epilogue) {
   if (M == 0 || N == 0) return;
   if constexpr (std::is_same_v<T, float> && kOwnEngine<T, TB> && std::is_same_v<T, TB>)
-    if (!packed && A.k_contiguous && B.k_contiguous && K > 0 && gemm_turns(M, K))
-      return gemm_turned(args, shared, M, N, K, A, B, C, ldc, epilogue);
+    if (!packed && A.k_contiguous && B.k_contiguous && K > 0 && gemm_transposes(M, K))
+      return gemm_transposed(args, shared, M, N, K, A, B, C, ldc, epilogue);
   const bool pack_here = kOwnEngine<T, TB> && !packed && K > 0 &&
                          M > kGemmRows;  // fewer rows: each worker packs its own columns
   const int64_t strip = pack_here ? gemm_strip(N, K) : N;

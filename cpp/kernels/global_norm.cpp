@@ -36,7 +36,8 @@ PLM_KERNEL(global_norm) {
   double total = 0;
   for (int k = 0; k < args.n_in; ++k) {
     const View& x = args.in[k];
-    const int64_t pieces = x.numel < kGrain ? 1 : x.numel / kGrain < kPieces ? x.numel / kGrain : kPieces;
+    int64_t pieces = x.numel < kGrain ? 1 : x.numel / kGrain;
+    if (pieces > kPieces) pieces = kPieces;
     double sums[kPieces];
     for_float("global_norm", x.dtype, [&](auto type) {
       using T = typename decltype(type)::type;

@@ -8,8 +8,8 @@
 
 namespace plmcore {
 
-constexpr int64_t kInt8FewRows =
-    32;  // of activations; up to here the weights as they lie (few_rows.h), several rows at a time
+// Of activations; up to here the weights as they lie (few_rows.h), several rows at a time.
+constexpr int64_t kInt8FewRows = 32;
 constexpr int64_t kInt8Panel = 32;  // columns of a panel of B, at most
 constexpr size_t kInt8Workspace = 32 << 10;  // of a panel, which stays in L1
 

@@ -12,10 +12,8 @@ static int64_t columns(const KernelArgs& args) { return args.in[1].size[args.i("
 
 static Workspace workspace(const KernelArgs& args) {
   const int64_t M = args.in[0].rows(), N = columns(args), K = args.in[0].last();
-  return {.shared = M > kGemmRows      ? gemm_shared(N, K)
-                    : gemm_turns(M, K) ? gemm_shared(M, K)
-                                       : 0,
-          .per_worker = kGemmWorkspace};
+  if (M > kGemmRows) return {.shared = gemm_shared(N, K), .per_worker = kGemmWorkspace};
+  return {.shared = gemm_transposes(M, K) ? gemm_shared(M, K) : 0, .per_worker = kGemmWorkspace};
 }
 
 PLM_KERNEL(linear, workspace) {

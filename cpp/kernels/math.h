@@ -13,13 +13,11 @@ PLM_INLINE vd each(vd x, F f) {
 PLM_INLINE vi bits(vf x) { return __builtin_bit_cast(vi, x); }
 PLM_INLINE vf from_bits(vi x) { return __builtin_bit_cast(vf, x); }
 
-// e^x: x = n ln 2 + r, |r| <= ln 2 / 2, a degree-6 polynomial, then the exponent. Error below 2 ulp; overflow
-// gives inf, underflow 0, NaN passes.
-PLM_INLINE vf exp(vf x) {
-  const vf clamped = max(splat(-104.f), min(splat(88.8f), x));
+// e^x = p 2^k: x = k ln 2 + r, |r| <= ln 2 / 2, and p a degree-6 polynomial of r.
+PLM_INLINE vf exp_parts(vf x, vi& k) {
   const vf magic = splat(12582912.f);  // 1.5 * 2^23: adding it rounds to an integer
-  const vf n = (clamped * 1.44269504088896f + magic) - magic;
-  vf r = clamped - n * 0.693359375f;
+  const vf n = (x * 1.44269504088896f + magic) - magic;
+  vf r = x - n * 0.693359375f;
   r = r + n * 2.12194440e-4f;
   vf p = splat(1.9875691500e-4f);
   p = p * r + 1.3981999507e-3f;
@@ -27,9 +25,15 @@ PLM_INLINE vf exp(vf x) {
   p = p * r + 4.1665795894e-2f;
   p = p * r + 1.6666665459e-1f;
   p = p * r + 5.0000001201e-1f;
-  p = p * r * r + r + 1.f;
-  // 2^n in two factors, so that the results below 2^-126 are still formed.
-  const vi k = __builtin_convertvector(n, vi), half = k >> 1;
+  k = __builtin_convertvector(n, vi);
+  return p * r * r + r + 1.f;
+}
+// Error below 2 ulp; overflow gives inf, underflow 0, NaN passes.
+PLM_INLINE vf exp(vf x) {
+  vi k;
+  const vf p = exp_parts(max(splat(-104.f), min(splat(88.8f), x)), k);
+  // 2^k in two factors, so that the results below 2^-126 are still formed.
+  const vi half = k >> 1;
   return p * from_bits((half + 127) << 23) * from_bits((k - half + 127) << 23);
 }
 // p 2^n, with n in the low bits: into the exponent, without sign, as saved statistics from outside lead to
@@ -40,20 +44,9 @@ PLM_INLINE vf times_power(vf p, vi n) {
 }
 // The same for x <= 0 whose tiny results may become 0: the softmax family.
 PLM_INLINE vf exp_nonpositive(vf x) {
-  const vf clamped = max(splat(-87.3f), x);
-  const vf magic = splat(12582912.f);
-  const vf n = (clamped * 1.44269504088896f + magic) - magic;
-  vf r = clamped - n * 0.693359375f;
-  r = r + n * 2.12194440e-4f;
-  vf p = splat(1.9875691500e-4f);
-  p = p * r + 1.3981999507e-3f;
-  p = p * r + 8.3334519073e-3f;
-  p = p * r + 4.1665795894e-2f;
-  p = p * r + 1.6666665459e-1f;
-  p = p * r + 5.0000001201e-1f;
-  p = p * r * r + r + 1.f;
-  const vf y = times_power(p, __builtin_convertvector(n, vi));
-  return x < -87.3f ? splat(0.f) : y;
+  vi k;
+  const vf p = exp_parts(max(splat(-87.3f), x), k);
+  return x < -87.3f ? splat(0.f) : times_power(p, k);
 }
 
 // 2^x for x <= 0, to 2 ulp; 0 from -127 on (there 2^r is 1 and its exponent becomes 0), NaN passes. The base

@@ -53,7 +53,8 @@ struct Squares {
 // The sums of f(begin, end) over [0, n) in at most kPieces pieces of at least kGrain.
 template <class F>
 PLM_INLINE Sums sum_pieces(int64_t n, F f) {
-  const int64_t pieces = n < 2 * kGrain ? 1 : n / kGrain < kPieces ? n / kGrain : kPieces;
+  int64_t pieces = n < 2 * kGrain ? 1 : n / kGrain;
+  if (pieces > kPieces) pieces = kPieces;
   Sums parts[kPieces], total;
   parallel_for(pieces, [&](int64_t i, int) {
     parts[i] = f(chunk_begin(n, pieces, i), chunk_begin(n, pieces, i + 1));

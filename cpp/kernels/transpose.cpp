@@ -191,8 +191,8 @@ PLM_KERNEL(transpose) {
         const T* source = x.as<T>() + from + c * last.from + r;
         T* target = y.as<T>() + to + r * column.to + c;
         if (column.to < 8 * kTile) turn_tile(source, last.from, target, column.to, nc, nr);
-        else {  // far apart, rows of a tile fall on few cache sets: turn it in a buffer, and write whole
-                // lines
+        else {
+          // Far apart, rows of a tile fall on few cache sets: turn it in a buffer, and write whole lines.
           alignas(64) T buffer[kTile * kTile];
           turn_tile(source, last.from, buffer, kTile, nc, nr);
           for (int64_t k = 0; k < nr; ++k)

@@ -6,11 +6,8 @@
 namespace plmcore {
 
 void adadelta_step(const Tensor& param, const Tensor& grad, const Tensor& m, const Tensor& v,
-                   const StepOptions& o) {
-  AttrList attrs{{"lr", o.lr}, {"rho", o.rho}, {"eps", o.eps}, {"weight_decay", o.weight_decay}};
-  const Tensor rows = grad.rows(), values = rows.defined() ? grad.values() : grad;
-  if (rows.defined()) attrs.push_back({"lazy", o.lazy});
-  dispatch(ops::adadelta_step, {param, values, m, v, o.scale, rows}, attrs);
+                   const StepOptions& options, const Tensor& scale) {
+  step(optimisers::adadelta, param, grad, {m, v}, options, scale);
 }
 
 static Specs infer(const InSpecs& in, const Attrs& attrs) {
@@ -23,5 +20,9 @@ const OpDef ops::adadelta_step = {
     "adadelta_step", infer,
     no_grad,         saves(),
     saves(),         {.mutates = saves(0, 2, 3), .meets = can_meet(DataError::row, DataError::row_order)}};
+const Optimiser optimisers::adadelta = {
+    "adadelta",
+    ops::adadelta_step,
+    {{"lr", 1.0}, {"rho", 0.95}, {"eps", 1e-6}, {"weight_decay", 0.0}, {"lazy", false}}};
 
 }  // namespace plmcore

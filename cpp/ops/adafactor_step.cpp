@@ -1,8 +1,8 @@
-// Adafactor (Shazeer and Stern 2018), without momentum. With g = scale * grad, s = g^2 + eps, beta = 1 -
-// step^-power:
+// Adafactor (Shazeer and Stern 2018), without momentum.
+//   g = scale * grad;  s = g^2 + eps;  beta = 1 - step^-power
 //   a matrix [..., C] keeps the means of s over its rows and columns:
-//     m = beta m + (1 - beta) mean_C(s) [...];  v = beta v + (1 - beta) mean_...(s) [C];  u = g / sqrt(m /
-//     mean(m) * v)
+//     m = beta m + (1 - beta) mean_C(s) [...];  v = beta v + (1 - beta) mean_...(s) [C]
+//     u = g / sqrt(m / mean(m) * v)
 //   a vector or number keeps v = beta v + (1 - beta) s and has no m;  u = g / sqrt(v)
 //   p = p (1 - lr * weight_decay) - lr * size * u / max(1, rms(u) / threshold)
 // where size = max(floor, rms(p)) if `relative`, else 1. In place over param, m, v.
@@ -12,21 +12,13 @@
 namespace plmcore {
 
 void adafactor_step(const Tensor& param, const Tensor& grad, const Tensor& m, const Tensor& v,
-                    const StepOptions& o) {
-  dispatch(ops::adafactor_step, {param, dense_gradient(grad), m, v, o.scale},
-           {{"lr", o.lr},
-            {"eps", o.eps},
-            {"weight_decay", o.weight_decay},
-            {"power", o.power},
-            {"floor", o.floor},
-            {"threshold", o.threshold},
-            {"relative", o.relative},
-            {"step", o.step}});
+                    const StepOptions& options, const Tensor& scale) {
+  step(optimisers::adafactor, param, grad, {m, v}, options, scale);
 }
 
 static Specs infer(const InSpecs& in, const Attrs& attrs) {
   const char* op = "adafactor_step";
-  in.expect(5);
+  require_dense(op, in, 5);
   const DType state = sum_dtype(float_dtype(op, in, {0, 1}));
   const Spec &param = in[0], &grad = in[1];
   check(grad.shape.matches(param.shape), op, ": the gradient must have the shape of param ", param.shape,
@@ -52,8 +44,24 @@ static Specs infer(const InSpecs& in, const Attrs& attrs) {
   return {};
 }
 
-// The sums of the columns for each piece of the rows, and the columns' factors.
 const OpDef ops::adafactor_step = {"adafactor_step", infer,   no_grad,
                                    saves(),          saves(), {.mutates = saves(0, 2, 3)}};
+
+static std::optional<Shape> factors(char moment, const Shape& param, const AttrList&) {
+  if (param.rank() < 2) return moment == 'v' ? std::optional(param) : std::nullopt;
+  return moment == 'm' ? param.drop_last() : Shape{param.back()};
+}
+const Optimiser optimisers::adafactor = {"adafactor",
+                                         ops::adafactor_step,
+                                         {{"lr", 1e-2},
+                                          {"eps", 1e-30},
+                                          {"weight_decay", 0.0},
+                                          {"power", 0.8},
+                                          {"floor", 1e-3},
+                                          {"threshold", 1.0},
+                                          {"relative", true},
+                                          {"step", 1}},
+                                         "mv",
+                                         factors};
 
 }  // namespace plmcore

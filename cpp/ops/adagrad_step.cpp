@@ -6,11 +6,9 @@
 
 namespace plmcore {
 
-void adagrad_step(const Tensor& param, const Tensor& grad, const Tensor& v, const StepOptions& o) {
-  AttrList attrs{{"lr", o.lr}, {"eps", o.eps}, {"weight_decay", o.weight_decay}};
-  const Tensor rows = grad.rows(), values = rows.defined() ? grad.values() : grad;
-  if (rows.defined()) attrs.push_back({"lazy", o.lazy});
-  dispatch(ops::adagrad_step, {param, values, v, o.scale, rows}, attrs);
+void adagrad_step(const Tensor& param, const Tensor& grad, const Tensor& v, const StepOptions& options,
+                  const Tensor& scale) {
+  step(optimisers::adagrad, param, grad, {v}, options, scale);
 }
 
 static Specs infer(const InSpecs& in, const Attrs& attrs) {
@@ -21,5 +19,9 @@ const OpDef ops::adagrad_step = {
     "adagrad_step", infer,
     no_grad,        saves(),
     saves(),        {.mutates = saves(0, 2), .meets = can_meet(DataError::row, DataError::row_order)}};
+const Optimiser optimisers::adagrad = {"adagrad",
+                                       ops::adagrad_step,
+                                       {{"lr", 1e-2}, {"eps", 1e-10}, {"weight_decay", 0.0}, {"lazy", false}},
+                                       "v"};
 
 }  // namespace plmcore

@@ -6,17 +6,15 @@
 namespace plmcore {
 
 void adam_step(const Tensor& param, const Tensor& grad, const Tensor& m, const Tensor& v,
-               const StepOptions& options) {
-  dispatch_adam(ops::adam_step, param, grad, m, v, options);
+               const StepOptions& options, const Tensor& scale) {
+  step(optimisers::adam, param, grad, {m, v}, options, scale);
 }
 
-static Specs infer(const InSpecs& in, const Attrs& attrs) {
-  check_adam("adam_step", attrs);
-  return infer_step("adam_step", in, attrs, 2);
-}
+static Specs infer(const InSpecs& in, const Attrs& attrs) { return infer_adam("adam_step", in, attrs); }
 const OpDef ops::adam_step = {
     "adam_step", infer,
     no_grad,     saves(),
     saves(),     {.mutates = saves(0, 2, 3), .meets = can_meet(DataError::row, DataError::row_order)}};
+const Optimiser optimisers::adam = {"adam", ops::adam_step, adam_options(1e-3, 1e-8, 0)};
 
 }  // namespace plmcore

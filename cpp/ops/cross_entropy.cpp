@@ -1,7 +1,6 @@
-// loss_i = -log softmax(logits_i)[labels_i], with the mean, the sum, or one number for each i.   logits [...,
-// V]
-//   labels int [...]: rows whose label is ignore_index give 0 and are not counted by the mean (none counted:
-//   NaN). labels float [..., V]: loss_i = -sum_v labels_iv log p_iv.
+// loss_i = -log softmax(logits_i)[labels_i]: the mean, the sum, or one number for each i.   logits [..., V]
+//   labels int [...]: rows of label ignore_index give 0 and are not counted by the mean (none counted: NaN).
+//   labels float [..., V]: loss_i = -sum_v labels_iv log p_iv.
 // Label smoothing e, PyTorch's convention: (1 - e) nll + e mean_v(-log p_v). fairseq's (the target excluded):
 // weight 1 - e on the target and e / (V - 1) on each other class. Saved for backward: log sum exp(logits_i)
 // in two parts [...], the maximum and the logarithm; the gradient is computed from the logits in one pass.

@@ -9,18 +9,18 @@
 namespace plmcore {
 
 void lamb_step(const Tensor& param, const Tensor& grad, const Tensor& m, const Tensor& v,
-               const StepOptions& options) {
-  dispatch_adam(ops::lamb_step, param, dense_gradient(grad), m, v, options, {{"adapt", options.relative}});
+               const StepOptions& options, const Tensor& scale) {
+  step(optimisers::lamb, param, grad, {m, v}, options, scale);
 }
 
 static Specs infer(const InSpecs& in, const Attrs& attrs) {
-  check_adam("lamb_step", attrs, 0);
   if (attrs.has("adapt")) attrs.flag("adapt");
-  Specs out = infer_step("lamb_step", in, attrs, 2);
   require_dense("lamb_step", in, 5);
-  return out;
+  return infer_adam("lamb_step", in, attrs, 0);
 }
 
 const OpDef ops::lamb_step = {"lamb_step", infer, no_grad, saves(), saves(), {.mutates = saves(0, 2, 3)}};
+const Optimiser optimisers::lamb = {"lamb", ops::lamb_step,
+                                    adam_options(1.76e-3, 1e-6, 0.01, {"adapt", true})};
 
 }  // namespace plmcore

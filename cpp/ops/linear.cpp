@@ -37,7 +37,8 @@ static Specs infer(const InSpecs& in, const Attrs& attrs) {
 static Tensors backward(const Grad& g) {
   const auto activation = static_cast<Activation>(g.attrs.i("activation"));
   const Tensor none;
-  const Tensor& at = needs_sum(activation) ? g.out[1] : activation == Activation::none ? none : g.out[0];
+  const Tensor& kept = needs_sum(activation) ? g.out[1] : g.out[0];
+  const Tensor& at = activation == Activation::none ? none : kept;
   const int64_t want = (g.want(0) ? 1 : 0) | (g.want(1) ? 2 : 0) | (g.want(2) ? 4 : 0);
   const Tensors grads = dispatch(ops::linear_grad, {g.in[0], g.in[1], g.dy[0], at},
                                  {{"activation", activation}, {"want", want}});
@@ -50,7 +51,8 @@ static Tensors backward(const Grad& g) {
 
 static uint64_t reads_out(const Attrs& attrs) {
   const auto activation = static_cast<Activation>(attrs.i("activation"));
-  return activation == Activation::none ? saves() : needs_sum(activation) ? saves(1) : saves(0);
+  if (activation == Activation::none) return saves();
+  return needs_sum(activation) ? saves(1) : saves(0);
 }
 
 const OpDef ops::linear = {"linear", infer, backward, saves(0, 1), saves(0, 1), {.reads_out = reads_out}};

@@ -9,22 +9,8 @@ Tensor max(const Tensor& x, int axis, bool keepdims) {
   return dispatch(ops::max, {x}, {{"axis", normal_axis("max", axis, x.rank())}, {"keepdims", keepdims}})[0];
 }
 
-static Specs infer(const InSpecs& in, const Attrs& attrs) {
-  in.expect(1);
-  const int axis = stored_axis("max", attrs, in[0].shape.rank());
-  check(!in[0].shape[axis].is(0), "max: axis ", axis, " of ", in[0], " has no elements");
-  const int64_t mask = int64_t{1} << axis;
-  return {{reduced_shape(in[0].shape, mask, attrs.flag("keepdims")), in[0].dtype},
-          {reduced_shape(in[0].shape, mask, true), DType::int64}};
-}
+static Specs infer(const InSpecs& in, const Attrs& attrs) { return extremum_rule("max", in, attrs); }
 
-static Tensors backward(const Grad& g) {
-  const int64_t axis = g.attrs.i("axis");
-  const Tensor dy = reshape(g.dy[0], g.out[1].shape());
-  return dispatch(ops::gather_grad, {dy, g.out[1]},
-                  {{"axis", axis}, {"size", g.in[0].shape()[static_cast<int>(axis)]}});
-}
-
-const OpDef ops::max = {"max", infer, backward, saves(), saves(1)};
+const OpDef ops::max = {"max", infer, extremum_backward, saves(), saves(1)};
 
 }  // namespace plmcore

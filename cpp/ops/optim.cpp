@@ -1,49 +1,67 @@
 #include "plmcore/optim.h"
 
+#include "ops/step_rules.h"
+
 namespace plmcore {
 
-Optimiser optimiser_from_name(std::string_view name) {
-  constexpr std::string_view names[] = {"sgd",  "adam",      "adamw",   "bert_adam",
-                                        "lamb", "adafactor", "adagrad", "adadelta"};
-  for (int i = 0; i < 8; ++i)
-    if (names[i] == name) return static_cast<Optimiser>(i);
-  fail<ValueError>(
-      "an optimiser is one of sgd, adam, adamw, bert_adam, lamb, adafactor, adagrad, adadelta, got '", name,
-      "'");
+const Optimiser& optimiser_from_name(std::string_view name) {
+  using namespace optimisers;
+  for (const Optimiser* o : {&sgd, &adam, &adamw, &bert_adam, &lamb, &adafactor, &adagrad, &adadelta})
+    if (name == o->name) return *o;
+  fail<ValueError>("an optimiser is one of sgd, adam, adamw, bert_adam, lamb, adafactor, adagrad, adadelta, ",
+                   "got '", name, "'");
 }
 
-void step_all(Optimiser optimiser, std::span<ParamState* const> states, const StepOptions& options) {
-  StepOptions o = options;
+static Attr* find(AttrList& list, std::string_view name) {
+  for (Attr& a : list)
+    if (name == a.key) return &a;
+  return nullptr;
+}
+
+static AttrList with_defaults(const Optimiser& optimiser, const StepOptions& given) {
+  AttrList options = optimiser.options;
+  for (const auto& [name, value] : given) {
+    Attr* option = find(options, name);
+    check<ValueError>(option, optimiser.name, ": there is no option '", name, "'");
+    if (option->kind == Attr::kInt) option->i = static_cast<int64_t>(value);
+    else option->f = value;
+  }
+  return options;
+}
+
+static void run(const Optimiser& optimiser, const Tensor& param, const Tensor& grad, const Tensors& moments,
+                AttrList& options, const Tensor& scale) {
+  const Tensor given = find(options, "lazy") ? grad : to_dense(grad);
+  const Tensor rows = given.rows(), values = rows.defined() ? given.values() : given;
+  const Tensor &first = moments[0], &second = moments.back();
+  if (moments.size() == 1) dispatch(optimiser.op, {param, values, first, scale, rows}, options);
+  else dispatch(optimiser.op, {param, values, first, second, scale, rows}, options);
+}
+
+void step(const Optimiser& optimiser, const Tensor& param, const Tensor& grad, const Tensors& moments,
+          const StepOptions& given, const Tensor& scale) {
+  AttrList options = with_defaults(optimiser, given);
+  run(optimiser, param, grad, moments, options, scale);
+}
+
+void step_all(const Optimiser& optimiser, std::span<ParamState* const> states, const StepOptions& given,
+              const Tensor& scale) {
+  AttrList options = with_defaults(optimiser, given);
+  Attr* count = find(options, "step");
+  const bool counts = count && count->i != 0;
   for (ParamState* s : states) {
     const Tensor grad = s->param.grad();
     if (!grad.defined()) continue;
-    const auto moment = [&](Tensor& t, const Shape& shape) {
-      if (!t.defined())
-        t = Tensor::zeros(shape, s->param.dtype() == DType::float64 ? DType::float64 : DType::float32,
-                          s->param.device());
-    };
-    const Shape& shape = s->param.shape();
-    const bool factored = optimiser == Optimiser::adafactor && shape.rank() >= 2;
-    const bool has_m = optimiser == Optimiser::sgd         ? o.momentum != 0
-                       : optimiser == Optimiser::adafactor ? factored
-                                                           : optimiser != Optimiser::adagrad;
-    if (has_m) moment(s->m, factored ? shape.drop_last() : shape);
-    if (optimiser != Optimiser::sgd) moment(s->v, factored ? Shape{shape.back()} : shape);
-    o.step = s->step + 1;
-    switch (optimiser) {
-      case Optimiser::sgd: sgd_step(s->param, grad, o.momentum != 0 ? s->m : Tensor(), o); break;
-      case Optimiser::adam: adam_step(s->param, grad, s->m, s->v, o); break;
-      case Optimiser::adamw: adamw_step(s->param, grad, s->m, s->v, o); break;
-      case Optimiser::bert_adam: bert_adam_step(s->param, grad, s->m, s->v, o); break;
-      case Optimiser::lamb: {
-        if (options.step == 0) o.step = 0;
-        lamb_step(s->param, grad, s->m, s->v, o);
-        break;
-      }
-      case Optimiser::adafactor: adafactor_step(s->param, grad, s->m, s->v, o); break;
-      case Optimiser::adagrad: adagrad_step(s->param, grad, s->v, o); break;
-      case Optimiser::adadelta: adadelta_step(s->param, grad, s->m, s->v, o); break;
+    const DType dtype = s->param.dtype() == DType::float64 ? DType::float64 : DType::float32;
+    Tensors moments;
+    for (const char name : std::string_view(optimiser.moments)) {
+      Tensor& moment = name == 'm' ? s->m : s->v;
+      const std::optional<Shape> shape = optimiser.shape(name, s->param.shape(), options);
+      if (shape && !moment.defined()) moment = Tensor::zeros(*shape, dtype, s->param.device());
+      moments.push_back(shape ? moment : Tensor());
     }
+    if (counts) count->i = s->step + 1;
+    run(optimiser, s->param, grad, moments, options, scale);
     ++s->step;
   }
 }

@@ -6,15 +6,9 @@
 
 namespace plmcore {
 
-void sgd_step(const Tensor& param, const Tensor& grad, const Tensor& velocity, const StepOptions& o) {
-  AttrList attrs{{"lr", o.lr}, {"weight_decay", o.weight_decay}};
-  if (velocity.defined()) {
-    attrs.push_back({"momentum", o.momentum});
-    attrs.push_back({"nesterov", o.nesterov});
-  }
-  const Tensor rows = grad.rows(), values = rows.defined() ? grad.values() : grad;
-  if (rows.defined()) attrs.push_back({"lazy", o.lazy});
-  dispatch(ops::sgd_step, {param, values, velocity, o.scale, rows}, attrs);
+void sgd_step(const Tensor& param, const Tensor& grad, const Tensor& velocity, const StepOptions& options,
+              const Tensor& scale) {
+  step(optimisers::sgd, param, grad, {velocity}, options, scale);
 }
 
 static Specs infer(const InSpecs& in, const Attrs& attrs) {
@@ -28,5 +22,15 @@ static Specs infer(const InSpecs& in, const Attrs& attrs) {
 const OpDef ops::sgd_step = {
     "sgd_step", infer,   no_grad,
     saves(),    saves(), {.mutates = saves(0, 2), .meets = can_meet(DataError::row, DataError::row_order)}};
+
+static std::optional<Shape> velocity_shape(char, const Shape& param, const AttrList& options) {
+  return Attrs("sgd_step", options).f("momentum") != 0 ? std::optional(param) : std::nullopt;
+}
+const Optimiser optimisers::sgd = {
+    "sgd",
+    ops::sgd_step,
+    {{"lr", 1e-3}, {"weight_decay", 0.0}, {"momentum", 0.0}, {"nesterov", false}, {"lazy", false}},
+    "m",
+    velocity_shape};
 
 }  // namespace plmcore

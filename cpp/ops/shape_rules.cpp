@@ -164,6 +164,22 @@ Shape reduced_shape(const Shape& shape, int64_t axes, bool keepdims) {
   return out;
 }
 
+Specs extremum_rule(const char* op, const InSpecs& in, const Attrs& attrs) {
+  in.expect(1);
+  const int axis = stored_axis(op, attrs, in[0].shape.rank());
+  check(!in[0].shape[axis].is(0), op, ": axis ", axis, " of ", in[0], " has no elements");
+  const int64_t mask = int64_t{1} << axis;
+  return {{reduced_shape(in[0].shape, mask, attrs.flag("keepdims")), in[0].dtype},
+          {reduced_shape(in[0].shape, mask, true), DType::int64}};
+}
+
+Tensors extremum_backward(const Grad& g) {
+  const int64_t axis = g.attrs.i("axis");
+  const Tensor dy = reshape(g.dy[0], g.out[1].shape());
+  return dispatch(ops::gather_grad, {dy, g.out[1]},
+                  {{"axis", axis}, {"size", g.in[0].shape()[static_cast<int>(axis)]}});
+}
+
 Tensor unbroadcast(const Tensor& dy, const Tensor& like) {
   const Shape &from = dy.shape(), &to = like.shape();
   bool equal = from.rank() == to.rank();

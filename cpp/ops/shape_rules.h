@@ -68,6 +68,10 @@ int64_t stored_axes(const char* op, const Attrs& attrs, int rank);
 // The shape without the axes of the mask, or with size 1 there.
 Shape reduced_shape(const Shape& shape, int64_t axes, bool keepdims);
 
+// Max and min along an axis: the value, and its position, where the gradient goes.
+Specs extremum_rule(const char* op, const InSpecs& in, const Attrs& attrs);
+Tensors extremum_backward(const Grad& g);
+
 // A gradient of shape dy summed to the shape of an input that was broadcast.
 Tensor unbroadcast(const Tensor& dy, const Tensor& like);
 

@@ -38,32 +38,23 @@ Specs infer_step(const char* op, const InSpecs& in, const Attrs& attrs, size_t m
   return {};
 }
 
-void check_adam(const char* op, const Attrs& attrs, int64_t first) {
+Specs infer_adam(const char* op, const InSpecs& in, const Attrs& attrs, int64_t first) {
   for (const char* key : {"beta1", "beta2"})
     check<ValueError>(attrs.f(key) >= 0 && attrs.f(key) < 1, op, ": ", key, " must be in [0, 1), got ",
                       attrs.f(key));
   require_eps(op, attrs);
   check<ValueError>(attrs.i("step") >= first, op, ": step counts from ", first, ", got ", attrs.i("step"));
+  return infer_step(op, in, attrs, 2);
 }
-
-Tensor dense_gradient(const Tensor& grad) { return grad.rows().defined() ? to_dense(grad) : grad; }
 
 void require_dense(const char* op, const InSpecs& in, size_t rows) {
   check(!in.has(rows), op, ": needs the gradient of the whole param, got rows of it");
 }
 
-void dispatch_adam(const OpDef& op, const Tensor& param, const Tensor& grad, const Tensor& m, const Tensor& v,
-                   const StepOptions& o, const AttrList& own) {
-  AttrList attrs{{"lr", o.lr},
-                 {"beta1", o.beta1},
-                 {"beta2", o.beta2},
-                 {"eps", o.eps},
-                 {"weight_decay", o.weight_decay},
-                 {"step", o.step}};
-  const Tensor rows = grad.rows(), values = rows.defined() ? grad.values() : grad;
-  if (rows.defined()) attrs.push_back({"lazy", o.lazy});
-  for (const Attr& attr : own) attrs.push_back(attr);
-  dispatch(op, {param, values, m, v, o.scale, rows}, attrs);
+AttrList adam_options(double lr, double eps, double weight_decay, const Attr& own) {
+  return {
+      {"lr", lr}, {"beta1", 0.9}, {"beta2", 0.999}, {"eps", eps}, {"weight_decay", weight_decay}, {"step", 1},
+      own};
 }
 
 }  // namespace plmcore

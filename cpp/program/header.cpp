@@ -322,7 +322,8 @@ Json to_json(const Attr& a) {
   if (a.kind == Attr::kInt) return Json::array({a.key, "int", a.i});
   if (a.kind == Attr::kFloat) {
     if (std::isfinite(a.f)) return Json::array({a.key, "float", a.f});
-    return Json::array({a.key, "float", std::isnan(a.f) ? "nan" : a.f > 0 ? "inf" : "-inf"});
+    const char* infinity = a.f > 0 ? "inf" : "-inf";
+    return Json::array({a.key, "float", std::isnan(a.f) ? "nan" : infinity});
   }
   Json list = Json::array();
   for (Dim d : a.dims) list.push_back(d.str());

@@ -14,8 +14,8 @@ namespace plmcore::cuda {
 inline constexpr int kRowWarps = 4;        // rows of a block, by warp: blockDim is (32, 4)
 inline constexpr int kLongestHeldRow = 1024;
 inline constexpr int kRowThreads = 512;    // of a block, by block, at most
-inline constexpr int kRowBlocks =
-    3;       // that a processor must hold: 1536 threads, all that some GPUs have, of at most 40 registers
+// That a processor must hold: 1536 threads, all that some GPUs have, of at most 40 registers.
+inline constexpr int kRowBlocks = 3;
 
 // A row over the 32 lanes of a warp: lane l holds the packs l, l + 32, ...; E elements in all. C is a
 // multiple of a pack.
@@ -72,9 +72,8 @@ inline dim3 warp_grid(int64_t rows) {
 inline dim3 warp_block() { return dim3(32, kRowWarps); }
 // Whole warps, enough that a thread has about one pack a pass.
 inline dim3 row_block(int64_t packs) {
-  return dim3(static_cast<unsigned>(packs >= kRowThreads ? kRowThreads
-                                    : packs <= 32        ? 32
-                                                         : (packs + 31) / 32 * 32));
+  const int64_t threads = packs <= 32 ? 32 : (packs + 31) / 32 * 32;
+  return dim3(static_cast<unsigned>(threads < kRowThreads ? threads : kRowThreads));
 }
 
 }  // namespace plmcore::cuda

@@ -52,7 +52,10 @@ struct Algorithm {
 static_assert(sizeof(Algorithm) == sizeof(cublasLtMatmulAlgo_t));
 constexpr uint32_t kTag = 0x706c6d;
 
-size_t bytes_of(cudaDataType type) { return type == CUDA_R_64F ? 8 : type == CUDA_R_32F ? 4 : 2; }
+size_t bytes_of(cudaDataType type) {
+  if (type == CUDA_R_64F) return 8;
+  return type == CUDA_R_32F ? 4 : 2;
+}
 size_t bytes_of(const PlmEmuLayout& l) {
   return static_cast<size_t>(l.rows && l.columns ? (l.columns - 1) * l.stride + l.rows : 0) *
          bytes_of(l.type);

@@ -49,7 +49,8 @@ cudaError_t cudaMemGetInfo(size_t* available, size_t* total) {
 cudaError_t cudaMalloc(void** out, size_t bytes) {
   bool got = false;
   const cudaError_t error = guarded([&] { got = allocate(bytes, out); });
-  return error ? error : got ? cudaSuccess : cudaErrorMemoryAllocation;
+  if (error) return error;
+  return got ? cudaSuccess : cudaErrorMemoryAllocation;
 }
 cudaError_t cudaFree(void* p) {
   if (!p) return cudaSuccess;

@@ -2,9 +2,8 @@
 // The product by cuBLASLt, with bias, relu and the tanh form of gelu in its epilogue. What the epilogue
 // cannot do (other activations, a kept sum, dtypes without one) is one more pass over y.
 //
-// Backward: dz = dy * slope, and its column sums for dbias, in one pass over dy (device/column_sums.cuh);
-// then
-//   dx = dz W,  dweight = dz^T x
+// Backward: dz = dy * slope, and its column sums for dbias, in one pass over dy (device/column_sums.cuh).
+// Then dx = dz W,  dweight = dz^T x.
 #include "device/activation.cuh"
 #include "device/column_sums.cuh"
 #include "device/kernel.h"

@@ -174,8 +174,8 @@ class CublasLt {
 };
 
 CublasLt& cublas_lt() {
-  static auto* library =
-      new CublasLt;  // lives as long as the process: the driver may be gone before static destructors
+  // Lives as long as the process: the driver may be gone before static destructors.
+  static auto* library = new CublasLt;
   return *library;
 }
 

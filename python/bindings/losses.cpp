@@ -12,17 +12,15 @@ void bind_losses(nb::module_& m) {
                           "cross_entropy: smoothing must be 'pytorch' or 'fairseq', got '", smoothing, "'");
         check<ValueError>(reduction == "mean" || reduction == "sum" || reduction == "none",
                           "cross_entropy: reduction must be 'mean', 'sum' or 'none', got '", reduction, "'");
-        return cross_entropy(logits, labels,
-                             {ignore_index, label_smoothing, smoothing == "fairseq",
-                              reduction == "mean"  ? R::mean
-                              : reduction == "sum" ? R::sum
-                                                   : R::none});
+        R kind = R::none;
+        if (reduction == "mean") kind = R::mean;
+        if (reduction == "sum") kind = R::sum;
+        return cross_entropy(logits, labels, {ignore_index, label_smoothing, smoothing == "fairseq", kind});
       },
       "logits"_a, "labels"_a, "ignore_index"_a = -100, "label_smoothing"_a = 0.0, "smoothing"_a = "pytorch",
       "reduction"_a = "mean", NoGil(),
       "-log softmax(logits)[labels], mean over the labels that are not ignore_index. logits [..., V]; labels "
-      "int [...] or soft targets "
-      "float [..., V].");
+      "int [...] or soft targets float [..., V].");
 }
 
 }  // namespace plmcore::bindings

@@ -39,7 +39,8 @@ Tensor as_tensor(const Number& n, const Tensor& like) {
     return t.to(like.device());
   }
   const bool fits = is_float(like.dtype()) || (n.whole && like.dtype() != DType::boolean);
-  return full({}, n.value, fits ? like.dtype() : n.whole ? DType::int64 : DType::float32, &like.device());
+  const DType own = n.whole ? DType::int64 : DType::float32;
+  return full({}, n.value, fits ? like.dtype() : own, &like.device());
 }
 
 Tensor to_float(const Tensor& t) { return is_float(t.dtype()) ? t : cast(t, DType::float32); }
@@ -179,8 +180,13 @@ void promote(Tensor& a, Tensor& b) {
   if (ta == tb) return;
   const bool fa = is_float(ta), fb = is_float(tb);
   if (fa && fb) return;  // the op says that they differ: a cast between widths should be seen
-  auto rank = [](DType t) {
-    return t == DType::int64 ? 3 : t == DType::int32 ? 2 : t == DType::boolean ? 0 : 1;
+  const auto rank = [](DType t) {
+    switch (t) {
+      case DType::boolean: return 0;
+      case DType::int32: return 2;
+      case DType::int64: return 3;
+      default: return 1;
+    }
   };
   if (fa || (!fb && rank(ta) > rank(tb))) b = cast(b, ta);
   else if (fb || rank(tb) > rank(ta)) a = cast(a, tb);

@@ -1,5 +1,7 @@
 #include "plmcore/optim.h"
 
+#include <nanobind/stl/map.h>
+
 #include "bindings/bindings.h"
 
 namespace plmcore::bindings {
@@ -15,26 +17,31 @@ States to_states(const nb::list& list) {
 }
 std::span<ParamState* const> span(const States& s) { return {s.data(), s.size()}; }
 
-using AdamStep = void (*)(const Tensor&, const Tensor&, const Tensor&, const Tensor&, const StepOptions&);
+using AdamStep = void (*)(const Tensor&, const Tensor&, const Tensor&, const Tensor&, const StepOptions&,
+                          const Tensor&);
 
+// `own` is the flag that not all of Adam's kin have.
 template <AdamStep step>
-void bind_adam(nb::module_& m, const char* name, double eps, double weight_decay, const char* doc) {
+void bind_adam(nb::module_& m, const char* name, double eps, double weight_decay, const char* doc,
+               const char* own = "lazy", bool set = false) {
   m.def(
       name,
-      [](const Tensor& param, const Tensor& grad, const Tensor& m, const Tensor& v, double lr, double beta1,
-         double beta2, double eps, double weight_decay, int64_t count, bool lazy, const Optional& scale) {
+      [own](const Tensor& param, const Tensor& grad, const Tensor& m, const Tensor& v, double lr,
+            double beta1, double beta2, double eps, double weight_decay, int64_t count, bool flag,
+            const Optional& scale) {
         step(param, grad, m, v,
-             {.lr = lr,
-              .beta1 = beta1,
-              .beta2 = beta2,
-              .eps = eps,
-              .weight_decay = weight_decay,
-              .step = count,
-              .lazy = lazy,
-              .scale = scale});
+             {{"lr", lr},
+              {"beta1", beta1},
+              {"beta2", beta2},
+              {"eps", eps},
+              {"weight_decay", weight_decay},
+              {"step", count},
+              {own, flag}},
+             scale);
       },
       "param"_a, "grad"_a, "m"_a, "v"_a, "lr"_a, "beta1"_a = 0.9, "beta2"_a = 0.999, "eps"_a = eps,
-      "weight_decay"_a = weight_decay, "step"_a = 1, "lazy"_a = false, "scale"_a = nb::none(), NoGil(), doc);
+      "weight_decay"_a = weight_decay, "step"_a = 1, nb::arg(own) = set, "scale"_a = nb::none(), NoGil(),
+      doc);
 }
 
 }  // namespace
@@ -45,18 +52,17 @@ void bind_optimisers(nb::module_& m) {
       [](const Tensor& param, const Tensor& grad, const Optional& velocity, double lr, double momentum,
          bool nesterov, double weight_decay, bool lazy, const Optional& scale) {
         sgd_step(param, grad, velocity,
-                 {.lr = lr,
-                  .weight_decay = weight_decay,
-                  .momentum = momentum,
-                  .nesterov = nesterov,
-                  .lazy = lazy,
-                  .scale = scale});
+                 {{"lr", lr},
+                  {"weight_decay", weight_decay},
+                  {"momentum", momentum},
+                  {"nesterov", nesterov},
+                  {"lazy", lazy}},
+                 scale);
       },
       "param"_a, "grad"_a, "velocity"_a = nb::none(), nb::kw_only(), "lr"_a, "momentum"_a = 0.0,
       "nesterov"_a = false, "weight_decay"_a = 0.0, "lazy"_a = false, "scale"_a = nb::none(), NoGil(),
       "In place: g = scale * grad + weight_decay * param; velocity = momentum * velocity + g; param -= lr * "
-      "velocity (lr * g without "
-      "velocity).");
+      "velocity (lr * g without velocity).");
   bind_adam<adam_step>(
       m, "adam_step", 1e-8, 0.0,
       "In place: Adam with weight decay inside the gradient; m, v [shape of param], float32.");
@@ -65,41 +71,26 @@ void bind_optimisers(nb::module_& m) {
   bind_adam<bert_adam_step>(
       m, "bert_adam_step", 1e-6, 0.01,
       "In place: AdamW without bias correction, as BERT was trained; m, v [shape of param], float32.");
-  m.def(
-      "lamb_step",
-      [](const Tensor& param, const Tensor& grad, const Tensor& m, const Tensor& v, double lr, double beta1,
-         double beta2, double eps, double weight_decay, int64_t count, bool adapt, const Optional& scale) {
-        lamb_step(param, grad, m, v,
-                  {.lr = lr,
-                   .beta1 = beta1,
-                   .beta2 = beta2,
-                   .eps = eps,
-                   .weight_decay = weight_decay,
-                   .step = count,
-                   .relative = adapt,
-                   .scale = scale});
-      },
-      "param"_a, "grad"_a, "m"_a, "v"_a, "lr"_a, "beta1"_a = 0.9, "beta2"_a = 0.999, "eps"_a = 1e-6,
-      "weight_decay"_a = 0.01, "step"_a = 1, "adapt"_a = true, "scale"_a = nb::none(), NoGil(),
+  bind_adam<lamb_step>(
+      m, "lamb_step", 1e-6, 0.01,
       "In place: LAMB, AdamW with steps as long as the tensor, unless adapt is false; step 0: without bias "
-      "correction; m, v [shape of "
-      "param], "
-      "float32.");
+      "correction; m, v [shape of param], float32.",
+      "adapt", true);
   m.def(
       "adafactor_step",
       [](const Tensor& param, const Tensor& grad, const Tensor& v, const Optional& m, double lr, double eps,
          double weight_decay, double power, double floor, double threshold, bool relative, int64_t count,
          const Optional& scale) {
         adafactor_step(param, grad, m, v,
-                       {.lr = lr,
-                        .eps = eps,
-                        .weight_decay = weight_decay,
-                        .step = count,
-                        .power = power,
-                        .floor = floor,
-                        .threshold = threshold,
-                        .relative = relative,
-                        .scale = scale});
+                       {{"lr", lr},
+                        {"eps", eps},
+                        {"weight_decay", weight_decay},
+                        {"power", power},
+                        {"floor", floor},
+                        {"threshold", threshold},
+                        {"relative", relative},
+                        {"step", count}},
+                       scale);
       },
       "param"_a, "grad"_a, "v"_a, "m"_a = nb::none(), nb::kw_only(), "lr"_a, "eps"_a = 1e-30,
       "weight_decay"_a = 0.0, "power"_a = 0.8, "floor"_a = 1e-3, "threshold"_a = 1.0, "relative"_a = true,
@@ -110,7 +101,7 @@ void bind_optimisers(nb::module_& m) {
       [](const Tensor& param, const Tensor& grad, const Tensor& v, double lr, double eps, double weight_decay,
          bool lazy, const Optional& scale) {
         adagrad_step(param, grad, v,
-                     {.lr = lr, .eps = eps, .weight_decay = weight_decay, .lazy = lazy, .scale = scale});
+                     {{"lr", lr}, {"eps", eps}, {"weight_decay", weight_decay}, {"lazy", lazy}}, scale);
       },
       "param"_a, "grad"_a, "v"_a, nb::kw_only(), "lr"_a, "eps"_a = 1e-10, "weight_decay"_a = 0.0,
       "lazy"_a = false, "scale"_a = nb::none(), NoGil(),
@@ -122,13 +113,12 @@ void bind_optimisers(nb::module_& m) {
          double eps, double weight_decay, bool lazy, const Optional& scale) {
         adadelta_step(
             param, grad, m, v,
-            {.lr = lr, .eps = eps, .weight_decay = weight_decay, .rho = rho, .lazy = lazy, .scale = scale});
+            {{"lr", lr}, {"rho", rho}, {"eps", eps}, {"weight_decay", weight_decay}, {"lazy", lazy}}, scale);
       },
       "param"_a, "grad"_a, "m"_a, "v"_a, nb::kw_only(), "lr"_a = 1.0, "rho"_a = 0.95, "eps"_a = 1e-6,
       "weight_decay"_a = 0.0, "lazy"_a = false, "scale"_a = nb::none(), NoGil(),
       "In place: Adadelta with weight decay inside the gradient; m, v, the means of squared updates and "
-      "gradients [shape of param], "
-      "float32.");
+      "gradients [shape of param], float32.");
   m.def("ema_step", &ema_step, "average"_a, "param"_a, "decay"_a, NoGil(),
         "In place: average += (1 - decay) * (param - average).");
   m.def("global_norm", &global_norm, "list"_a, NoGil(),
@@ -150,33 +140,14 @@ void bind_optim(nb::module_& m) {
       .def_rw("step", &ParamState::step);
   m.def(
       "step_all",
-      [](std::string_view optimiser, const nb::list& list, double lr, double beta1, double beta2, double eps,
-         double weight_decay, double momentum, bool nesterov, double power, double floor, double threshold,
-         bool relative, bool correct, double rho, bool lazy, const Optional& scale) {
-        const Optimiser kind = optimiser_from_name(optimiser);
+      [](std::string_view optimiser, const nb::list& list, const StepOptions& options,
+         const Optional& scale) {
         const States states = to_states(list);
         const ReleaseGil nogil;
-        step_all(kind, span(states),
-                 {.lr = lr,
-                  .beta1 = beta1,
-                  .beta2 = beta2,
-                  .eps = eps,
-                  .weight_decay = weight_decay,
-                  .momentum = momentum,
-                  .step = correct ? 1 : 0,
-                  .nesterov = nesterov,
-                  .power = power,
-                  .floor = floor,
-                  .threshold = threshold,
-                  .relative = relative,
-                  .rho = rho,
-                  .lazy = lazy,
-                  .scale = scale});
+        step_all(optimiser_from_name(optimiser), span(states), options, scale);
       },
-      "optimiser"_a, "states"_a, "lr"_a, "beta1"_a = 0.0, "beta2"_a = 0.0, "eps"_a = 0.0,
-      "weight_decay"_a = 0.0, "momentum"_a = 0.0, "nesterov"_a = false, "power"_a = 0.8, "floor"_a = 1e-3,
-      "threshold"_a = 1.0, "relative"_a = true, "correct"_a = true, "rho"_a = 0.95, "lazy"_a = false,
-      "scale"_a = nb::none(), "Steps every parameter that has a gradient.");
+      "optimiser"_a, "states"_a, "options"_a, "scale"_a = nb::none(),
+      "Steps every parameter that has a gradient. Options that are not given have the optimiser's defaults.");
   m.def(
       "gradients", [](const nb::list& list) { return gradients(span(to_states(list))); }, "states"_a,
       "The gradients that the parameters have.");

@@ -30,9 +30,7 @@ void bind_products(nb::module_& m) {
       "x"_a, "weight"_a, "scale"_a = nb::none(), "bias"_a = nb::none(), "activation"_a = "none",
       "bits"_a = 13, NoGil(),
       "linear with a weight int8 [N, K] and a scale [N], or bfloat16 [N, K]; the rest float32. x [..., K] -> "
-      "[..., N]; no gradient. bits: "
-      "of "
-      "x's rounded values beside int8, 13 or 8.");
+      "[..., N]; no gradient. bits: of x's rounded values beside int8, 13 or 8.");
 }
 
 }  // namespace plmcore::bindings

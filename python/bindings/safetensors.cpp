@@ -49,8 +49,7 @@ void bind_safetensors(nb::module_& m) {
       "parts"_a, "transposed"_a,
       nb::sig("def laid_out_later(parts: Sequence[Tensor], transposed: bool) -> Tensor"),
       "The parts' rows below each other, of transposed ones their columns: a matrix that is put together "
-      "when its values are first looked "
-      "at.");
+      "when its values are first looked at.");
   m.def(
       "release",
       [](const Tensor& t) {

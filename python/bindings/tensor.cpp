@@ -113,8 +113,7 @@ void bind_tensor(nb::module_& m) {
   c.def("__init__", &init, "data"_a, "dtype"_a = nb::none(), "device"_a = nb::none(),
         "requires_grad"_a = false,
         "From a number, nested lists or a NumPy array, which is copied; Python's floats become float32. From "
-        "a tensor: the same memory, "
-        "outside the graph.")
+        "a tensor: the same memory, outside the graph.")
       .def_prop_ro(
           "shape", [](const Tensor& t) { return t.shape(); }, "The sizes as a tuple.")
       .def_prop_ro(
@@ -182,14 +181,11 @@ void bind_tensor(nb::module_& m) {
       },
       "weight"_a,
       "Lets the device keep this weight in the layouts of its products between calls without gradients, "
-      "until its "
-      "values change.");
+      "until its values change.");
   nb::enum_<Packing>(m, "Packing").value("usual", Packing::usual).value("found", Packing::found);
   m.def("set_packing", &set_packing, "packing"_a,
         "Whether products of this thread make packed copies of weights (usual), or take those that are there "
-        "and make none (found). -> "
-        "what was set "
-        "before");
+        "and make none (found). -> what was set before");
   m.def("assign", &assign, "target"_a, "source"_a,
         "Copies the values of `source`, in any float dtype, into the memory of `target`.");
   bind_operators(c);

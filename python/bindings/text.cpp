@@ -46,10 +46,9 @@ class View {
  private:
   static const char* kind() {
     using Plain = std::remove_const_t<T>;
-    return std::is_same_v<Plain, bool>       ? "?"
-           : std::is_floating_point_v<Plain> ? "fd"
-           : std::is_signed_v<Plain>         ? "ilq"
-                                             : "HILQ";
+    if (std::is_same_v<Plain, bool>) return "?";
+    if (std::is_floating_point_v<Plain>) return "fd";
+    return std::is_signed_v<Plain> ? "ilq" : "HILQ";
   }
   Py_buffer view_{};
 };
@@ -79,11 +78,12 @@ nb::list documents(nb::bytes data, bool continues) {
 nb::list sentences(nb::str text) {
   const void* data = PyUnicode_DATA(text.ptr());
   const size_t n = static_cast<size_t>(PyUnicode_GET_LENGTH(text.ptr()));
-  const int bytes = PyUnicode_KIND(text.ptr());  // of each character
-  const std::vector<size_t> ends =
-      bytes == 1   ? text::sentence_ends(static_cast<const uint8_t*>(data), n, kLetters)
-      : bytes == 2 ? text::sentence_ends(static_cast<const uint16_t*>(data), n, kLetters)
-                   : text::sentence_ends(static_cast<const uint32_t*>(data), n, kLetters);
+  std::vector<size_t> ends;
+  switch (PyUnicode_KIND(text.ptr())) {  // bytes of each character
+    case 1: ends = text::sentence_ends(static_cast<const uint8_t*>(data), n, kLetters); break;
+    case 2: ends = text::sentence_ends(static_cast<const uint16_t*>(data), n, kLetters); break;
+    default: ends = text::sentence_ends(static_cast<const uint32_t*>(data), n, kLetters);
+  }
   nb::list found = nb::steal<nb::list>(PyList_New(static_cast<Py_ssize_t>(ends.size())));
   if (!found.is_valid()) throw nb::python_error();
   size_t begin = 0;
@@ -171,13 +171,9 @@ void bind_text(nb::module_& m) {
       },
       "ids"_a, "ends"_a.none(), "separator"_a, "starts"_a, "lengths"_a, "fill"_a, "out"_a,
       nb::sig("def take(ids: numpy.ndarray, ends: numpy.ndarray | None, separator: int, starts: "
-              "numpy.ndarray, lengths: numpy.ndarray, "
-              "fill: int, out: "
-              "numpy.ndarray) -> None"),
+              "numpy.ndarray, lengths: numpy.ndarray, fill: int, out: numpy.ndarray) -> None"),
       "out[b, t] = what stands at starts[b] + t in documents on end, with a separator before each of `ends`; "
-      "`fill` from lengths[b] on.  "
-      "ids uint16 or uint32 "
-      "[tokens], others int64, out [B, T]");
+      "`fill` from lengths[b] on.  ids uint16 or uint32 [tokens], others int64, out [B, T]");
   m.def(
       "join",
       [](nb::list rows, int64_t vocabulary, nb::handle out) {
@@ -190,12 +186,9 @@ void bind_text(nb::module_& m) {
       "each, out uint16 or uint32");
   m.def("lay_out", &lay_out, "texts"_a, "lengths"_a, "fixed"_a, "right"_a, "fill"_a, "out"_a,
         nb::sig("def lay_out(texts: Sequence[numpy.ndarray | int], lengths: Sequence[numpy.ndarray], fixed: "
-                "Sequence[Sequence[int]], "
-                "right: bool, fill: int, out: "
-                "numpy.ndarray) -> None"),
+                "Sequence[Sequence[int]], right: bool, fill: int, out: numpy.ndarray) -> None"),
         "Each row of out [B, T] is fixed[0], lengths[0][b] of the first text [B, width] (or of a number), "
-        "fixed[1], ..., at the left or "
-        "right, and `fill` elsewhere.");
+        "fixed[1], ..., at the left or right, and `fill` elsewhere.");
   m.def(
       "uniform",
       [](nb::handle keys, nb::handle out) {
@@ -213,9 +206,7 @@ void bind_text(nb::module_& m) {
       },
       "keys"_a, "out"_a, nb::sig("def uniform(keys: numpy.ndarray, out: numpy.ndarray) -> None"),
       "out[b, t] = plmcore.runtime.draws.uniform(keys[b], t), or out[b] = "
-      "plmcore.runtime.draws.uniform(keys[b]).  keys "
-      "uint64 [B], out float64 [B, T] or "
-      "[B]");
+      "plmcore.runtime.draws.uniform(keys[b]).  keys uint64 [B], out float64 [B, T] or [B]");
   m.def(
       "hide",
       [](nb::handle ids, nb::handle chosen, nb::handle u, double below, double mask_share,
@@ -235,13 +226,11 @@ void bind_text(nb::module_& m) {
       "ids"_a, "chosen"_a, "u"_a, "below"_a, "mask_share"_a, "random_share"_a, "mask"_a, "random"_a,
       "ignored"_a, "hidden"_a, "labels"_a,
       nb::sig("def hide(ids: numpy.ndarray, chosen: numpy.ndarray, u: numpy.ndarray, below: float, "
-              "mask_share: float, random_share: float, "
-              "mask: int, random: "
-              "numpy.ndarray, ignored: int, hidden: numpy.ndarray, labels: numpy.ndarray) -> None"),
+              "mask_share: float, random_share: float, mask: int, random: numpy.ndarray, ignored: int, "
+              "hidden: numpy.ndarray, labels: numpy.ndarray) -> None"),
       "hidden: ids, but the chosen ones become by u / below in [0, 1) the mask, one of `random` or stay; "
-      "labels: the chosen ids, `ignored` "
-      "elsewhere.  chosen bool, u float64, "
-      "random int64 [V], others int64, all [B, T]");
+      "labels: the chosen ids, `ignored` elsewhere.  chosen bool, u float64, random int64 [V], others int64, "
+      "all [B, T]");
   m.def(
       "mark_spans",
       [](nb::handle sizes, nb::handle shifts, int64_t above, int64_t below, nb::handle begins,
@@ -260,13 +249,10 @@ void bind_text(nb::module_& m) {
       },
       "sizes"_a, "shifts"_a, "above"_a, "below"_a, "begins"_a, "lengths"_a, "out"_a,
       nb::sig("def mark_spans(sizes: numpy.ndarray, shifts: numpy.ndarray, above: int, below: int, begins: "
-              "numpy.ndarray, lengths: "
-              "numpy.ndarray, out: "
-              "numpy.ndarray) -> None"),
+              "numpy.ndarray, lengths: numpy.ndarray, out: numpy.ndarray) -> None"),
       "out: the tokens of spans, one after the other, each with a stretch of above / below as many tokens of "
-      "its own in which it begins "
-      "`shifts` later, at the next "
-      "place of `begins`.  sizes, shifts int64 [B, K]; begins, out bool [B, T]; lengths int64 [B]");
+      "its own in which it begins `shifts` later, at the next place of `begins`.  sizes, shifts int64 "
+      "[B, K]; begins, out bool [B, T]; lengths int64 [B]");
   m.def(
       "choose_units",
       [](nb::handle starts, nb::handle able, nb::handle keys, nb::handle counts, nb::handle out) {
@@ -282,12 +268,9 @@ void bind_text(nb::module_& m) {
       },
       "starts"_a, "able"_a, "keys"_a, "counts"_a, "out"_a,
       nb::sig("def choose_units(starts: numpy.ndarray, able: numpy.ndarray, keys: numpy.ndarray, counts: "
-              "numpy.ndarray, out: "
-              "numpy.ndarray) -> None"),
+              "numpy.ndarray, out: numpy.ndarray) -> None"),
       "out: the able tokens of units in the order of their keys, as long as a unit fits into what is left of "
-      "counts [B].  starts, able, "
-      "out bool, keys float64 of the k-th "
-      "unit, all [B, T]");
+      "counts [B].  starts, able, out bool, keys float64 of the k-th unit, all [B, T]");
   m.def(
       "permutation_mask",
       [](nb::handle rank, nb::handle plain, nb::handle targets, nb::handle out) {
@@ -304,9 +287,8 @@ void bind_text(nb::module_& m) {
       nb::sig("def permutation_mask(rank: numpy.ndarray, plain: numpy.ndarray, targets: numpy.ndarray, out: "
               "numpy.ndarray) -> None"),
       "out[b, i, j] = 1 where i may not see j: where rank[i] <= rank[j], a plain j taken for half lower; i "
-      "sees itself unless it is a "
-      "target.  rank float64, "
-      "plain and targets bool [B, T], out float32 [B, T, T]");
+      "sees itself unless it is a target.  rank float64, plain and targets bool [B, T], out float32 "
+      "[B, T, T]");
 }
 
 }  // namespace plmcore::bindings

@@ -48,7 +48,7 @@ class Optimizer:
     moments: tuple[str, ...] = ("m", "v")
 
     def __init__(
-        self, params: Iterable[Any], lr: float, *, weight_decay: float, lazy: bool = False, **options: Any
+        self, params: Iterable[Any], lr: float, *, weight_decay: float, lazy: bool = False, **options: float
     ):
         if isinstance(params, Tensor):
             raise KindError(
@@ -112,20 +112,13 @@ class Optimizer:
             norm = self.norm() if norm is None else norm
             scale = ops.clip_scale(norm, clip_norm)
         for g in self.groups:
-            _core.step_all(
-                self.kind,
-                g.states,
-                lr=self.lr * g.lr_ratio,
-                weight_decay=g.weight_decay,
-                lazy=self.lazy,
-                scale=scale,
-                **self.options_of(g),
-            )
+            _core.step_all(self.kind, g.states, self.options_of(g), scale)
         return None if norm is None else norm.item()
 
-    def options_of(self, group: Group) -> dict[str, Any]:
-        """What the step takes beside lr and weight decay."""
-        return self.options
+    def options_of(self, group: Group) -> dict[str, float]:
+        """What the step of a group takes."""
+        own = {"lr": self.lr * group.lr_ratio, "weight_decay": group.weight_decay}
+        return self.options | own | ({"lazy": True} if self.lazy else {})
 
     def moment_shape(self, param: Tensor, name: str) -> tuple[int | Dim, ...]:
         """The shape of a parameter's state."""
@@ -272,10 +265,12 @@ class BertAdam(Adam):
 
 
 class LAMB(Adam):
-    """AdamW whose step of a tensor is as long as the tensor: p -= lr * |p| / |u| * u, u = m / (sqrt(v) + eps)
-    + weight_decay * p.
+    """AdamW whose step of a tensor is as long as the tensor.
 
-    The ratio is 1 where a norm is 0, and for groups with adapt=False. correct: m and v are freed of their
+        u = m / (sqrt(v) + eps) + weight_decay * p
+        p -= lr * |p| / |u| * u
+
+    The ratio is 1 where a norm is 0, and for groups with adapt=False. correct=True frees m and v of their
     bias towards 0, as the paper has it; ALBERT was trained without.
     """
 
@@ -294,16 +289,16 @@ class LAMB(Adam):
         super().__init__(params, lr, betas=betas, eps=eps, weight_decay=weight_decay)
         self.correct = correct
 
-    def options_of(self, group: Group) -> dict[str, Any]:
-        return self.options | {"correct": self.correct, "relative": group.adapt}
+    def options_of(self, group: Group) -> dict[str, float]:
+        return super().options_of(group) | {"adapt": group.adapt, "step": int(self.correct)}
 
 
 class Adafactor(Optimizer):
-    """Adam's second moments from the means of rows and columns, no first moments (T5): a matrix [R, C] costs
-    R + C numbers.
+    """Adam's second moments from the means of rows and columns, no first moments (T5).
 
-    The rate is relative to the size of a tensor, at least `floor`, unless relative=False; the update's root
-    mean square is at most `threshold`; the mean forgets as 1 - step^-power.
+    A matrix [R, C] costs R + C numbers. The rate is relative to the size of a tensor, at least `floor`,
+    unless relative=False; the update's root mean square is at most `threshold`; the mean forgets as 1 -
+    step^-power.
     """
 
     kind = "adafactor"
@@ -339,8 +334,9 @@ class Adafactor(Optimizer):
 
 
 class Adagrad(Optimizer):
-    """p -= lr * g / (sqrt(sum of g^2) + eps); the sum begins with `start`; weight decay is added to the
-    gradient (GloVe, ELMo).
+    """p -= lr * g / (sqrt(sum of g^2) + eps), as for GloVe and ELMo.
+
+    The sum begins with `start`; weight decay is added to the gradient.
     """
 
     kind = "adagrad"
@@ -365,10 +361,9 @@ class Adagrad(Optimizer):
 
 
 class Adadelta(Optimizer):
-    """Each element's own rate: p -= lr * g * RMS(updates before) / RMS(g), means that forget by `rho`
-    (Zeiler; Bahdanau's translation).
+    """Each element's own rate: p -= lr * g * RMS(updates before) / RMS(g) (Zeiler; Bahdanau's translation).
 
-    Weight decay is added to the gradient.
+    The means forget by `rho`; weight decay is added to the gradient.
     """
 
     kind = "adadelta"
@@ -392,9 +387,11 @@ KINDS = {k.__name__.lower(): k for k in (SGD, Adam, AdamW, BertAdam, LAMB, Adafa
 class Average:
     """The base of averages of parameters, which serve evaluation and the result of a training.
 
-    average = EMA(model.parameters(), decay=0.999)
-    opt.step(); average.step()
-    with average.averaged(): evaluate(model)
+    Beside an optimiser:
+
+        average = EMA(model.parameters(), decay=0.999)
+        opt.step(); average.step()
+        with average.averaged(): evaluate(model)
     """
 
     begun = True  # whether there is anything to average yet

@@ -34,9 +34,8 @@ def test_text(folder, capsys):
     found = plm.load(folder).fill_mask("the [MASK] sat", k=3)
     expected = "".join(f"{f['probability']:.4f}\t{f['token']}\t{f['text']}\n" for f in found)
     assert answers(capsys, folder, "the [MASK] sat", "--k", 3) == expected
-    assert (
-        answers(capsys, folder, "[MASK] cat [MASK]", "--k", 2).count("\n") == 5
-    )  # a blank line between two masks
+    # A blank line between two masks.
+    assert answers(capsys, folder, "[MASK] cat [MASK]", "--k", 2).count("\n") == 5
 
 
 @pytest.mark.parametrize("how", ["file", "field", "standard input"])

@@ -67,9 +67,8 @@ def test_sources(tokenizer, tmp_path):
     before, after = both(tmp_path, SEQ2SEQ["bart"], "seq2seq-lm", tokenizer)
     lines = ["the dog ran far away", "the cat " * 100, "home"]
     found = compress.compare(before, after, "the cat\nthe mat\nthe dog", lines)
-    assert found.perplexity[0] == before.perplexity(
-        ["the cat", "the dog"], [lines[0], lines[2]]
-    )  # one has no room
+    # One has no room.
+    assert found.perplexity[0] == before.perplexity(["the cat", "the dog"], [lines[0], lines[2]])
     with pytest.raises(plm.ArgumentError, match="3 lines of text and 2 of sources"):
         compress.compare(before, after, "the cat\nthe mat\nthe dog", lines[:2])
     with pytest.raises(plm.ArgumentError, match="every line of the text is longer than the 64 positions"):

@@ -49,9 +49,8 @@ def saved(folder, name, vocab_size=40, **more):
     config, head = CASES[name]
     plm.seed(7)
     lm = plm.from_config({**config, **more}, head, vocab_size=vocab_size).eval()
-    widen = (
-        1.0 if config["model_type"] == "t5" else 8.0
-    )  # T5 does not divide its scores: more makes every choice a hard one
+    # T5 does not divide its scores: more makes every choice a hard one.
+    widen = 1.0 if config["model_type"] == "t5" else 8.0
     rng = np.random.default_rng(1)
     state = {n: np.array(v.numpy()) for n, v in lm.model.state_dict().items()}
     for n, v in state.items():
@@ -89,9 +88,8 @@ def test_every_family(name, weights, tmp_path):
     # The same weights in float32 differ by the rounding of activations alone, to 13 bits or 8; those before
     # by that of weights, to 8.
     rounded = plm.load(tmp_path / "small", dtype="float32")
-    limit = (
-        (4 / 4095 if small.head in ("causal-lm", "seq2seq-lm") else 4 / 127) if weights == "int8" else 1e-6
-    )
+    levels = 4095 if small.head in ("causal-lm", "seq2seq-lm") else 127
+    limit = 4 / levels if weights == "int8" else 1e-6
     assert distance(run(rounded), run(small)) < limit
     assert distance(run(before), run(small)) < 0.02 + limit
 
@@ -119,9 +117,8 @@ def test_generate_and_score(name, tmp_path):
 
 
 def test_shared_weights_are_shared_and_mapped(tmp_path):
-    plm.from_config(dict(GPT2, vocab_size=5000), "causal-lm").save(
-        tmp_path / "model"
-    )  # small tensors are copied
+    # Small tensors are copied.
+    plm.from_config(dict(GPT2, vocab_size=5000), "causal-lm").save(tmp_path / "model")
     plm.quantize(tmp_path / "model", "int8", out=tmp_path / "small")
     lm = plm.load(tmp_path / "small")
     tokens, head = lm.model.body.embeddings.tokens, lm.model.lm_head

@@ -53,9 +53,8 @@ def test_values(kind, dtype):
 
 @pytest.mark.parametrize("kind", KINDS, ids=str)
 def test_memory_is_taken_once_on_first_look(kind):
-    parts = [
-        plm.Tensor(np.ascontiguousarray(r.T if kind[1] else r)) for r in np.split(WEIGHT, kind[0])
-    ]  # stay, as a file's
+    # Stay, as a file's.
+    parts = [plm.Tensor(np.ascontiguousarray(r.T if kind[1] else r)) for r in np.split(WEIGHT, kind[0])]
     t = laid_out_later(parts, kind[1])
     layer = nn.Linear(K, N, weight=nn.Parameter(t))
     with plm.no_grad():

@@ -23,10 +23,10 @@ CHAIN = markov.Chain.random(STATES, 0.5, seed=0)
 TOKENS = markov.States("bert", STATES)
 
 
-class ToyBothWays(nn.Module):
+class ToyBidirectional(nn.Module):
     """Two LSTMs, one of which reads from the end."""
 
-    LABELS = (labels.BOTH_WAYS,)
+    LABELS = (labels.BIDIRECTIONAL,)
 
     def __init__(self, vocabulary, width):
         self.ahead, self.back = ToyLSTM(vocabulary, width, seed=0), ToyLSTM(vocabulary, width, seed=1)
@@ -39,7 +39,7 @@ class ToyBothWays(nn.Module):
         }
         found = {"forward_labels": forward_labels, "backward_labels": backward_labels}
         losses = {
-            name: ops.cross_entropy(logits[labels.WAYS[name]], wanted)
+            name: ops.cross_entropy(logits[labels.DIRECTIONS[name]], wanted)
             for name, wanted in found.items()
             if wanted is not None
         }
@@ -62,7 +62,7 @@ class OfTheChain:
     def __getitem__(self, step):
         batch = dict(self.batches[step])
         special = batch["input_ids"] < TOKENS.first
-        for name in labels.WAYS:
+        for name in labels.DIRECTIONS:
             batch[name] = np.where(special | (batch[name] < TOKENS.first), -100, batch[name])
         return batch
 
@@ -71,15 +71,15 @@ def best(batch):
     """The mean of -log p of what a perfect model is asked, of either way."""
     back = (CHAIN.P * CHAIN.start[:, None]).T / CHAIN.start[:, None]  # of the state before
     total = 0.0
-    for name, P in zip(labels.WAYS, (CHAIN.P, back), strict=True):
+    for name, P in zip(labels.DIRECTIONS, (CHAIN.P, back), strict=True):
         asked = batch[name] >= 0
         total -= np.log(P[batch["input_ids"][asked] - TOKENS.first, batch[name][asked] - TOKENS.first]).mean()
     return total
 
 
 def test_a_bidirectional_model_learns_to_the_optimum():
-    model = ToyBothWays(TOKENS.vocab_size, 16)
-    assert isinstance(criteria.of(model), criteria.BothWays)
+    model = ToyBidirectional(TOKENS.vocab_size, 16)
+    assert isinstance(criteria.of(model), criteria.Bidirectional)
     steps = 400
     train.Trainer(
         model,
@@ -98,16 +98,16 @@ def test_a_bidirectional_model_learns_to_the_optimum():
 def test_both_ways_count_apart():
     batch = OfTheChain(batches(8, 8, seed=1))[0]
     batch["forward_labels"][:5] = -100
-    counts = criteria.BothWays().counts(batch)
+    counts = criteria.Bidirectional().counts(batch)
     assert counts == {"forward_labels": 3 * (LENGTH - 1), "backward_labels": 8 * (LENGTH - 1)}
-    with pytest.raises(plm.ArgumentError, match="BothWays: a batch must have backward_labels"):
-        criteria.BothWays().counts({k: v for k, v in batch.items() if k != "backward_labels"})
+    with pytest.raises(plm.ArgumentError, match="Bidirectional: a batch must have backward_labels"):
+        criteria.Bidirectional().counts({k: v for k, v in batch.items() if k != "backward_labels"})
 
 
 def test_smoothed_both_ways():
-    model, batch = ToyBothWays(TOKENS.vocab_size, 8), batches(8, 4, seed=1)[0]
-    plain, smoothed = (criteria.run(criteria.BothWays(s), model, batch)[0] for s in (0.0, 0.1))
-    for name, logits in labels.WAYS.items():
+    model, batch = ToyBidirectional(TOKENS.vocab_size, 8), batches(8, 4, seed=1)[0]
+    plain, smoothed = (criteria.run(criteria.Bidirectional(s), model, batch)[0] for s in (0.0, 0.1))
+    for name, logits in labels.DIRECTIONS.items():
         z = model(plm.Tensor(batch["input_ids"]))[logits].numpy().astype(np.float64)
         logp = z - np.log(np.exp(z).sum(-1, keepdims=True))
         everything = -logp.mean(-1)[batch[name] != -100].sum()

@@ -44,14 +44,15 @@ def sanitizer() -> int:
     libraries = subprocess.run(
         ["ldd", BUILD / "plm_cuda_faults"], capture_output=True, text=True, check=True
     ).stdout
-    return 2 if "libtsan" in libraries else 1 if "libasan" in libraries else 0
+    if "libtsan" in libraries:
+        return 2
+    return 1 if "libasan" in libraries else 0
 
 
 def run(program: str, *words: str) -> subprocess.CompletedProcess:
     environment = os.environ | {"ASAN_OPTIONS": "detect_leaks=0", "LD_PRELOAD": ""}
-    fixed_addresses = (
-        ["setarch", platform.machine(), "-R"] if sanitizer() == 2 else []
-    )  # TSan does not stand much randomisation
+    # TSan does not stand much randomisation.
+    fixed_addresses = ["setarch", platform.machine(), "-R"] if sanitizer() == 2 else []
     return subprocess.run(
         [*fixed_addresses, BUILD / program, *words],
         check=False,

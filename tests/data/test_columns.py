@@ -21,12 +21,10 @@ def test_a_header_and_its_other_names(tmp_path):
 def test_a_table_without_a_header(tmp_path):
     usual = ["text", "label"]
     assert read(tmp_path, "a.tsv", "fine\t1\nbad\t0\n", None, usual)[0] == (1, {"text": "fine", "label": "1"})
-    assert (
-        read(tmp_path, "a.tsv", "sentence\tmark\nbad\t0\n", None, usual)[0][0] == 2
-    )  # a header, for its first name
-    assert (
-        read(tmp_path, "a.tsv", "a\tb\tc\nbad\t0\t1\n", None, usual)[0][0] == 2
-    )  # three columns are not these two
+    # A header, for its first name.
+    assert read(tmp_path, "a.tsv", "sentence\tmark\nbad\t0\n", None, usual)[0][0] == 2
+    # Three columns are not these two.
+    assert read(tmp_path, "a.tsv", "a\tb\tc\nbad\t0\t1\n", None, usual)[0][0] == 2
     assert read(tmp_path, "a.tsv", "", None, usual) == []
 
 

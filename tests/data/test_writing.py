@@ -449,9 +449,8 @@ def test_threads_take_few_blocks_ahead(folder, small_blocks, tokenizers):
     encoder = writing.Encoder(tokenizers[0])
     results = encoder.in_threads(items(), 2)
     first = next(results)
-    assert (
-        np.array_equal(first.ids, encoder(taken[0]).ids) and len(taken) == 9
-    )  # a call each: 4 for each thread
+    # A call each: 4 for each thread.
+    assert np.array_equal(first.ids, encoder(taken[0]).ids) and len(taken) == 9
     results.close()
 
 

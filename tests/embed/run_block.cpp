@@ -1,5 +1,4 @@
-// Loads a Transformer block with its weights and runs it at every shape of its expectations. No Python in
-// this process.
+// Loads a Transformer block with its weights and runs it at every shape of its expectations, without Python.
 //   run_block block.plm expected.bin
 // expected.bin, little-endian: int64 count; per case int64 B, T, C, then float32 x [B, T, C] and y [B, T, C].
 #include <plmcore/error.h>

@@ -20,9 +20,8 @@ def test_squad_by_hand():
     )
     # 1; 2 of 3 words against 2: P 2/3, R 1, F 4/5; both without answer; nothing shared
     assert got == pytest.approx({"exact_match": 2 / 4, "f1": (1 + 0.8 + 1 + 0) / 4})
-    assert answers.token_f1("a b b c", "b b b") == pytest.approx(
-        2 * (2 / 3) * (2 / 3) / (4 / 3)
-    )  # a is an article
+    # A is an article.
+    assert answers.token_f1("a b b c", "b b b") == pytest.approx(2 * (2 / 3) * (2 / 3) / (4 / 3))
     assert answers.token_f1("", "x") == 0.0 == answers.token_f1("x", "the")
 
 

@@ -37,9 +37,8 @@ def test_bad_input(predictions, references, error, message):
 def test_f1():
     pytest.importorskip("sklearn", reason="needs the extra eval")
     assert classification.f1(PREDICTIONS, REFERENCES) == pytest.approx(2 / 3)  # P = R = 2/3
-    assert classification.f1(["y", "y", "n"], ["y", "n", "n"], positive="y") == pytest.approx(
-        2 / 3
-    )  # P 1/2, R 1
+    # P 1/2, R 1.
+    assert classification.f1(["y", "y", "n"], ["y", "n", "n"], positive="y") == pytest.approx(2 / 3)
     three = [0, 1, 2, 2, 1], [0, 1, 1, 2, 2]  # F1 of the classes: 1, 1/2, 1/2
     assert classification.f1(*three, average="macro") == pytest.approx(2 / 3)
     assert classification.f1(*three, average="micro") == pytest.approx(3 / 5)

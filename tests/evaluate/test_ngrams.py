@@ -13,9 +13,8 @@ def text(seed, n):
 
 
 def test_planted_overlap(tmp_path, monkeypatch):
-    monkeypatch.setattr(
-        "plmcore.evaluate.texts.pieces.__defaults__", (100, "strict")
-    )  # n-grams cross the pieces
+    # n-grams cross the pieces.
+    monkeypatch.setattr("plmcore.evaluate.texts.pieces.__defaults__", (100, "strict"))
     tests = [text(i, 40) for i in range(6)]
     words = tests[2].split()
     first, second = tmp_path / "a.txt", tmp_path / "b.txt"

@@ -15,9 +15,8 @@ PREDICTIONS = [["B-PER", "I-PER", "O", "B-ORG"], ["O", "B-ORG", "O", "O"]]
 
 def test_token_accuracy():
     assert tagging.token_accuracy(PREDICTIONS, REFERENCES) == 6 / 8
-    assert (
-        tagging.token_accuracy([["A"], ["B", "B", "B"]], [["A"], ["C", "C", "B"]]) == 0.5
-    )  # over tokens, not sentences
+    # Over tokens, not sentences.
+    assert tagging.token_accuracy([["A"], ["B", "B", "B"]], [["A"], ["C", "C", "B"]]) == 0.5
     with pytest.raises(ValueError, match="sentence 1 has 2 tokens and 1 predicted tags"):
         tagging.token_accuracy([["A"], ["B"]], [["A"], ["B", "C"]])
     with pytest.raises(TypeError, match="sentence 0 is one str"):
@@ -44,9 +43,8 @@ def test_entities_as_conlleval_counts_them():
     assert same(["B-PER", "I-LOC"], ["B-PER", "B-LOC"]) == 1.0  # and so does one of another type
     assert same(["B-PER", "B-PER"], ["B-PER", "I-PER"]) == 0.0
     assert same(["B-A", "E-A", "S-A"], ["B-A", "I-A", "B-A"]) == 1.0  # BIOES
-    assert (
-        tagging.entities([["B-X"], ["I-X"]], [["B-X"], ["B-X"]])["f1"] == 1.0
-    )  # none goes on into the next sentence
+    # None goes on into the next sentence.
+    assert tagging.entities([["B-X"], ["I-X"]], [["B-X"], ["B-X"]])["f1"] == 1.0
 
 
 def conlleval(sequences):

@@ -20,13 +20,9 @@ DTYPES = ["float64", "float32", "float16", ml_dtypes.bfloat16, "int64", "int32",
 
 def array(dtype, shape, seed=0):
     values = np.random.default_rng(seed).integers(-100, 100, shape)
-    return (
-        (values % 2 == 0)
-        if dtype == "bool"
-        else (values % 100).astype(dtype)
-        if dtype == "uint8"
-        else values.astype(dtype)
-    )
+    if dtype == "bool":
+        return values % 2 == 0
+    return (values % 100 if dtype == "uint8" else values).astype(dtype)
 
 
 def same(a, b):

@@ -9,9 +9,8 @@ from plmcore._core import Search
 from plmcore.generate.trace import traced
 from toy_search import Notes, Table, options, searched
 
-WORDS = types.SimpleNamespace(
-    vocab_size=5, special_ids=np.array([0]), token_of=lambda i: Notes.WORDS[i]
-)  # of the notes; EOS is no text
+# Of the notes; EOS is no text.
+WORDS = types.SimpleNamespace(vocab_size=5, special_ids=np.array([0]), token_of=lambda i: Notes.WORDS[i])
 
 
 def words(tokenizer, ids):

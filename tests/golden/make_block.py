@@ -2,6 +2,7 @@
 they give.
 
 Run once per format; the files are kept so that later versions prove that they still read them:
+
     python tests/golden/make_block.py
 """
 

@@ -3,7 +3,7 @@ import plmcore as plm
 import pytest
 from plmcore import Tensor, ops
 from plmcore.models import padding
-from plmcore.models.padding import EVERYWHERE, FIRST, Masked, Packed, Whole
+from plmcore.models.padding import EVERYWHERE, FIRST, Layout, Packed, Padded
 
 rng = np.random.default_rng(0)
 MASKS = {
@@ -23,10 +23,10 @@ def of(mask, *reads, weights=False):
 
 def test_which_layout():
     ones = Tensor(np.ones((B, T)))
-    assert type(of(None)) is type(padding.layout(plm.zeros(B, T), ones)) is Whole
+    assert type(of(None)) is type(padding.layout(plm.zeros(B, T), ones)) is Layout
     assert (
         type(of("left")) is Packed
-        and type(of("left", EVERYWHERE)) is type(of("left", weights=True)) is Masked
+        and type(of("left", EVERYWHERE)) is type(of("left", weights=True)) is Padded
     )
     assert "mask" not in of("right", FIRST).attention and "mask" in of("left", FIRST).attention
     inside = Tensor(np.where(MASKS["left"], LABELS, -100))

@@ -24,9 +24,8 @@ def test_linear(weights, bias):
     layer = small(nn.Linear(37, 11, bias, bias_init=nn.init.normal(1.0)), weights)
     scale = SCALE if weights == "int8" else None
     expected = quantized_reference.linear(X, Q, scale, layer.bias.numpy() if bias else None)
-    close = dict(
-        rtol=2e-6, atol=1e-5 if weights == "int8" else 1e-3
-    )  # sums of floats up to 10^3, with cancellation
+    # Sums of floats up to 10^3, with cancellation.
+    close = dict(rtol=2e-6, atol=1e-5 if weights == "int8" else 1e-3)
     with plm.no_grad():
         np.testing.assert_allclose(layer(Tensor(X)).numpy(), expected, **close)
         layer.activation = "relu"

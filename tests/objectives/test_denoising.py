@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 from plmcore.data import Corpus
 from plmcore.objectives import Denoising
-from plmcore.objectives.chance import Chance
 from plmcore.objectives.denoising import NOISES
+from plmcore.objectives.rng import Rng
 from plmcore.train import recipes
 
 BART = fakes.Numbers("bart")
@@ -63,9 +63,8 @@ def test_words_deleted_whole():
         rest = iter(words)
         kept = [w.tolist() for w in np.split(seen, np.flatnonzero(BART.word_starts[seen]))]
         assert all(word in rest for word in kept)
-        assert len(words) - len(kept) == np.ceil(
-            0.3 * (len(words) - 1)
-        )  # words[0] is what precedes the first word
+        # words[0] is what precedes the first word.
+        assert len(words) - len(kept) == np.ceil(0.3 * (len(words) - 1))
 
 
 def test_infilling():
@@ -86,10 +85,10 @@ def test_infilling():
 
 def test_span_lengths_are_poisson_up_to_the_budget():
     objective = made("infilling")
-    from plmcore.objectives.chance import Chance
+    from plmcore.objectives.rng import Rng
 
     budget = np.full(3000, 200)
-    sizes, inserted = objective.span_sizes(budget, Chance(0, 0, np.arange(3000)))
+    sizes, inserted = objective.span_sizes(budget, Rng(0, 0, np.arange(3000)))
     assert (sizes.sum(1) == 200).all()
     count = np.count_nonzero(sizes, axis=1) + inserted
     fakes.assert_share(inserted.sum(), count.sum() - 3000, np.exp(-3))  # the last, cut one is never 0
@@ -158,8 +157,8 @@ def test_sentences_that_end_with_a_full_stop(text):
     assert found == sentences + ([tail] if tail else []) and bool(fixed[0]) == bool(tail)
     seen = set()
     for example in range(20):
-        chance = Chance(0, 0, np.array([example]))
-        moved, _ = objective.permute_sentences(ids, ids > 0, lengths, starts, fixed, chance)
+        rng = Rng(0, 0, np.array([example]))
+        moved, _ = objective.permute_sentences(ids, ids > 0, lengths, starts, fixed, rng)
         seen.add(tuple(moved[0].tolist()))
     orders = itertools.permutations(sentences)
     assert seen <= {tuple(token for part in (*order, tail) for token in part) for order in orders}

@@ -97,16 +97,15 @@ def test_words_are_chosen_as_wholes(exact):
     if exact:
         lengths = batch["attention_mask"].sum(1)
         assert (chosen.sum(1) <= np.maximum(1, np.rint(lengths * 0.15))).all()
-        assert (
-            chosen.sum(1) >= np.rint(lengths * 0.15) - 2
-        ).all()  # one too large is passed over, a smaller one found
+        # One too large is passed over, a smaller one found.
+        assert (chosen.sum(1) >= np.rint(lengths * 0.15) - 2).all()
     else:
         assert abs(chosen.sum() / text.sum() - 0.15) < 0.01
 
 
 def test_exact_units_equal_the_greedy_rule():
     rng = np.random.default_rng(0)
-    from plmcore.objectives.chance import Chance
+    from plmcore.objectives.rng import Rng
 
     for _ in range(30):
         T = 40
@@ -114,9 +113,9 @@ def test_exact_units_equal_the_greedy_rule():
         starts[:, 0] = True
         able = np.ones((6, T), bool)
         counts = rng.integers(1, 12, 6)
-        chance = Chance(int(rng.integers(1000)), 0, np.arange(6))
-        found = choosing.exact_units(starts, able, counts, chance)
-        keys = chance.uniform("choose", T)
+        own = Rng(int(rng.integers(1000)), 0, np.arange(6))
+        found = choosing.exact_units(starts, able, counts, own)
+        keys = own.uniform("choose", T)
         for row in range(6):
             unit = np.cumsum(starts[row]) - 1
             left, expected = counts[row], set()
@@ -130,10 +129,10 @@ def test_exact_units_equal_the_greedy_rule():
 
 def test_ngram_lengths_fall_as_one_over_n():
     """Of words that are single tokens: runs of starts are the n-grams."""
-    from plmcore.objectives.chance import Chance
+    from plmcore.objectives.rng import Rng
 
     starts = able = np.ones((2000, 60), bool)
-    found = choosing.ngram_starts(starts, able, 3, Chance(0, 0, np.arange(2000)))
+    found = choosing.ngram_starts(starts, able, 3, Rng(0, 0, np.arange(2000)))
     sizes = np.concatenate([np.diff(np.flatnonzero(row)) for row in found])
     weights = np.array([1, 1 / 2, 1 / 3])
     counts, expected = np.bincount(sizes, minlength=4)[1:], weights / weights.sum() * len(sizes)

@@ -17,10 +17,8 @@ class Marked(Objective):
     def examples(self, epoch):
         return self.n
 
-    def build(self, examples, chance):
-        rows = np.stack(
-            [np.full(len(examples), self.mark), examples, np.full(len(examples), chance.epoch)], 1
-        )
+    def build(self, examples, rng):
+        rows = np.stack([np.full(len(examples), self.mark), examples, np.full(len(examples), rng.epoch)], 1)
         rows = np.pad(rows, ((0, 0), (0, self.extra)), constant_values=99)
         return {"input_ids": rows, "attention_mask": np.ones_like(rows), "labels": rows[:, :2]}
 

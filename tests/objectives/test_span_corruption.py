@@ -19,7 +19,7 @@ def restored(ids, labels):
             current.append(token)
     out = []
     for token in ids.tolist():
-        out += spans.pop(token) if token in spans else [token] if token >= T5.first else []
+        out += spans.pop(token, [token] if token >= T5.first else [])
     assert not any(spans.values())  # none left but a final sentinel's
     return out
 
@@ -57,9 +57,8 @@ def test_all_cuts_are_equally_likely():
     text.
     """
     corpus = Corpus.from_ids([np.arange(T5.first, T5.first + 8)] * 1500, T5.vocab_size)
-    objective = SpanCorruption(
-        corpus, T5, length=30, packing="documents", rate=0.5, mean=2.0
-    )  # 4 hidden in 2 spans
+    # 4 hidden in 2 spans.
+    objective = SpanCorruption(corpus, T5, length=30, packing="documents", rate=0.5, mean=2.0)
     batch = objective.batch(np.arange(1500), seed=0, epoch=0)
     forms, counts = np.unique(
         batch["input_ids"] * 1_000 + batch["input_ids"].shape[1], axis=0, return_counts=True

@@ -45,6 +45,5 @@ def test_statistics():
     assert abs((z**4).mean() - 3) < 4 * np.sqrt(96 / n)
     z.sort()
     cdf = np.array([0.5 * (1 + math.erf(v / math.sqrt(2))) for v in z[:: n // 4096]])
-    assert np.abs(cdf - np.arange(0, n, n // 4096) / n).max() < 1.95 / np.sqrt(
-        n
-    )  # Kolmogorov-Smirnov, one in a thousand
+    # Kolmogorov-Smirnov, one in a thousand.
+    assert np.abs(cdf - np.arange(0, n, n // 4096) / n).max() < 1.95 / np.sqrt(n)

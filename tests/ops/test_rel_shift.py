@@ -41,9 +41,8 @@ def test_it_is_the_view_trick_of_transformer_xl():
     x = np.random.default_rng(0).standard_normal((2, 5, 9)).astype(np.float32)
     T, L = x.shape[1:]
     trick = np.concatenate([np.zeros((2, T, 1)), x], -1).reshape(2, L + 1, T)[:, 1:].reshape(2, T, L)
-    seen = (
-        np.arange(L) <= np.arange(T)[:, None] + L - T
-    )  # the trick leaves other rows' values where no query looks
+    # The trick leaves other rows' values where no query looks.
+    seen = np.arange(L) <= np.arange(T)[:, None] + L - T
     assert np.array_equal(np.where(seen, ops.rel_shift(x, L).numpy(), 0), np.where(seen, trick, 0))
 
 

@@ -84,8 +84,7 @@ def test_statistics():
     assert u.min() >= 0 and u.max() < 1
     assert abs(u.mean() - 0.5) < 4 * np.sqrt(1 / 12 / u.size)
     counts = np.histogram(u, 256, (0, 1))[0]
-    assert abs(((counts - u.size / 256) ** 2).sum() / (u.size / 256) - 255) < 4 * np.sqrt(
-        2 * 255
-    )  # chi squared
+    # Chi squared.
+    assert abs(((counts - u.size / 256) ** 2).sum() / (u.size / 256) - 255) < 4 * np.sqrt(2 * 255)
     for lag in (1, 4, 16, 64):
         assert abs(np.corrcoef(u[:-lag], u[lag:])[0, 1]) < 4 / np.sqrt(u.size)

@@ -1,8 +1,8 @@
 """Whether a family equals its class in transformers: weights and config go through a model directory, so that
 names and layout are tested together with the arithmetic.
 
-    parity.check("BertForMaskedLM", dict(hidden_size=12, ...), [dict(input_ids=..., attention_mask=...,
-    labels=...), ...], tmp_path)
+    batches = [dict(input_ids=..., attention_mask=..., labels=...), ...]
+    parity.check("BertForMaskedLM", dict(hidden_size=12, ...), batches, tmp_path)
 
 compares every field of the output, with and without hidden states and attentions, in float32 and float64,
 gradients, one step of SGD and AdamW, and what transformers makes of the directory that plmcore saves.
@@ -146,9 +146,8 @@ def same_output(ours, expected, inputs, tolerance, hidden_by=None):
         pairs = list(zip(arrays(ours[field]), arrays(expected[field]), strict=True))
         for i, (a, e) in enumerate(pairs):
             if visible is not None and a.ndim > 2:
-                seen = visible.reshape(-1, visible.shape[-1]).astype(
-                    bool
-                )  # [B, T]; multiple choice has [B, K, T]
+                # [B, T]; multiple choice has [B, K, T]
+                seen = visible.reshape(-1, visible.shape[-1]).astype(bool)
                 at_queries = field.endswith("attentions")
                 seen = seen[:, None, :, None] if at_queries else seen.reshape(*a.shape[:-1], 1)
                 assert not np.any(np.where(seen, 0, a)), f"{field} {i}: not 0 where the mask hides"
@@ -256,17 +255,16 @@ def check(
 
     Returns the loaded model.
 
-    float64: the tolerance there, for references with float32 inside. extras: what asks for hidden states and
-        attentions.
+    float64: the tolerance there, for references with float32 inside.
+    extras: what asks for hidden states and attentions.
     """
     model = reference(name, config, tmp_path / "published", seed)
     lm = plm.load(tmp_path / "published")
     if head is not None:
         assert lm.head == head
     assert lm.config.architectures == (name,) and not lm.model.training
-    count = sum(
-        p.numel() for p in model.parameters() if p.requires_grad
-    )  # tables of sinusoids are not trained
+    # Tables of sinusoids are not trained.
+    count = sum(p.numel() for p in model.parameters() if p.requires_grad)
     assert lm.model.num_parameters() == models.count_parameters(lm.config, lm.head) == count
 
     for dtype, tolerance in (("float32", 1e-5), ("float64", float64)):
@@ -305,9 +303,8 @@ def check(
             a, b = theirs(back, inputs), theirs(model, inputs)
             for field in fields(b):
                 for x, y in zip(arrays(a[field]), arrays(b[field]), strict=True):
-                    near(
-                        f"{field} of the saved model", x, y, 1e-6
-                    )  # torch's sums depend on where memory begins
+                    # torch's sums depend on where memory begins.
+                    near(f"{field} of the saved model", x, y, 1e-6)
             same_output(again(**inputs), lm(**inputs), inputs, 0.0, hidden_by)
     return lm
 

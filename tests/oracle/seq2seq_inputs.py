@@ -93,8 +93,7 @@ def check_trace(rng, lm, config, name, side):
                 "labels": parity.labels(rng, config["vocab_size"], (size, other)),
             }
         found.append(batch)
-    fields = ["last_hidden_state"] if "Model" in name and "MT" not in name else ["loss"]
-    fields += (
-        [] if fields[0] != "loss" else ["start_logits", "end_logits"] if "Question" in name else ["logits"]
-    )
+    fields = ["loss", "start_logits", "end_logits"] if "Question" in name else ["loss", "logits"]
+    if "Model" in name and "MT" not in name:
+        fields = ["last_hidden_state"]
     parity.check_trace(lm, found, [*fields, "encoder_last_hidden_state"])

@@ -85,9 +85,8 @@ def test_heads(size, name, tmp_path):
 def test_double_heads(side, tmp_path):
     rng = np.random.default_rng(7)
     config = CONFIGS["odd"]
-    batch = inputs(
-        rng, config, side, (B * K, T)
-    )  # the reference wants the mask so, with a row for each choice
+    # The reference wants the mask so, with a row for each choice.
+    batch = inputs(rng, config, side, (B * K, T))
     for name in ("input_ids", "token_type_ids"):
         batch[name] = batch[name].reshape(B, K, T)
     tokens = dict(mc_token_ids=rng.integers(0, T, (B, K)))

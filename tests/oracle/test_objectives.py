@@ -69,9 +69,8 @@ def test_masks_on_real_text(published, family, unit):
     assert not (chosen & special).any()
     assert abs(chosen.sum() / (~special).sum() - 0.15) < 0.01
     if unit == "word":  # a chosen piece that continues a word has its beginning chosen too
-        continues = (chosen & ~tokenizer.word_starts[restored])[:, 1:] & ~special[
-            :, :-1
-        ]  # a document's first piece begins one
+        # A document's first piece begins one.
+        continues = (chosen & ~tokenizer.word_starts[restored])[:, 1:] & ~special[:, :-1]
         row, column = np.nonzero(continues)
         assert chosen[row, column].all() and len(row) > 100
 

@@ -60,9 +60,8 @@ class Texts:
 
     def __getitem__(self, step):
         rng = np.random.default_rng(step)
-        ids = 3 + (rng.integers(0, VOCAB, (self.rows, 1)) + np.arange(LENGTH)) % (
-            VOCAB - 3
-        )  # something to learn: counting
+        # Something to learn: counting.
+        ids = 3 + (rng.integers(0, VOCAB, (self.rows, 1)) + np.arange(LENGTH)) % (VOCAB - 3)
         mask = (np.arange(LENGTH) < rng.integers(5, LENGTH + 1, (self.rows, 1))).astype(np.int64)
         labels = np.where((mask == 1) & (rng.random(ids.shape) < 0.6), ids, -100)
         return {"input_ids": ids * mask, "attention_mask": mask, "labels": labels}

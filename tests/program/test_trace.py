@@ -270,10 +270,8 @@ def test_wrong_inputs_of_a_program():
     ]:
         with pytest.raises(error, match=message):
             program(**inputs)
-    assert program(x=ok, n=[[1, 2, 3], [4, 5, 6]]).tolist() == [
-        [1, 2, 3],
-        [4, 5, 6],
-    ]  # arrays and lists take the dtype
+    # Arrays and lists take the dtype.
+    assert program(x=ok, n=[[1, 2, 3], [4, 5, 6]]).tolist() == [[1, 2, 3], [4, 5, 6]]
 
 
 def test_random_numbers_are_new_each_run_and_follow_the_seed():

@@ -61,8 +61,7 @@ def test_texts_without_added_tokens_stay_whole():
 
     texts = ["plain text", "with <a> one", "", "<a>", "more"]
     found = added.rows_of(texts, listening)
-    assert calls == [
-        ["with ", " one", "plain text", "", "more"]
-    ]  # one call, and nothing but the one text cut
+    # One call, and nothing but the one text cut.
+    assert calls == [["with ", " one", "plain text", "", "more"]]
     for text, (ids, offsets, _) in zip(texts, found):
         assert [text[a:b] for a, b in offsets.tolist()] == [chr(i) if i > 1 else "<a>" for i in ids.tolist()]

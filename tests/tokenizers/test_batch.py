@@ -2,7 +2,7 @@ import random
 
 import numpy as np
 import pytest
-from plmcore.tokenizers.batch import Cut, Padding, fill, share
+from plmcore.tokenizers.batch import Padding, Truncation, fill, share
 from plmcore.tokenizers.format import BARE, Format, Part
 
 A, B, CLS, SEP = Part(0, -1, 0), Part(1, -1, 1), Part(None, 100, 0), Part(None, 101, 0)
@@ -25,14 +25,14 @@ def test_share():
 
 
 def test_one_text_is_cut_in_windows_that_overlap():
-    rows = Cut(5, stride=1).windows(7, 8, None, added=2)
+    rows = Truncation(5, stride=1).windows(7, 8, None, added=2)
     assert [(w.sample, w.a.start, w.a.stop) for w in rows] == [(7, 0, 3), (7, 2, 5), (7, 4, 7), (7, 6, 8)]
-    assert [w.a for w in Cut(5).windows(0, 8, None, 2)] == [slice(0, 3)]
+    assert [w.a for w in Truncation(5).windows(0, 8, None, 2)] == [slice(0, 3)]
     for seed in range(300):
         r = random.Random(seed)
         n, room = r.randrange(40), r.randrange(1, 12)
         stride = r.randrange(room)
-        rows = Cut(room, stride=stride).windows(0, n, None, 0)
+        rows = Truncation(room, stride=stride).windows(0, n, None, 0)
         assert {i for w in rows for i in range(w.a.start, w.a.stop)} == set(range(n))
         assert all(len(w) == room for w in rows[:-1]) and all(
             x.a.stop - y.a.start == stride for x, y in zip(rows, rows[1:])
@@ -40,11 +40,11 @@ def test_one_text_is_cut_in_windows_that_overlap():
 
 
 def test_pairs():
-    cut = Cut(10, "only_second", stride=1)
+    cut = Truncation(10, "only_second", stride=1)
     assert [(w.a, w.b.start, w.b.stop) for w in cut.windows(0, 3, 9, added=3)] == [
         (slice(0, 3), 0, 4), (slice(0, 3), 3, 7), (slice(0, 3), 6, 9),
     ]  # fmt: skip
-    first, *rest = Cut(8, "longest_first", stride=0).windows(0, 4, 4, added=2)
+    first, *rest = Truncation(8, "longest_first", stride=0).windows(0, 4, 4, added=2)
     assert [(w.a.start, w.b.start) for w in [first, *rest]] == [(0, 0), (3, 0), (3, 3), (0, 3)]
 
 
@@ -76,12 +76,12 @@ def test_pairs():
 )
 def test_what_cannot_be_cut(cut, size, message):
     with pytest.raises(ValueError, match=message):
-        Cut(**cut).windows(0, *size)
+        Truncation(**cut).windows(0, *size)
 
 
 def test_padding():
     rows = [np.array([5, 6, 7]), np.array([8])]
-    windows = [w for i, row in enumerate(rows) for w in Cut(None).windows(i, len(row), None, 2)]
+    windows = [w for i, row in enumerate(rows) for w in Truncation(None).windows(i, len(row), None, 2)]
     right = fill(windows, rows, None, PAIRS, Padding(9, 0, "right", multiple=4))
     assert right["input_ids"].tolist() == [[100, 5, 6, 7, 101, 9, 9, 9], [100, 8, 101, 9, 9, 9, 9, 9]]
     left = fill(windows, rows, None, PAIRS, Padding(9, 3, "left", length=6))

@@ -3,9 +3,8 @@ import pytest
 from plmcore.tokenizers import families, format
 from plmcore.tokenizers.families import FAMILIES
 
-IDS = {
-    role: i for i, role in enumerate([*families.ROLES, "language"])
-}  # pad 0, unk 1, cls 2, sep 3, mask 4, bos 5, eos 6, language 7
+# pad 0, unk 1, cls 2, sep 3, mask 4, bos 5, eos 6, language 7.
+IDS = {role: i for i, role in enumerate([*families.ROLES, "language"])}
 
 
 @pytest.mark.parametrize(
@@ -31,9 +30,8 @@ def test_formats(name, single, pair, types):
     ids, found = made.build([50], [60, 61])
     assert ids.tolist() == pair and found.tolist() == types and made.added(True) == len(pair) - 3
     assert made.build(np.zeros(0, np.int32))[0].dtype == np.int64
-    again = format.of_processor(
-        format.processor_of(made, lambda i: f"<{i}>")
-    )  # what tokenizer.json would say
+    # What tokenizer.json would say.
+    again = format.of_processor(format.processor_of(made, lambda i: f"<{i}>"))
     assert again == made
 
 

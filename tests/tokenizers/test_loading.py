@@ -284,13 +284,9 @@ JUNK = [
 def places(value, path=()):
     """Every place in a JSON value, the first few of long lists."""
     yield path
-    items = (
-        list(value.items())[:20]
-        if isinstance(value, dict)
-        else enumerate(value[:5])
-        if isinstance(value, list)
-        else ()
-    )
+    items = list(value.items())[:20] if isinstance(value, dict) else []
+    if isinstance(value, list):
+        items = enumerate(value[:5])
     for key, inner in items:
         yield from places(inner, (*path, key))
 

@@ -158,7 +158,7 @@ def albert_as_published(processor, text: str, lower: bool = True) -> list[int]:
     return [processor.piece_to_id(piece) for piece in out]
 
 
-def test_tidy_families_prepare_text_and_split_commas_off_numbers(model, reference):
+def test_normalising_families_prepare_text_and_split_commas_off_numbers(model, reference):
     backend = pieces.read(model, "model", FAMILIES["albert"])
     for text in [*TEXTS, "in 2010, there", "2010, 2010,", "x2010,y"]:
         want = albert_as_published(reference, text)
@@ -171,7 +171,7 @@ def test_tidy_families_prepare_text_and_split_commas_off_numbers(model, referenc
     assert spelled[-1] == "x" and "," in spelled and "".join(spelled).startswith("In") and words[-1] == 2
 
 
-def test_tidy_and_places_agree():
+def test_normalised_text_and_places_agree():
     r = random.Random(0)
     ranges = [(32, 127), (0x300, 0x370), (0, 0x3000), (0xAC00, 0xAD00), (0xFB00, 0xFFFF)]
     for _ in range(2000):
@@ -180,7 +180,7 @@ def test_tidy_and_places_agree():
             for _ in range(r.randrange(12))
         ]
         text = "".join(map(chr, codes))
-        tidied, places = pieces.tidy_with_places(text, False)
+        normalised, places = pieces.normalise_with_places(text, False)
         plain = "".join(
             c
             for c in unicodedata.normalize(
@@ -188,8 +188,8 @@ def test_tidy_and_places_agree():
             )
             if not unicodedata.combining(c)
         )
-        assert tidied == pieces.tidy(text, False) == plain and len(places) == max(len(tidied), 1)
-        assert all(a < b <= len(text) for a, b in places[: len(tidied)])
+        assert normalised == pieces.normalise(text, False) == plain and len(places) == max(len(normalised), 1)
+        assert all(a < b <= len(text) for a, b in places[: len(normalised)])
 
 
 def test_offsets_and_words(tmp_path, model):

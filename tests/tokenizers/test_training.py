@@ -66,9 +66,8 @@ def test_case(corpus):
 def test_words_and_characters_by_count():
     texts = ["b a b c b a", "d"]
     words = plm.train_tokenizer(texts=texts, kind="words", vocab_size=6)
-    assert (
-        words.tokenize("a b c d") == ["a", "b", "<unk>", "<unk>"] and words.id_of("b") == 4
-    )  # the most frequent first
+    # The most frequent first.
+    assert words.tokenize("a b c d") == ["a", "b", "<unk>", "<unk>"] and words.id_of("b") == 4
     assert plm.train_tokenizer(texts=texts, kind="words", vocab_size=None, min_count=2).tokenize("a c") == [
         "a",
         "<unk>",

@@ -3,6 +3,9 @@
 // cpp/ops/NAME.cpp has the maths.
 #pragma once
 
+#include <map>
+#include <string>
+
 #include "plmcore/tensor.h"
 
 namespace plmcore {
@@ -128,8 +131,8 @@ struct AttentionOptions {
       offsets;  // int64 or int32 [B+1]: q, k, v hold rows of B sequences one after the other, no batch axis
   bool causal = false;  // query i sees keys up to its own position, S - T + i
   int64_t band = 0;  // with causal: only the last `band` of these; 0 is no limit
-  int64_t stride =
-      0;  // with causal: each stride-th key back from its own, beside the band if there is one; 0 is off
+  // With causal: each stride-th key back from its own, beside the band if there is one; 0 is off.
+  int64_t stride = 0;
   Tensor prefix;  // int64 or int32 [B]: with causal, keys before this are visible to all
   Tensor start;  // int64 or int32 [B]: with causal, the position of query 0 (of a cache with room beyond it)
   double scale = -1;  // of the scores; negative: 1 / sqrt(D)
@@ -172,30 +175,25 @@ Tensor gather_beams(const Tensor& x, const Tensor& beams);  // x [B, K, ...], be
 void cache_append(const Tensor& cache, const Tensor& rows, Dim position);
 
 // ---- optimisers, in place ----
-struct StepOptions {
-  double lr = 0, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0, momentum = 0;
-  int64_t step = 1;  // counts from 1
-  bool nesterov = false;
-  double power = 0.8, floor = 1e-3, threshold = 1;  // Adafactor's, see cpp/ops/adafactor_step.cpp
-  bool relative = true;  // Adafactor: the step is in proportion to the parameter
-  double rho = 0.95;  // Adadelta: how slowly its means forget
-  bool lazy = false;  // row-sparse: touch the moments of the given rows only
-  Tensor scale;  // float32 []: multiplies the gradient (clipping); undefined: 1
-};
-void sgd_step(const Tensor& param, const Tensor& grad, const Tensor& velocity, const StepOptions& options);
+// Options by name, such as {{"lr", 0.1}, {"nesterov", true}}. What is left out has the default of the
+// optimiser, which cpp/ops/x_step.cpp defines. `scale`, float32 [], multiplies the gradient (clipping).
+using StepOptions = std::map<std::string, double>;
+void sgd_step(const Tensor& param, const Tensor& grad, const Tensor& velocity, const StepOptions& options,
+              const Tensor& scale = {});
 void adam_step(const Tensor& param, const Tensor& grad, const Tensor& m, const Tensor& v,
-               const StepOptions& options);
+               const StepOptions& options, const Tensor& scale = {});
 void adamw_step(const Tensor& param, const Tensor& grad, const Tensor& m, const Tensor& v,
-                const StepOptions& options);
+                const StepOptions& options, const Tensor& scale = {});
 void bert_adam_step(const Tensor& param, const Tensor& grad, const Tensor& m, const Tensor& v,
-                    const StepOptions& options);
+                    const StepOptions& options, const Tensor& scale = {});
 void lamb_step(const Tensor& param, const Tensor& grad, const Tensor& m, const Tensor& v,
-               const StepOptions& options);
+               const StepOptions& options, const Tensor& scale = {});
 void adafactor_step(const Tensor& param, const Tensor& grad, const Tensor& m, const Tensor& v,
-                    const StepOptions& options);
-void adagrad_step(const Tensor& param, const Tensor& grad, const Tensor& v, const StepOptions& options);
+                    const StepOptions& options, const Tensor& scale = {});
 void adadelta_step(const Tensor& param, const Tensor& grad, const Tensor& m, const Tensor& v,
-                   const StepOptions& options);
+                   const StepOptions& options, const Tensor& scale = {});
+void adagrad_step(const Tensor& param, const Tensor& grad, const Tensor& v, const StepOptions& options,
+                  const Tensor& scale = {});
 void ema_step(const Tensor& average, const Tensor& param, double decay);
 Tensor global_norm(const Tensors& list);  // float32 []
 Tensor clip_scale(const Tensor& norm, double max_norm);  // float32 []: min(1, max_norm / norm)

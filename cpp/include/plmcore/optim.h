@@ -7,8 +7,8 @@
 
 namespace plmcore {
 
-enum class Optimiser : int { sgd, adam, adamw, bert_adam, lamb, adafactor, adagrad, adadelta };
-Optimiser optimiser_from_name(std::string_view name);
+struct Optimiser;
+const Optimiser& optimiser_from_name(std::string_view name);  // sgd, adam, adamw, bert_adam, ...
 
 // One trainable tensor and what its optimiser remembers of it.
 struct ParamState {
@@ -19,9 +19,10 @@ struct ParamState {
   int64_t step = 0;  // how often it was stepped
 };
 
-// Steps every parameter that has a gradient; makes the moments on first use. Steps are counted here;
-// `options.step` 0 has LAMB do without bias correction.
-void step_all(Optimiser optimiser, std::span<ParamState* const> states, const StepOptions& options);
+// Steps every parameter that has a gradient; makes the moments on first use. Steps are counted here; the
+// option `step` 0 has LAMB do without bias correction.
+void step_all(const Optimiser& optimiser, std::span<ParamState* const> states, const StepOptions& options,
+              const Tensor& scale = {});
 
 // The gradients of these parameters, for global_norm.
 Tensors gradients(std::span<ParamState* const> states);

@@ -100,8 +100,8 @@ struct TensorImpl : Counted {
   int64_t trace = 0;  // of a traced value: the trace, and the value's number in it
   Node* grad_fn = nullptr;  // owned
   TensorImpl* grad = nullptr;  // owned
-  TensorImpl* rows =
-      nullptr;  // owned; set for a row-sparse gradient: storage holds [rows, C] of a [V, C] tensor
+  // Owned; set for a row-sparse gradient: storage holds [rows, C] of a [V, C] tensor.
+  TensorImpl* rows = nullptr;
 
   void release() const {
     if (drop()) delete this;

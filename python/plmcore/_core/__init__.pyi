@@ -677,25 +677,11 @@ class ParamState:
     def step(self, arg: int, /) -> None: ...
 
 def step_all(
-    optimiser: str,
-    states: list[ParamState],
-    lr: float,
-    beta1: float = 0.0,
-    beta2: float = 0.0,
-    eps: float = 0.0,
-    weight_decay: float = 0.0,
-    momentum: float = 0.0,
-    nesterov: bool = False,
-    power: float = 0.8,
-    floor: float = 0.001,
-    threshold: float = 1.0,
-    relative: bool = True,
-    correct: bool = True,
-    rho: float = 0.95,
-    lazy: bool = False,
-    scale: Tensor | None = None,
+    optimiser: str, states: list[ParamState], options: dict[str, float], scale: Tensor | None = None
 ) -> None:
-    """Steps every parameter that has a gradient."""
+    """
+    Steps every parameter that has a gradient. Options that are not given have the optimiser's defaults.
+    """
 
 def gradients(states: list[ParamState]) -> tuple[Tensor, ...]:
     """The gradients that the parameters have."""

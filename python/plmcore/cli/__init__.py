@@ -101,7 +101,7 @@ def version() -> str:
 def main(argv: Sequence[str] | None = None) -> int:
     """The exit status of a command: 0, 1 after an error, 2 for wrong arguments, 130 after Ctrl-C.
 
-    What is wrong is said in one line.
+    What is wrong is said in one line: our errors, those of files, and what a command lists as ANSWERED.
     """
     write_any_letter()
     if not environment_is_right():
@@ -115,14 +115,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     if args.command is None:
         arguments.print_help()
         return 2
+    command = COMMANDS[args.command]
     try:
         startup.work_begins()
-        return COMMANDS[args.command].run(args)
+        return command.run(args)
     except KeyboardInterrupt:
         startup.work_ended()
         print("\nstopped", file=sys.stderr)
         return startup.STOPPED
-    except (*ERRORS, OSError, ImportError) as e:
+    except (*ERRORS, *getattr(command, "ANSWERED", ()), OSError, ImportError) as e:
         print(f"plmcore {args.command}: {e}", file=sys.stderr)
         return 1
     finally:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 OTHER_DATA = ("translation", "text-to-text")  # made of two corpora, and of records
 STEPS = 1000  # batches that are made to see how long they take
 
+ANSWERED = (ValueError, TypeError, RuntimeError)
 EXAMPLES = """\
 examples:
   plmcore corpus books/ wiki.txt.gz --tokenizer bert-base-uncased --out corpus
@@ -113,9 +114,6 @@ def run(args: argparse.Namespace) -> int:
     except KeyboardInterrupt:
         print("\nstopped; repeat the command to continue", file=sys.stderr)
         return 130
-    except (ValueError, TypeError, OSError, RuntimeError, ImportError) as e:
-        print(f"plmcore corpus: {e}", file=sys.stderr)
-        return 1
 
 
 def check(folder: pathlib.Path) -> int:

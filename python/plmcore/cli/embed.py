@@ -19,6 +19,7 @@ from plmcore.cli.arguments import Help, add_errors, positive
 from plmcore.files.whole import atomic_write
 
 BATCHES = 32  # that are read, and sorted by length, together
+ANSWERED = (ValueError, TypeError)
 EXAMPLES = """\
 examples:
   plmcore embed all-MiniLM-L6-v2 sentences.txt --out vectors.npy     float32 [lines, width]
@@ -67,22 +68,15 @@ def add_parser(commands: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    try:
-        if args.out is not None and args.out.suffix not in WRITERS:
-            raise plmcore.ArgumentError(f"--out must end in {' or '.join(WRITERS)}, got '{args.out}'")
-        lm = plmcore.load(args.folder)
-        if lm.tokenizer is None:
-            raise plmcore.ArgumentError(f"'{args.folder}' has no tokenizer files")
-        with contextlib.closing(cast("Generator[str]", read(args))) as lines:
-            write = WRITERS[".jsonl" if args.out is None else args.out.suffix]
-            with atomic_write(args.out) if args.out else contextlib.nullcontext(sys.stdout.buffer) as out:
-                write(out, vectors(lm, lines, args.batch))
-    except (ValueError, TypeError, OSError, plmcore.OutOfMemoryError) as e:
-        print(f"plmcore embed: {e}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        print("\nstopped", file=sys.stderr)
-        return 130
+    if args.out is not None and args.out.suffix not in WRITERS:
+        raise plmcore.ArgumentError(f"--out must end in {' or '.join(WRITERS)}, got '{args.out}'")
+    lm = plmcore.load(args.folder)
+    if lm.tokenizer is None:
+        raise plmcore.ArgumentError(f"'{args.folder}' has no tokenizer files")
+    with contextlib.closing(cast("Generator[str]", read(args))) as lines:
+        write = WRITERS[".jsonl" if args.out is None else args.out.suffix]
+        with atomic_write(args.out) if args.out else contextlib.nullcontext(sys.stdout.buffer) as out:
+            write(out, vectors(lm, lines, args.batch))
     return 0
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import argparse
 import pathlib
-import sys
 
 from plmcore import language_model
 from plmcore.cli.arguments import Help
 from plmcore.program.export import export, load_program
+
+ANSWERED = (ValueError,)
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -30,11 +31,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 
 def run(args: argparse.Namespace) -> int:
-    try:
-        export(language_model.load(args.folder, args.head), args.out)
-    except (ValueError, OSError) as e:
-        print(f"plmcore export: {e}", file=sys.stderr)
-        return 1
+    export(language_model.load(args.folder, args.head), args.out)
     program = load_program(args.out)
     for kind, values in (("input", program.inputs), ("output", program.outputs)):
         for name, shape, dtype in values:

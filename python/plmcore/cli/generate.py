@@ -18,6 +18,8 @@ from plmcore.cli.arguments import Help, add_errors
 from plmcore.files.text import lines_of
 from plmcore.files.whole import check_replaceable, open_own, sync_folder
 
+ANSWERED = (ValueError, TypeError)
+
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser(
@@ -117,24 +119,17 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 
 def run(args: argparse.Namespace) -> int:
-    try:
-        lm = plmcore.load(args.folder)
-        if lm.tokenizer is None:
-            raise plmcore.ArgumentError(f"'{args.folder}' has no tokenizer files")
-        options = options_of(args)
-        if args.prompt is not None:
-            args.prompt = texts.argument(args.prompt, args.errors)
-            one(lm, args, options, sys.stdout)
-        elif args.trace is not None:
-            raise plmcore.ArgumentError("--trace is for one --prompt")
-        else:
-            many(lm, args, options)
-    except (ValueError, TypeError, OSError) as e:
-        print(f"plmcore generate: {e}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        print("\nstopped", file=sys.stderr)
-        return 130
+    lm = plmcore.load(args.folder)
+    if lm.tokenizer is None:
+        raise plmcore.ArgumentError(f"'{args.folder}' has no tokenizer files")
+    options = options_of(args)
+    if args.prompt is not None:
+        args.prompt = texts.argument(args.prompt, args.errors)
+        one(lm, args, options, sys.stdout)
+    elif args.trace is not None:
+        raise plmcore.ArgumentError("--trace is for one --prompt")
+    else:
+        many(lm, args, options)
     return 0
 
 

@@ -72,9 +72,6 @@ def run(args: argparse.Namespace) -> int:
     except (ValueError, TypeError, OSError, plmcore.OutOfMemoryError) as e:
         print(f"plmcore quantize: {str(e).removeprefix('quantize: ')}", file=sys.stderr)
         return 1
-    except KeyboardInterrupt:
-        print("\nstopped", file=sys.stderr)
-        return 130
     return 0
 
 

@@ -253,9 +253,9 @@ class Page:
         if chosen.all():  # a language model's
             return [self.line("input", ids), self.line("predict", ids[1:], PREDICTED)]
         before = np.where(chosen, labels, ids)
-        styles = [
-            CHANGED if c and a != b else PREDICTED if c else None for c, a, b in zip(chosen, before, ids)
-        ]
+        styles = [PREDICTED if c else None for c in chosen]
+        for i in np.flatnonzero(before != ids):
+            styles[i] = CHANGED
         predicted = [f"{i}: {self.word(labels[i], PREDICTED)}" for i in np.flatnonzero(chosen)]
         return [
             self.line("before", before, [PREDICTED if c else None for c in chosen]),

@@ -12,6 +12,7 @@ from plmcore.cli.arguments import Help, add_errors
 from plmcore.files.text import lines_of
 
 KINDS = ("wordpiece", "bpe", "byte-bpe", "unigram", "characters", "words")
+ANSWERED = (ValueError, RuntimeError)
 EXAMPLES = """\
 examples:
   plmcore tokenize train texts/ --kind byte-bpe --vocab-size 8000 --out my-tokenizer
@@ -110,15 +111,9 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 def run(args: argparse.Namespace) -> int:
     try:
         return train(args) if args.what == "train" else encode(args)
-    except KeyboardInterrupt:
-        print("\nstopped", file=sys.stderr)
-        return 130
     except BrokenPipeError:  # `| head` has seen enough
         sys.stderr.close()
         return 0
-    except (ValueError, OSError, RuntimeError) as e:
-        print(f"plmcore tokenize: {e}", file=sys.stderr)
-        return 1
 
 
 def train(args: argparse.Namespace) -> int:

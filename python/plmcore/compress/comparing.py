@@ -31,10 +31,10 @@ ROUNDS = 3  # of which the fastest counts
 class Comparison:
     """Pairs are before and after.
 
-    speed: tokens per second, of greedy generation (`generates`) or of a forward pass. agreement: how often
-        both choose the same first, of
-    a model without choices the mean cosine between its states. error: |difference| / |outputs before|,
-    Euclidean.
+    speed: tokens per second, of greedy generation (`generates`) or of a forward pass.
+    agreement: how often both choose the same first, of a model without choices the mean cosine between its
+        states.
+    error: |difference| / |outputs before|, Euclidean.
     """
 
     bytes: tuple[int, int]

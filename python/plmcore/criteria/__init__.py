@@ -18,12 +18,12 @@ from plmcore.criteria.criterion import (
 )
 from plmcore.criteria.labelled import Labelled, Spans, WithText
 from plmcore.criteria.memory import Remembered
-from plmcore.criteria.tokens import BothWays, Tokens
+from plmcore.criteria.tokens import Bidirectional, Tokens
 from plmcore.models import labels
 
 __all__ = [
     "Batch",
-    "BothWays",
+    "Bidirectional",
     "Counts",
     "Criterion",
     "Labelled",
@@ -45,8 +45,8 @@ __all__ = [
 def of(model: Any, label_smoothing: float = 0.0) -> Criterion:
     """The criterion that goes with the kind of labels which the model's head takes first."""
     kind = next(iter(labels.taken(model)), None)
-    if kind == labels.BOTH_WAYS:
-        return BothWays(label_smoothing)
+    if kind == labels.BIDIRECTIONAL:
+        return Bidirectional(label_smoothing)
     if kind in labels.OF_TOKENS:
         return Tokens(kind, label_smoothing)
     squares = getattr(getattr(model, "config", None), "problem_type", None) == "regression"

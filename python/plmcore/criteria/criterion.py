@@ -19,9 +19,8 @@ from plmcore.nn.state import State
 Batch = Mapping[str, np.ndarray]
 Counts = Mapping[str, int]
 
-CONTINUES = (
-    "continues"  # of a batch: whether it goes on where the one before ended; it does unless it says no
-)
+# Of a batch: whether it goes on where the one before ended. It does unless it says no.
+CONTINUES = "continues"
 
 
 class Term:
@@ -36,12 +35,14 @@ class Term:
 
     @classmethod
     def of_mean(cls, mean: Tensor, count: int) -> Term:
+        """The term whose sum is count * mean."""
         term = cls(mean, count)
         term._times = count
         return term
 
     @property
     def sum(self) -> Tensor:
+        """The sum, a scalar."""
         return self._value if self._times == 1 else ops.affine(self._value, self._times, 0.0)
 
     def over(self, total: int) -> Tensor:
@@ -63,8 +64,9 @@ class Criterion:
     squares = False  # whether it is a mean of squares, not of negative log-probabilities
 
     def counts(self, batch: Batch) -> dict[str, int]:
-        """How many things each term is the sum of, before anything is computed: a step that has several
-        batches must know it of all of them first.
+        """How many things each term is the sum of, before anything is computed.
+
+        A step that has several batches must know it of all of them first.
         """
         raise NotImplementedError
 
@@ -100,6 +102,7 @@ def run(
 
 
 def counted(criterion: Criterion, batch: Batch) -> dict[str, int]:
+    """What the criterion counts in a batch: at least one term."""
     counts = criterion.counts(batch)
     if not counts:
         raise ArgumentError(
@@ -137,6 +140,7 @@ class Sums:
         self.counts: dict[str, int] = {}
 
     def add(self, terms: Terms) -> None:
+        """Takes in the terms of another batch."""
         for name, term in terms.items():
             self.sums[name] = self.sums.get(name, 0.0) + term.item()
             self.counts[name] = self.counts.get(name, 0) + term.count

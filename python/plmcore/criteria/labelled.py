@@ -50,6 +50,7 @@ class Labelled(Criterion):
         return {name: Term.of_mean(means[name], n) for name, n in counts.items()}
 
     def means(self, out: Output, inputs: Tensors) -> Mapping[str, Tensor]:
+        """The mean of each term, by name."""
         if not self.label_smoothing:
             return out.losses
         labels = inputs["labels"]

@@ -44,23 +44,23 @@ class Tokens(Labelled):
         return found
 
 
-class BothWays(Labelled):
+class Bidirectional(Labelled):
     """Each token from those before it and, apart, from those after it (ELMo): the labels are where they are
     predicted, and the model gives a loss of either.
     """
 
     def counts(self, batch: Batch) -> dict[str, int]:
-        return {name: known(needed(self, batch, name)) for name in kinds.WAYS}
+        return {name: known(needed(self, batch, name)) for name in kinds.DIRECTIONS}
 
     def predict(self, model: Any, inputs: Tensors) -> Output:
         if not self.label_smoothing:
             return model(**inputs)
-        return model(**{name: t for name, t in inputs.items() if name not in kinds.WAYS})
+        return model(**{name: t for name, t in inputs.items() if name not in kinds.DIRECTIONS})
 
     def means(self, out: Output, inputs: Tensors) -> Mapping[str, Tensor]:
         if not self.label_smoothing:
             return out.losses
         return {
             name: losses.cross_entropy(out[logits], inputs[name], label_smoothing=self.label_smoothing)
-            for name, logits in kinds.WAYS.items()
+            for name, logits in kinds.DIRECTIONS.items()
         }

@@ -14,10 +14,10 @@ from plmcore.data import manifest, mapped
 class Corpus:
     """A tokenised corpus: ids without special tokens, and where its sentences and documents begin.
 
-    ids                 uint16 or uint32 [tokens]
-    sentences           int64 [sentences + 1]: sentence i is ids[sentences[i]:sentences[i + 1]]
-    documents           int64 [documents + 1]: the same for documents, which end where sentences end
-    document_sentences  int64 [documents + 1]: document i has the sentences document_sentences[i] up to
+    ids: uint16 or uint32 [tokens]
+    sentences: int64 [sentences + 1]; sentence i is ids[sentences[i]:sentences[i + 1]]
+    documents: int64 [documents + 1]; the same for documents, which end where sentences end
+    document_sentences: int64 [documents + 1]; document i has the sentences document_sentences[i] up to
         document_sentences[i + 1]
 
     No document and no sentence is empty. Arrays of an opened corpus are mapped, not loaded.

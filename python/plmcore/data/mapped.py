@@ -44,9 +44,8 @@ def trim() -> None:
 
 def peak() -> int:
     """The most bytes that this process ever had in memory."""
-    status = pathlib.Path(
-        "/proc/self/status"
-    ).read_text()  # ru_maxrss would count the process that started this one
+    # ru_maxrss would count the process that started this one.
+    status = pathlib.Path("/proc/self/status").read_text()
     return int(status.partition("VmHWM:")[2].split(maxsplit=1)[0]) * 1024
 
 

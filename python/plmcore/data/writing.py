@@ -47,17 +47,17 @@ def write_corpus(
     """Tokenises files and folders into the corpus directory `out`, in `workers` threads or processes
     (default: one for each core, fewer processes for small files).
 
-    documents   in text files: separated by blank lines ("blank"), one to a line ("line"), one to a file
-                ("file")
-    sentences   ends by the rule of plmcore.data.sentences ("rule"), of lines ("lines"), of documents
-                ("document")
-    unwrap      line breaks inside a document are read as spaces
-    field       the text in .jsonl, .csv, .tsv and .parquet files, where each record is a document
+    documents: of text files, separated by blank lines ("blank"), one to a line ("line") or one to a file
+        ("file").
+    sentences: they end by the rule of plmcore.data.sentences ("rule"), with lines ("lines") or with documents
+        ("document").
+    unwrap: line breaks inside a document are read as spaces.
+    field: the text in .jsonl, .csv, .tsv and .parquet files, where each record is a document.
 
-    A run that was stopped goes on where it was when it is called again with the same arguments.
-    Until it is complete everything lies in the folder .NAME.partial beside `out`.
-    overwrite=True replaces a corpus or an unfinished one. The result does not depend on `workers`.
-    `progress` is called with bytes read and their total.
+    A run that was stopped goes on where it was when it is called again with the same arguments. Until it is
+    complete everything lies in the folder .NAME.partial beside `out`. overwrite=True replaces a corpus or an
+    unfinished one. The result does not depend on `workers`. `progress` is called with bytes read and their
+    total.
     """
     for name, value, known in (
         ("documents", documents, ("blank", "line", "file")),

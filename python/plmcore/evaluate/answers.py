@@ -46,8 +46,8 @@ def token_f1(prediction: str, reference: str) -> float:
 def corpus_f1(predictions: Sequence[str], references: Sequence[str | Sequence[str]]) -> float:
     """F1 over all answers together, where "" is no answer (decaNLP's cF1 for relations).
 
-    Precision is the share of the given answers that are exactly right,
-    recall that of the questions with an answer.
+    Precision is the share of the given answers that are exactly right, recall that of the questions with an
+    answer.
     """
     predictions, references = paired("corpus_f1", predictions, references)
     rights = [{normalised(r) for r in right} - {""} for right in answers("corpus_f1", references)]

@@ -95,9 +95,10 @@ def choose(
 
     For a choice in the middle of a text a record has `contexts`, one for each choice, and `continuation`,
     which follows them.
-    normalise: "sum" is ln p(choice | context); "tokens", "characters" and "bytes" divide it by the choice's
-        length; "context"
-    subtracts ln p(choice | answer_context), what the choice is worth without the question (GPT-3).
+
+    The score by `normalise`: "sum" is ln p(choice | context); "tokens", "characters" and "bytes" divide it by
+    the choice's length; "context" subtracts ln p(choice | answer_context), what the choice is worth without
+    the question (GPT-3).
     """
     if normalise not in NORMALISATIONS:
         raise ArgumentError(

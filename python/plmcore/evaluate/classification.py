@@ -61,9 +61,10 @@ def senses(predictions: Sequence[Any], references: Sequence[Any | Collection[Any
 def reciprocal_rank(scores: Sequence[Sequence[float]], references: Sequence[int | Collection[int]]) -> float:
     """Mean over examples of 1 / the rank of the best right candidate (MRR).
 
-    scores: of an example's candidates, higher is better; references: the number of the right candidate, or of
-        several. Among
-    equal scores the right one comes last, so that a constant scorer gains nothing.
+    scores: of an example's candidates, higher is better.
+    references: the number of the right candidate, or of several.
+
+    Among equal scores the right one comes last, so that a constant scorer gains nothing.
     """
     scores, references = paired("reciprocal_rank", scores, references)
     total = 0.0

@@ -122,15 +122,14 @@ def perplexity(
     """Computes the perplexity of a text, a file (a pathlib.Path), an array of ids, of several, or of the
     documents of a Corpus.
 
-    window: the most tokens the model reads at once, as many as it has positions unless given. stride: by how
-        much it moves on,
-    half a window unless given; smaller gives more context and takes longer. start: the id that stands before
-    a text; without one, and where the tokenizer puts none there, a text's first token is predicted from
-    nothing and not scored.
-    sources: what the targets `texts` of a sequence-to-sequence model were made of; target_tokenizer: that of
-        the targets, where it is
-    another (Marian, mBART). errors="replace": bytes of files that are not UTF-8 are read as U+FFFD. progress:
-    called with the bytes read so far.
+    window: the most tokens the model reads at once, as many as it has positions unless given.
+    stride: by how much it moves on, half a window unless given; smaller gives more context and takes longer.
+    start: the id that stands before a text; without one, and where the tokenizer puts none there, a text's
+        first token is predicted from nothing and not scored.
+    sources: what the targets `texts` of a sequence-to-sequence model were made of.
+    target_tokenizer: that of the targets, where it is another (Marian, mBART).
+    errors="replace": bytes of files that are not UTF-8 are read as U+FFFD.
+    progress: called with the bytes read so far.
     """
     kind = scoring.kind_of(lm)
     count = _Count(lm, progress, errors)

@@ -62,10 +62,9 @@ def contamination(
     """Finds the test texts that share an n-gram of words with the training corpus.
 
     training: files (pathlib.Path) or texts, one or several, or arrays of ids or a Corpus when the tests are
-        arrays of ids of the same
-    tokenizer. Words are lower-case and without punctuation. n: unless given the 5th percentile of the lengths
-    of the tests in words, but between 8 and 13. common: n-grams that the training corpus has more often than
-    this are phrases and do not count.
+        arrays of ids of the same tokenizer. Words are lower-case and without punctuation.
+    n: unless given the 5th percentile of the lengths of the tests in words, but between 8 and 13.
+    common: n-grams that the training corpus has more often than this are phrases and do not count.
     """
     if isinstance(tests, (str, os.PathLike)) or len(tests) == 0:
         raise ArgumentError("contamination: tests must be a list of texts, or of arrays of ids")

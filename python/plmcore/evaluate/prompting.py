@@ -112,9 +112,15 @@ def drawn(n: int, k: int, seed: int, record: int) -> list[int]:
 
 
 def fitted(
-    lm: LanguageModel, instruction: str, shots: Sequence[Record], record: Record, template: str,
-    separator: str, room: int | None, behind: str,
-) -> tuple[str, int]:  # fmt: skip
+    lm: LanguageModel,
+    instruction: str,
+    shots: Sequence[Record],
+    record: Record,
+    template: str,
+    separator: str,
+    room: int | None,
+    behind: str,
+) -> tuple[str, int]:
     """The prompt with as many of the last shots as leave room for what comes behind it,
     and how many these are.
     """

@@ -32,10 +32,9 @@ def evaluate(
     in memory: a list of dicts, a dict of lists, a pandas DataFrame or a pyarrow Table, with the columns that
     a file would have.
 
-    `task`: a key of TASKS, a kind of task that the model was fine-tuned for, or a published task, which is
-        also put to a language model that was not
-    (plmcore.tasks.zero_shot); without it the task that the model was fine-tuned for, else perplexity.
-    `options` are the task's.
+    `task` is a key of TASKS, a kind of task that the model was fine-tuned for, or a published task, which is
+    also put to a language model that was not (plmcore.tasks.zero_shot). Without it the task is what the model
+    was fine-tuned for, else perplexity. `options` are the task's.
     """
     if task is not None:
         check_task(task)

@@ -83,7 +83,9 @@ class Run:
         )
 
     def trace(self) -> Trace:
-        kind = "beams" if self.settings.num_beams > 1 else "samples" if self.settings.do_sample else "greedy"
+        kind = "samples" if self.settings.do_sample else "greedy"
+        if self.settings.num_beams > 1:
+            kind = "beams"
         return Trace(
             kind,
             self.settings.num_beams,

@@ -23,8 +23,8 @@ class Settings:
     """max_length and min_length count the prompt too. prefix_allowed_tokens_fn(prompt number, ids) returns
     the tokens that may follow.
 
-    length_penalty_form: what a beam's log-probability is divided by, "length": n^length_penalty, "gnmt": ((5
-        + n) / 6)^length_penalty.
+    length_penalty_form: what a beam's log-probability is divided by. "length": n^length_penalty; "gnmt":
+        ((5 + n) / 6)^length_penalty.
     seed: a number s gives prompt i the stream s + i; or a list, one number for each prompt.
     """
 

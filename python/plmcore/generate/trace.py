@@ -16,8 +16,8 @@ class Node:
     """A continuation that a step looked at: of beams one of the best, else the token that was taken or one of
     the likeliest others.
 
-    score: the sum of the log-probabilities of the new tokens. final_score: of a finished one, with the length
-        penalty.
+    score: the sum of the log-probabilities of the new tokens.
+    final_score: of a finished one, with the length penalty.
     group: of diverse beams; of samples, which of them.
     """
 

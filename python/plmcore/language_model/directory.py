@@ -101,7 +101,7 @@ def open_model(
     `changes` replace keys of the config.
 
     new_head: the weights of the directory's head are left aside; so are those for another task, which may
-        have the same names.
+    have the same names.
     """
     folder = pathlib.Path(folder)
     config = read_config(folder, **changes)

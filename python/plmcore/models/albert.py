@@ -80,7 +80,7 @@ class Embeddings(bert.Embeddings):
         self.widen = nn.Linear(cfg.embedding_size, cfg.hidden_size, weight_init=cfg.weight_init)
 
     def __call__(
-        self, layout: padding.Whole, ids: Tensor, types: Tensor | None, positions: Tensor | None
+        self, layout: padding.Layout, ids: Tensor, types: Tensor | None, positions: Tensor | None
     ) -> Tensor:
         return self.widen(super().__call__(layout, ids, types, positions))
 
@@ -224,7 +224,7 @@ TOKENIZERS = (
         **CLS_SEP,
         kinds=("unigram",),
         told=True,
-        pieces=dict(tidy=True, lower=True),
+        pieces=dict(normalise=True, lower=True),
         layout=dict(pad_id=0, unk_id=1, bos_id=-1, eos_id=-1, control_symbols=["[CLS]", "[SEP]", "[MASK]"]),
     ),
 )

@@ -21,10 +21,10 @@ class AnswerBeams(nn.Module):
     """The most likely starts, the most likely ends of each, and whether there is no answer.
 
     start_top_log_probs and start_top_index [B, K]; end_top_log_probs and end_top_index [B, E K], the best end
-    of every start first; cls_logits [B]. They are probabilities, whatever their published names say.
-    With start_positions and end_positions [B] there is a loss instead,
-    of ends that know the right start, and with cls_index and is_impossible [B] of whether there is an answer.
-    p_mask [B, T]: 1 where none may begin or end.
+    of every start first; cls_logits [B]. They are probabilities, whatever their published names say. With
+    start_positions and end_positions [B] there is a loss instead, of ends that know the right start, and with
+    cls_index and is_impossible [B] of whether there is an answer. p_mask [B, T]: 1 where none may begin or
+    end.
     """
 
     NAMES = {
@@ -75,9 +75,8 @@ class AnswerBeams(nn.Module):
         K, E = self.config.start_n_top, self.config.end_n_top
         starts = ops.softmax(starts)
         start_likely, start_index = ops.topk(starts, K)  # [B, K]
-        end_likely, end_index = ops.topk(
-            ops.softmax(self.ends(x, rows_at(x, start_index), p_mask)), E
-        )  # [B, K, E]
+        # [B, K, E]
+        end_likely, end_index = ops.topk(ops.softmax(self.ends(x, rows_at(x, start_index), p_mask)), E)
         begin = ops.reshape(ops.matmul(ops.reshape(starts, (B, 1, T)), x), (B, C))
         return encoded.output(
             start_top_log_probs=start_likely,

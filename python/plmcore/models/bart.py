@@ -2,7 +2,7 @@
 embeddings (Lewis et al. 2019).
 
 Shapes: B batch, S source length, T target length, C width, V vocabulary; rows are [B, T, C], or [N, C] where
-    padding was dropped.
+padding was dropped.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Embeddings(nn.Module):
         self.norm = nn.LayerNorm(C)
         self.dropout = nn.Dropout(cfg.dropout)
 
-    def __call__(self, ids: Tensor, layout: padding.Whole) -> Tensor:
+    def __call__(self, ids: Tensor, layout: padding.Layout) -> Tensor:
         x = self.tokens(layout.pack(ids))
         x = x if self.scale == 1 else ops.affine(x, self.scale, 0.0)
         positions = layout.positions() + FIRST_POSITION

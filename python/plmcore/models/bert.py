@@ -2,7 +2,7 @@
 segment types and post-norm blocks (Devlin et al. 2018).
 
 Shapes: B batch, T length, N rows that are no padding, C width, V vocabulary. Rows are [B, T, C], or [N, C]
-    where padding was dropped.
+where padding was dropped.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class Embeddings(nn.Module):
         self.dropout = nn.Dropout(cfg.hidden_dropout_prob)
 
     def __call__(
-        self, layout: padding.Whole, ids: Tensor, types: Tensor | None, positions: Tensor | None
+        self, layout: padding.Layout, ids: Tensor, types: Tensor | None, positions: Tensor | None
     ) -> Tensor:
         positions = (
             layout.positions() if positions is None else layout.pack(ops.broadcast_to(positions, ids.shape))
@@ -96,11 +96,11 @@ class Block(nn.Module):
         )
         self.norm2 = nn.LayerNorm(C, cfg.layer_norm_eps)
 
-    def __call__(self, x: Tensor, layout: padding.Whole) -> Tensor:
-        x = self.norm1(self.look(x, layout), residual=x)
+    def __call__(self, x: Tensor, layout: padding.Layout) -> Tensor:
+        x = self.norm1(self.attend(x, layout), residual=x)
         return self.norm2(self.mlp(x), residual=x)
 
-    def look(self, x: Tensor, layout: padding.Whole) -> Tensor:
+    def attend(self, x: Tensor, layout: padding.Layout) -> Tensor:
         return self.attn(x, **layout.attention)
 
 
@@ -111,8 +111,8 @@ class DecoderBlock(Block):
         super().__init__(cfg)
         self.attn.causal = True
 
-    def look(self, x: Tensor, layout: padding.Whole) -> Tensor:
-        return causal_attention.look_back(self.attn, x, layout)
+    def attend(self, x: Tensor, layout: padding.Layout) -> Tensor:
+        return causal_attention.self_attend(self.attn, x, layout)
 
 
 def blocks(cfg: BertConfig) -> nn.ModuleList:

@@ -18,14 +18,14 @@ from typing import Any, Self
 
 from plmcore import nn
 from plmcore._core import Dim, Tensor, ops
-from plmcore.models.padding import Whole
+from plmcore.models.padding import Layout
 from plmcore.models.relative import count
 from plmcore.nn.state import State, chosen
 
 ROOM = 64  # slots that a buffer grows by at least, unless fewer can follow
 
 
-class Step(Whole):
+class Step(Layout):
     """One token for each of n sequences, rows [B, n, C]."""
 
     def __init__(self, cache: KeyValues, ids: Tensor):
@@ -238,7 +238,7 @@ class KeyValues(State):
         return type(self)(last, slots, self.source)
 
     def attend(
-        self, attn: nn.SelfAttention, qkv: Tensor, layout: Whole, bias: Tensor | None = None
+        self, attn: nn.SelfAttention, qkv: Tensor, layout: Layout, bias: Tensor | None = None
     ) -> Tensor:
         """Causal attention over what is kept and what is new.  rows of 3 H D -> rows of H D"""
         reach = attn.band, attn.stride
@@ -264,7 +264,7 @@ class KeyValues(State):
         )
         return ops.reshape(y, (*rows, attn.heads * attn.depth))
 
-    def filled(self, layout: Whole, band: int, stride: int) -> Slots:
+    def filled(self, layout: Layout, band: int, stride: int) -> Slots:
         B, T = layout.B, layout.T
         positions, seen = ops.reshape(ops.arange(0, T, like=layout.ids), (1, T)), None
         if self.mask is not None:

@@ -17,7 +17,7 @@ from plmcore.models.declaration import Size
 from plmcore.models.generates import Decodes
 from plmcore.models.labels import NEXT, TEXT, placed
 from plmcore.models.outputs import Output
-from plmcore.models.padding import Encoded, Whole, rows_at
+from plmcore.models.padding import Encoded, Layout, rows_at
 
 
 class Embeddings(nn.Module):
@@ -30,7 +30,7 @@ class Embeddings(nn.Module):
         self.positions = nn.Embedding(positions, width, weight_init=weight_init)
         self.dropout = nn.Dropout(dropout)
 
-    def __call__(self, layout: Whole, ids: Tensor, types: Tensor | None, positions: Tensor | None) -> Tensor:
+    def __call__(self, layout: Layout, ids: Tensor, types: Tensor | None, positions: Tensor | None) -> Tensor:
         positions = (
             layout.positions() if positions is None else layout.pack(ops.broadcast_to(positions, ids.shape))
         )
@@ -43,7 +43,7 @@ class Embeddings(nn.Module):
 class Decoder(nn.Module):
     """The base of bodies: embeddings and blocks; a subclass may have a last norm."""
 
-    FUTURE: float | None = None  # of causal_attention.Blurred
+    FUTURE: float | None = None  # of causal_attention.AdditiveMask
     config: Config
     embeddings: Embeddings
     blocks: nn.ModuleList

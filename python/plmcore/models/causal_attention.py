@@ -1,4 +1,4 @@
-"""How decoders look back: causal attention over a padded batch, with or without a cache.
+"""Causal attention over a padded batch, with or without a cache.
 
 Shapes: B batch, T length, H heads, D head width. Rows as in plmcore.models.padding.
 """
@@ -13,13 +13,13 @@ from plmcore import nn
 from plmcore._core import Tensor, ops
 from plmcore.models import padding
 from plmcore.models.cache import KeyValues, Step, in_reach
-from plmcore.models.padding import Masked, Whole
+from plmcore.models.padding import Layout, Padded
 
 # scores vanish beside these
 LOWEST = {"float64": -8e307, "float32": -1.6e38, "bfloat16": -1.6e38, "float16": -3e4}
 
 
-class Blurred(Masked):
+class AdditiveMask(Padded):
     """Padding runs too, and what a position may not see is pushed down, not left out:
     where all is, it looks at all alike.
 
@@ -66,7 +66,7 @@ def layout(
     sparse: bool = False,
     future: float | None = None,
     gapless: bool = False,
-) -> Whole:
+) -> Layout:
     """As padding.layout, for causal attention. `cache`: as in models.cache; a new one is filled.
 
     `sparse`: layers count distances, so that holes in a text must stay.
@@ -80,14 +80,14 @@ def layout(
 
 def _prompt_layout(
     ids: Any, attention_mask: Any, reads: Any, weights: Any, sparse: Any, future: Any, gapless: Any
-) -> Whole:
+) -> Layout:
     if attention_mask is not None:
         padding.check_shape("attention_mask", attention_mask, ids.shape)
         seen = padding.values(attention_mask)
         if any(_reads_blind(what, seen, sparse) for what in reads if what is not None):
-            return Blurred(ops.cast(attention_mask, "bool"), weights, future)
+            return AdditiveMask(ops.cast(attention_mask, "bool"), weights, future)
         if sparse and (seen is None or _has_holes(seen)):
-            return Masked(ops.cast(attention_mask, "bool"), weights)
+            return Padded(ops.cast(attention_mask, "bool"), weights)
     return padding.layout(ids, attention_mask, reads, weights, gapless)
 
 
@@ -105,20 +105,22 @@ def _has_holes(seen: np.ndarray) -> bool:
     return bool((((seen != 0) & ~before).sum(1) > 1).any())
 
 
-def look_back(attn: nn.SelfAttention, x: Tensor, layout: Whole, bias: Tensor | None = None) -> Tensor:
+def self_attend(attn: nn.SelfAttention, x: Tensor, layout: Layout, bias: Tensor | None = None) -> Tensor:
     """A decoder's attention to itself, with whatever its layout keeps and hides.  rows -> rows"""
-    if layout.cache is None and not isinstance(layout, Blurred):
+    if layout.cache is None and not isinstance(layout, AdditiveMask):
         return attn(x, bias=bias, **layout.attention)
     qkv = attn.qkv(x)
     y = (
-        _blurred(attn, qkv, layout, bias)
-        if isinstance(layout, Blurred)
+        _additively_masked(attn, qkv, layout, bias)
+        if isinstance(layout, AdditiveMask)
         else cast(Any, layout.cache).attend(attn, qkv, layout, bias)
     )
     return attn.out_dropout(attn.out(y))
 
 
-def _blurred(attn: nn.SelfAttention, qkv: Tensor, layout: Blurred, bias: Tensor | None) -> Tensor:
+def _additively_masked(
+    attn: nn.SelfAttention, qkv: Tensor, layout: AdditiveMask, bias: Tensor | None
+) -> Tensor:
     """Step by step: ops.attention keeps the log-sum of each row, which does not tell T scores as low as
     LOWEST from one, and its gradient would be wrong there.  [B, T, 3 H D] -> [B, T, H D]
     """

@@ -73,7 +73,7 @@ class Embeddings(nn.Module):
         self.norm = nn.LayerNorm(C, EPS)
         self.dropout = nn.Dropout(cfg.dropout)
 
-    def __call__(self, layout: padding.Whole, ids: Tensor, positions: Tensor | None) -> Tensor:
+    def __call__(self, layout: padding.Layout, ids: Tensor, positions: Tensor | None) -> Tensor:
         positions = (
             layout.positions() if positions is None else layout.pack(ops.broadcast_to(positions, ids.shape))
         )

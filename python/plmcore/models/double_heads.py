@@ -66,9 +66,8 @@ class DoubleHeads(CausalLM):
         read = EVERYWHERE if speaker is None else marks(speaker, T)
         encoded = self.body.encode(input_ids, **inputs, reads=(read, labels))
 
-        x = self.dropout(
-            ops.mean(encoded.rows, 1) if speaker is None else rows_at(encoded, speaker)
-        )  # [B K, C]
+        # [B K, C]
+        x = self.dropout(ops.mean(encoded.rows, 1) if speaker is None else rows_at(encoded, speaker))
         x = self.activation(x if self.choice is None else self.choice(x))
         choices = ops.reshape(x, lead if x.shape[1] == 1 else (*lead, x.shape[1]))
         mc_loss = None

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from plmcore import nn
 from plmcore._core import Tensor
 from plmcore.models import causal, heads
-from plmcore.models.causal_attention import look_back
+from plmcore.models.causal_attention import self_attend
 from plmcore.models.config import ACTIVATIONS, Config
 from plmcore.models.declaration import Finetuning, Recipe, Size, TokenizerFormat
 from plmcore.models.double_heads import SUMMARIES, DoubleHeads
-from plmcore.models.padding import Whole
+from plmcore.models.padding import Layout
 
 # this family means the tanh form by gelu
 AFN = {"gelu": "gelu_tanh", "relu": "relu", "silu": "silu", "swish": "silu"}
@@ -71,8 +71,8 @@ class Block(nn.Module):
         self.mlp = nn.MLP(C, 4 * C, AFN[cfg.afn], cfg.resid_pdrop, weight_init=init)
         self.norm2 = nn.LayerNorm(C, cfg.layer_norm_epsilon)
 
-    def __call__(self, x: Tensor, layout: Whole) -> Tensor:
-        x = self.norm1(look_back(self.attn, x, layout), residual=x)
+    def __call__(self, x: Tensor, layout: Layout) -> Tensor:
+        x = self.norm1(self_attend(self.attn, x, layout), residual=x)
         return self.norm2(self.mlp(x), residual=x)
 
 

@@ -12,11 +12,11 @@ from typing import Any
 from plmcore import nn
 from plmcore._core import Tensor, ops
 from plmcore.models import causal, heads
-from plmcore.models.causal_attention import look_back
+from plmcore.models.causal_attention import self_attend
 from plmcore.models.config import ACTIVATIONS, Config
 from plmcore.models.declaration import DECODER_FINETUNING, Recipe, Size, TokenizerFormat
 from plmcore.models.double_heads import SUMMARIES, DoubleHeads
-from plmcore.models.padding import Whole
+from plmcore.models.padding import Layout
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,8 +104,8 @@ class Block(nn.Module):
             down_init=residual,
         )
 
-    def __call__(self, x: Tensor, layout: Whole) -> Tensor:
-        h, x = self.norm2.with_sum(look_back(self.attn, self.norm1(x), layout), x)
+    def __call__(self, x: Tensor, layout: Layout) -> Tensor:
+        h, x = self.norm2.with_sum(self_attend(self.attn, self.norm1(x), layout), x)
         return ops.add(x, self.mlp(h))
 
 

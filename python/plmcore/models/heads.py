@@ -25,8 +25,9 @@ def classification_loss(config: Config, logits: Tensor, labels: Tensor) -> Tenso
     """
     kind = config.problem_type
     if kind is None:
-        whole = labels.dtype in ("int64", "int32")
-        kind = "regression" if config.num_labels == 1 else "single_label" if whole else "multi_label"
+        kind = "single_label" if labels.dtype in ("int64", "int32") else "multi_label"
+        if config.num_labels == 1:
+            kind = "regression"
     if kind.startswith("single_label"):
         return ops.cross_entropy(logits, ops.reshape(labels, logits.shape[:1]))
     labels = ops.reshape(ops.cast(labels, logits.dtype), logits.shape)

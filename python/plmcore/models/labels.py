@@ -14,7 +14,7 @@ for out.loss, criteria for what they compute from logits.
     targets          labels [B, M]: what stands where target_mapping [B, M, T] points. Nothing is moved.
     decoder          labels [B, T]: what the decoder writes. Its input is decoder_input_ids; without those the
                      head makes it of the labels.
-    both-ways        forward_labels and backward_labels [B, T]: at t the token that follows, and the one
+    bidirectional    forward_labels and backward_labels [B, T]: at t the token that follows, and the one
                      before. The objective has moved them. The head gives forward_logits and backward_logits.
     text             beside the labels of a task: lm_labels like those of next.
     choice           beside those of next: mc_labels [B], the choice that is right.
@@ -38,12 +38,12 @@ if TYPE_CHECKING:
 NEXT, FOLLOWING, PLACE, TARGETS, DECODER = "next", "following", "place", "targets", "decoder"
 NEXT_SENTENCE, SENTENCE_ORDER = "next-sentence", "sentence-order"
 OF_TOKENS = (NEXT, FOLLOWING, PLACE, TARGETS, DECODER, NEXT_SENTENCE, SENTENCE_ORDER)
-BOTH_WAYS, BLANKS, PAIRS = "both-ways", "blanks", "pairs"
+BIDIRECTIONAL, BLANKS, PAIRS = "bidirectional", "blanks", "pairs"
 TEXT, CHOICE = "text", "choice"
 
 # Labels -> the logits they belong to
 OF_SEQUENCES = {"next_sentence_label": "seq_relationship_logits", "sentence_order_label": "sop_logits"}
-WAYS = {"forward_labels": "forward_logits", "backward_labels": "backward_logits"}
+DIRECTIONS = {"forward_labels": "forward_logits", "backward_labels": "backward_logits"}
 
 
 def taken(head: nn.Module | type[nn.Module]) -> tuple[str, ...]:

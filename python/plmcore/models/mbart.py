@@ -11,7 +11,7 @@ from plmcore import nn
 from plmcore._core import ArgumentError, Tensor, ops
 from plmcore.models import bart, heads, padding, roberta, seq2seq, stacks
 from plmcore.models.bart import Bart, BartConfig, Embeddings
-from plmcore.models.causal_attention import look_back
+from plmcore.models.causal_attention import self_attend
 from plmcore.models.declaration import TokenizerFormat
 from plmcore.models.seq2seq import Source
 from plmcore.models.stacks import Decoder, Encoder, Stacks, StacksCausalLM, StacksSeq2SeqLM
@@ -31,7 +31,7 @@ class EncoderBlock(nn.Module):
         self.norm2 = nn.LayerNorm(cfg.d_model)
         self.mlp = stacks.feed_forward(cfg, cfg.encoder_ffn_dim)
 
-    def __call__(self, x: Tensor, layout: padding.Whole) -> Tensor:
+    def __call__(self, x: Tensor, layout: padding.Layout) -> Tensor:
         y, x = self.norm2.with_sum(self.attn(self.norm1(x), **layout.attention), x)
         return ops.add(x, self.mlp(y))
 
@@ -47,11 +47,11 @@ class DecoderBlock(nn.Module):
         self.norm3 = nn.LayerNorm(cfg.d_model)
         self.mlp = stacks.feed_forward(cfg, cfg.decoder_ffn_dim)
 
-    def __call__(self, x: Tensor, layout: padding.Whole, source: Source | None) -> Tensor:
-        y = look_back(self.attn, self.norm1(x), layout)
+    def __call__(self, x: Tensor, layout: padding.Layout, source: Source | None) -> Tensor:
+        y = self_attend(self.attn, self.norm1(x), layout)
         if source is not None:
             seen, x = self.norm2.with_sum(y, x)
-            y = seq2seq.look(self.cross, seen, layout, source)
+            y = seq2seq.cross_attend(self.cross, seen, layout, source)
         y, x = self.norm3.with_sum(y, x)
         return ops.add(x, self.mlp(y))
 

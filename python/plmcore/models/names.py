@@ -2,16 +2,16 @@
 
 A family's table NAMES reads ours -> published, by module or by single parameter; {i}, {j} are numbers:
 
-    "blocks.{i}.mlp.up": "encoder.layer.{i}.intermediate.dense"      weight and bias; a norm's gamma and beta
-                                                                     are published so too
-    "blocks.{i}.attn.qkv": "encoder.layer.{i}.attention.self.{query,key,value}"     published apart, here one
-                                                                                    below the other
-    "blocks.{i}.attn.qkv": "h.{i}.attn.c_attn^T"                     matrices published as [in, out]
-    "decoder.bias": "cls.predictions.bias | cls.predictions.decoder.bias"           written under the first
-                                                                                    name, read under any, the
-                                                                                    last first
-    "blocks.{i}.attn.out.weight": Stored(("layer.{i}.rel_attn.o",), shape=lambda c: (c.d_model, c.n_head,
-    c.d_head))
+    "blocks.{i}.mlp.up": "encoder.layer.{i}.intermediate.dense"
+        weight and bias; a norm's gamma and beta are published so too
+    "blocks.{i}.attn.qkv": "encoder.layer.{i}.attention.self.{query,key,value}"
+        published apart, here one below the other
+    "blocks.{i}.attn.qkv": "h.{i}.attn.c_attn^T"
+        matrices published as [in, out]
+    "decoder.bias": "cls.predictions.bias | cls.predictions.decoder.bias"
+        written under the first name, read under any, the last first
+    "blocks.{i}.attn.out.weight": Stored(("layer.{i}.rel_attn.o",), shape=lambda c: (c.d_model, ...))
+        of another shape
 
 The parameters of a head's `body` are published under the family's PREFIX; files with and without it are read.
 A parameter that several modules share is one tensor, found under the name of any of them; a file that holds
@@ -61,9 +61,8 @@ class Stored:
 
     parts: tuple[str, ...]
     transposed: bool = False
-    shape: Callable[[Any], tuple[int, ...]] | None = (
-        None  # of each part in the file; None: that of our rows, or transposed
-    )
+    # Of each part in the file; None: that of our rows, or transposed.
+    shape: Callable[[Any], tuple[int, ...]] | None = None
     aliases: tuple[str, ...] = ()  # other names of the one part
 
     def part_shape(self, ours: Sequence[int | Dim], config: Config) -> tuple[int | Dim, ...]:

@@ -1,8 +1,8 @@
 """No work on padding: where the rows of a batch lie while they run through a model.
 
 A Layout turns [B, T, ...] into rows and back, says what attention must know about them, and finds the rows
-that heads read. Rows are [B, T, C] for Whole and Masked, [N, C] for Packed. Positions that the attention mask
-hides are 0 in everything that leaves a model.
+that heads read. Rows are [B, T, C] where there is no padding and for Padded, [N, C] for Packed. Positions
+that the attention mask hides are 0 in everything that leaves a model.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ FIRST, EVERYWHERE = "first", "everywhere"  # what a head reads; a tensor of labe
 Reads = Sequence["str | Tensor | None"]
 
 
-class Whole:
-    """No padding: rows are [B, T, C]."""
+class Layout:
+    """Of a batch without padding: rows are [B, T, C]. The base of the others."""
 
     cache: Any = None  # a models.cache.KeyValues that a decoder fills and reads
 
@@ -61,7 +61,7 @@ class Whole:
         return found, wanted
 
 
-class Masked(Whole):
+class Padded(Layout):
     """Padding stays, hidden from attention: for attention weights, and heads that read every position."""
 
     def __init__(self, mask: Tensor, weights: bool = False):
@@ -77,7 +77,7 @@ class Masked(Whole):
         return ops.masked_fill(weights, ops.reshape(self.hidden, (self.B, 1, self.T, 1)), 0.0)
 
 
-class Packed(Whole):
+class Packed(Layout):
     """The rows of all sequences one after the other, [N, C], without padding.
 
     Masked positions that a head reads (`also`, bool [B, T]) stay as rows that look at the others
@@ -133,23 +133,23 @@ def layout(
     reads: Reads = (),
     weights: bool = False,
     gapless: bool = False,
-) -> Whole:
-    """The cheapest layout for ids [B, T, ...]: no mask or one of ones is Whole.
+) -> Layout:
+    """The cheapest layout for ids [B, T, ...]: a mask of ones is none.
 
     `weights`: attention weights are asked for.
 
     gapless: rows that follow each other stay so, holes of the mask stay rows, for models that look at the
-        distance between rows.
+    distance between rows.
     """
     if attention_mask is None:
-        return Whole(ids, weights)
+        return Layout(ids, weights)
     check_shape("attention_mask", attention_mask, ids.shape[:2])
     seen = values(attention_mask)
     if seen is not None and seen.all():
-        return Whole(ids, weights)
+        return Layout(ids, weights)
     mask = ops.cast(attention_mask, "bool")
     if weights or EVERYWHERE in [r for r in reads if isinstance(r, str)]:
-        return Masked(mask, weights)
+        return Padded(mask, weights)
     also = None
     for what in reads:
         if what is not None and not _within(what, seen):
@@ -184,7 +184,7 @@ class Encoded:
     """A body's result as rows, before it leaves the model: heads work on the rows."""
 
     rows: Tensor
-    layout: Whole
+    layout: Layout
     # of each layer, as rows; None when not asked for
     states: list[Tensor] | None = field(default_factory=list)
 

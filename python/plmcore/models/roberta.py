@@ -55,7 +55,7 @@ class Embeddings(bert.Embeddings):
         self.positions = nn.Embedding(size, cfg.hidden_size, self.pad, weight_init=cfg.weight_init)
 
     def __call__(
-        self, layout: padding.Whole, ids: Tensor, types: Tensor | None, positions: Tensor | None
+        self, layout: padding.Layout, ids: Tensor, types: Tensor | None, positions: Tensor | None
     ) -> Tensor:
         return super().__call__(layout, ids, types, self.count(ids) if positions is None else positions)
 

@@ -90,7 +90,7 @@ def source_of(encoded: Encoded | None, weights: bool, cache: KeyValues | None) -
     return cache.source
 
 
-def look(attn: nn.CrossAttention, x: Tensor, layout: padding.Whole, source: Source) -> Tensor:
+def cross_attend(attn: nn.CrossAttention, x: Tensor, layout: padding.Layout, source: Source) -> Tensor:
     """Cross-attention of a decoder's rows, in whatever layout, over the source.  x, result: rows"""
     q = layout.spread(ops.reshape(attn.q(x), (*x.shape[:-1], attn.heads, attn.depth)))  # [B, T, H, D]
     y = attend(

@@ -38,7 +38,7 @@ class Sinusoids(nn.Module):
             lambda s, dtype="float32": Tensor(table(*s).astype(dtype)), (length, width)
         )
 
-    def __call__(self, ids: Tensor, layout: padding.Whole) -> Tensor:
+    def __call__(self, ids: Tensor, layout: padding.Layout) -> Tensor:
         return ops.embedding(self.weight, layout.positions())
 
 
@@ -51,7 +51,7 @@ class CountedSinusoids(nn.Module):
         draw = nn.init.zero_row(lambda s, dtype="float32": Tensor(fairseq(*s).astype(dtype)), pad)
         self.weight, self.pad = nn.Buffer.new(draw, (pad + 1 + length, width)), pad
 
-    def __call__(self, ids: Tensor, layout: padding.Whole) -> Tensor:
+    def __call__(self, ids: Tensor, layout: padding.Layout) -> Tensor:
         if isinstance(layout, Step):  # what is made is no padding
             return ops.embedding(self.weight, layout.positions() + (self.pad + 1))
         real = ops.cast(ids != self.pad, "int64")

@@ -36,11 +36,8 @@ def count(config: Config, kind: Kind, buffers: bool = False) -> int:
         return _small(config, kind, buffers)
     total = 0
     for corner, size in corners.items():
-        shares = (
-            1 if n < 2 else n - 1 if c == 2 else 2 - n
-            for c, n in zip(corner, (getattr(config, k) for k in kinds))
-        )
-        total += size * math.prod(shares)
+        numbers = ((c, getattr(config, k)) for c, k in zip(corner, kinds))
+        total += size * math.prod(n - 1 if c == 2 else 2 - n for c, n in numbers if n >= 2)
     return total
 
 

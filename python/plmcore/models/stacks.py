@@ -118,7 +118,7 @@ class Stack(nn.Module):
         self.embeddings, self.blocks, self.norm = embeddings, nn.ModuleList(blocks), norm
 
     def run(
-        self, ids: Tensor, layout: padding.Whole, *source: Source | None, keep: bool
+        self, ids: Tensor, layout: padding.Layout, *source: Source | None, keep: bool
     ) -> tuple[Tensor, list[Tensor] | None]:
         """The last rows, and with `keep` those of every layer from the embeddings on."""
         x = self.embeddings(ids, layout)

@@ -5,7 +5,7 @@ Blocks are pre-norm with RMS norms; no layer has a bias, and scores are not divi
 gates the feed-forward layer and has an output layer of its own.
 
 Shapes: B batch, S source length, T target length, C width, H heads, D head width, V vocabulary; source rows
-    [B, S, C], or [N, C] where padding was dropped.
+[B, S, C], or [N, C] where padding was dropped.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from plmcore import nn
 from plmcore._core import Tensor, ops
 from plmcore.models import causal_attention, heads, padding, seq2seq
 from plmcore.models.cache import KeyValues, Step
-from plmcore.models.causal_attention import look_back
+from plmcore.models.causal_attention import self_attend
 from plmcore.models.config import ACTIVATIONS, Config
 from plmcore.models.declaration import SENTENCES, Finetuning, Recipe, Size, TokenizerFormat
 from plmcore.models.outputs import Output
@@ -145,7 +145,7 @@ class EncoderBlock(nn.Module):
         self.norm1, self.attn = cfg.norm(), self_attention(cfg, causal=False)
         self.norm2, self.mlp = cfg.norm(), feed_forward(cfg)
 
-    def __call__(self, x: Tensor, bias: Tensor, layout: padding.Whole) -> Tensor:
+    def __call__(self, x: Tensor, bias: Tensor, layout: padding.Layout) -> Tensor:
         x = ops.add(x, self.attn(self.norm1(x), bias=bias, **layout.attention))
         return ops.add(x, self.mlp(self.norm2(x)))
 
@@ -157,9 +157,9 @@ class DecoderBlock(nn.Module):
         self.norm2, self.cross = cfg.norm(), nn.CrossAttention(**cfg.attention(), weight_init=k, q_init=q)
         self.norm3, self.mlp = cfg.norm(), feed_forward(cfg)
 
-    def __call__(self, x: Tensor, bias: Tensor, layout: padding.Whole, source: seq2seq.Source) -> Tensor:
-        x = ops.add(x, look_back(self.attn, self.norm1(x), layout, bias))
-        x = ops.add(x, seq2seq.look(self.cross, self.norm2(x), layout, source))
+    def __call__(self, x: Tensor, bias: Tensor, layout: padding.Layout, source: seq2seq.Source) -> Tensor:
+        x = ops.add(x, self_attend(self.attn, self.norm1(x), layout, bias))
+        x = ops.add(x, seq2seq.cross_attend(self.cross, self.norm2(x), layout, source))
         return ops.add(x, self.mlp(self.norm3(x)))
 
 
@@ -181,7 +181,7 @@ class Stack(nn.Module):
         self.dropout = nn.Dropout(cfg.dropout_rate)
 
     def __call__(
-        self, ids: Tensor, layout: padding.Whole, keep: bool, *source: seq2seq.Source | None
+        self, ids: Tensor, layout: padding.Layout, keep: bool, *source: seq2seq.Source | None
     ) -> tuple[Tensor, list[Tensor] | None]:
         x = self.dropout(self.tokens(layout.pack(ids)))  # [B, T, C] or [N, C]
         bias = self.bias.step(layout) if isinstance(layout, Step) else self.bias(layout.T, layout.T)

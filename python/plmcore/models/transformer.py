@@ -5,7 +5,7 @@ Marian and fairseq lay the sinusoids out in other ways; Marian's published model
 logits. Blocks are post-norm.
 
 Shapes: B batch, S source length, T target length, C width, V vocabulary; rows are [B, T, C], or [N, C] where
-    padding was dropped.
+padding was dropped.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import ClassVar
 from plmcore import nn
 from plmcore._core import Tensor, ops
 from plmcore.models import heads, padding, seq2seq, stacks
-from plmcore.models.causal_attention import look_back
+from plmcore.models.causal_attention import self_attend
 from plmcore.models.declaration import GENERIC, Recipe, Size, TokenizerFormat
 from plmcore.models.names import Stored
 from plmcore.models.seq2seq import Source
@@ -106,7 +106,7 @@ class Embeddings(nn.Module):
         self.scale = cfg.embedding_scale
         self.dropout = nn.Dropout(cfg.dropout)
 
-    def __call__(self, ids: Tensor, layout: padding.Whole) -> Tensor:
+    def __call__(self, ids: Tensor, layout: padding.Layout) -> Tensor:
         x = self.tokens(layout.pack(ids))
         x = x if self.scale == 1 else ops.affine(x, self.scale, 0.0)
         return self.dropout(ops.add(x, self.positions(ids, layout)))
@@ -119,7 +119,7 @@ class EncoderBlock(nn.Module):
         self.mlp = stacks.feed_forward(cfg, cfg.encoder_ffn_dim)
         self.norm2 = nn.LayerNorm(cfg.d_model)
 
-    def __call__(self, x: Tensor, layout: padding.Whole) -> Tensor:
+    def __call__(self, x: Tensor, layout: padding.Layout) -> Tensor:
         x = self.norm1(self.attn(x, **layout.attention), residual=x)
         return self.norm2(self.mlp(x), residual=x)
 
@@ -135,10 +135,10 @@ class DecoderBlock(nn.Module):
         self.mlp = stacks.feed_forward(cfg, cfg.decoder_ffn_dim)
         self.norm3 = nn.LayerNorm(cfg.d_model)
 
-    def __call__(self, x: Tensor, layout: padding.Whole, source: Source | None) -> Tensor:
-        x = self.norm1(look_back(self.attn, x, layout), residual=x)
+    def __call__(self, x: Tensor, layout: padding.Layout, source: Source | None) -> Tensor:
+        x = self.norm1(self_attend(self.attn, x, layout), residual=x)
         if source is not None:
-            x = self.norm2(seq2seq.look(self.cross, x, layout, source), residual=x)
+            x = self.norm2(seq2seq.cross_attend(self.cross, x, layout, source), residual=x)
         return self.norm3(self.mlp(x), residual=x)
 
 

@@ -13,14 +13,14 @@ from plmcore import nn
 from plmcore._core import Dim, ShapeError, Tensor, ops
 from plmcore.models import relative
 from plmcore.models.config import Config
-from plmcore.models.padding import Masked, Packed, Whole
+from plmcore.models.padding import Layout, Packed, Padded
 from plmcore.models.relative import count
 from plmcore.nn.attention import attend
 
 
 @dataclass
 class View:
-    layout: Whole
+    layout: Layout
     distances: Tensor  # as sinusoids, [1, L, C], or [2, L, C]: forwards and backwards
     direction: Tensor | None  # which of the two, int64 [B]
     differs: Tensor | None  # other segment, bool [B, 1, T, S]
@@ -35,7 +35,7 @@ class View:
 
 
 def view(
-    cfg: Config, layout: Whole, P: int | Dim, dtype: str, *,
+    cfg: Config, layout: Layout, P: int | Dim, dtype: str, *,
     attention_mask: Tensor | None, perm_mask: Tensor | None, targets: Tensor | None, types: Tensor | None,
 ) -> View:  # fmt: skip
     B, T = layout.B, layout.T
@@ -56,14 +56,14 @@ def view(
 
 
 def _masks(
-    cfg: Config, layout: Whole, attention_mask: Tensor | None, perm_mask: Tensor | None, P: int | Dim
+    cfg: Config, layout: Layout, attention_mask: Tensor | None, perm_mask: Tensor | None, P: int | Dim
 ) -> tuple[Tensor | None, Tensor | None]:
     """Whom the content and the query stream may see; attn_type uni also hides what comes later, in
     ops.attention.
     """
     B, T, S = layout.B, layout.T, P + layout.T
     seen = []
-    if isinstance(layout, (Masked, Packed)) and attention_mask is not None:
+    if isinstance(layout, (Padded, Packed)) and attention_mask is not None:
         seen.append(ops.reshape(ops.cast(attention_mask, "bool"), (B, 1, 1, T)))
     if perm_mask is not None:
         seen.append(ops.reshape(ops.logical_not(ops.cast(perm_mask, "bool")), (B, 1, T, T)))
@@ -79,7 +79,7 @@ def _masks(
     return ops.logical_or(query, ops.reshape(itself, (1, 1, T, S))), query
 
 
-def _distances(cfg: Config, layout: Whole, S: int | Dim, dtype: str) -> tuple[Tensor, Tensor | None]:
+def _distances(cfg: Config, layout: Layout, S: int | Dim, dtype: str) -> tuple[Tensor, Tensor | None]:
     """With bi_data the second half of the batch runs backwards."""
     B, ids = layout.B, layout.ids
     d = relative.distances(layout.T, S, cfg.attn_type == "bi", cfg.clamp_len, ids)
@@ -126,9 +126,8 @@ class RelativeAttention(nn.Module):
         kv = kv if memory is None else ops.concat([self.kv(memory), kv], 1)  # [B, S, 2 C]
         kv = ops.reshape(kv, (*kv.shape[:2], 2, self.heads, self.depth))
         r = ops.affine(self.r(view.distances), self.scale, 0.0)
-        r = ops.transpose(
-            ops.reshape(r, (*r.shape[:2], self.heads, self.depth)), (0, 2, 1, 3)
-        )  # [1|2, H, L, D]
+        # [1|2, H, L, D]
+        r = ops.transpose(ops.reshape(r, (*r.shape[:2], self.heads, self.depth)), (0, 2, 1, 3))
         r = r if view.direction is None else ops.index_select(r, view.direction)  # [B, H, L, D]
 
         y = self.attend(view.spread(self.q(h)), kv, r, view, view.content_mask)
@@ -144,13 +143,11 @@ class RelativeAttention(nn.Module):
         B, T, C = q.shape
         q = ops.reshape(q, (B, T, self.heads, self.depth))
         by_head = ops.transpose(q, (0, 2, 1, 3))  # [B, H, T, D]
-        bias = ops.rel_shift(
-            ops.matmul(self.plus(by_head, self.v), r, transpose_b=True), kv.shape[1]
-        )  # [B, H, T, S]
+        # [B, H, T, S]
+        bias = ops.rel_shift(ops.matmul(self.plus(by_head, self.v), r, transpose_b=True), kv.shape[1])
         if view.differs is not None:
-            e = ops.matmul(
-                self.plus(by_head, self.s), ops.transpose(self.segments, (1, 2, 0))
-            )  # [B, H, T, 2]
+            # [B, H, T, 2]
+            e = ops.matmul(self.plus(by_head, self.s), ops.transpose(self.segments, (1, 2, 0)))
             same, other = ops.split(ops.affine(e, self.scale, 0.0), (1, 1), 3)
             bias = ops.add(bias, ops.where(view.differs, other, same))
         y = attend(

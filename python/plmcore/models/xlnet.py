@@ -14,8 +14,7 @@ sees nothing (the first in the order, without memory) attends to nothing here; t
 at all positions alike, itself included. It must not be a target in either.
 
 Shapes: B batch, T length, P memory, S = P + T, M targets, L distances, C width, H heads, D = C // H. Rows are
-    [B, T, C], or [N, C] where
-padding was dropped.
+[B, T, C], or [N, C] where padding was dropped.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ from plmcore.models.declaration import SENTENCES, Recipe, Size, TokenizerFormat
 from plmcore.models.labels import PLACE, TARGETS
 from plmcore.models.names import Stored
 from plmcore.models.outputs import Output
-from plmcore.models.padding import EVERYWHERE, Encoded, Masked, Packed, Whole
+from plmcore.models.padding import EVERYWHERE, Encoded, Layout, Packed, Padded
 from plmcore.models.rereading import Rereads
 from plmcore.models.sequence_summary import Summary
 from plmcore.models.two_streams import RelativeAttention, View
@@ -197,7 +196,7 @@ class XLNet(nn.Module):
                 states = encoded.content
                 with no_grad():
                     if isinstance(layout, Packed) and attention_mask is not None:
-                        padded = replace(view, layout=Masked(ops.cast(attention_mask, "bool")))
+                        padded = replace(view, layout=Padded(ops.cast(attention_mask, "bool")))
                         states = self.run(input_ids, memories, padded).content
                     return tuple(
                         relative.next_memory(m, h, cfg.mem_len, cfg.reuse_len)
@@ -218,9 +217,8 @@ class XLNet(nn.Module):
         layout, targets = view.layout, view.targets
         h, g = self.dropout(self.tokens(layout.pack(ids))), None
         if targets is not None:
-            g = self.dropout(
-                ops.broadcast_to(self.mask, (*targets.shape[:2], self.config.d_model))
-            )  # [B, M, C]
+            # [B, M, C]
+            g = self.dropout(ops.broadcast_to(self.mask, (*targets.shape[:2], self.config.d_model)))
         content, query = [h], [g]
         for block, memory in zip(self.blocks, memories):
             h, g = block(h, g, memory, view)
@@ -233,7 +231,7 @@ class XLNet(nn.Module):
         if layout.collected is not None:
             found = tuple(layout.unpack_weights(w) for w in layout.collected)
             weights = found if targets is None else tuple(zip(found[::2], found[1::2]))  # of h and of g
-        rows, at = (h, layout) if targets is None or g is None else (g, Whole(targets))
+        rows, at = (h, layout) if targets is None or g is None else (g, Layout(targets))
         return Streams(self.dropout(rows), at, states, content, weights)
 
     def __call__(self, input_ids: Tensor, *args: Any, **inputs: Any) -> Output:
@@ -370,7 +368,7 @@ TOKENIZERS = (
         kinds=("unigram",),
         told=True,
         shows=("permutation-lm",),
-        pieces=dict(tidy=True, lower=False),
+        pieces=dict(normalise=True, lower=False),
         layout=dict(
             unk_id=0, bos_id=1, eos_id=2, pad_id=-1,
             control_symbols=["<cls>", "<sep>", "<pad>", "<mask>", "<eod>", "<eop>"],

@@ -90,9 +90,8 @@ class SelfAttention(Module):
             offsets=offsets,
             prefix=prefix,
         )
-        return self.out_dropout(
-            self.out(ops.reshape(y, (*x.shape[:-1], self.heads * self.depth)))
-        )  # [B, T, C]
+        # [B, T, C]
+        return self.out_dropout(self.out(ops.reshape(y, (*x.shape[:-1], self.heads * self.depth))))
 
     def describe(self) -> str:
         return f"heads={self.heads}" + (", causal" if self.causal else "")
@@ -156,9 +155,8 @@ class CrossAttention(Module):
             mask=mask,
             bias=bias,
         )
-        return self.out_dropout(
-            self.out(ops.reshape(y, (*x.shape[:-1], self.heads * self.depth)))
-        )  # [B, T, C]
+        # [B, T, C]
+        return self.out_dropout(self.out(ops.reshape(y, (*x.shape[:-1], self.heads * self.depth))))
 
     def describe(self) -> str:
         return f"heads={self.heads}"

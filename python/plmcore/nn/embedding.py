@@ -11,8 +11,8 @@ SMALL = init.normal(0.02)
 class Embedding(Module):
     """Rows of a table.  ids [...] -> [..., C]; weight [V, C]
 
-    padding_idx: this row starts as zeros and gets no gradient. sparse: the gradient holds the rows that were
-        used and no others.
+    padding_idx: this row starts as zeros and gets no gradient.
+    sparse: the gradient holds the rows that were used and no others.
     weight: a parameter of another layer, to be shared with it.
     """
 

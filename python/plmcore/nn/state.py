@@ -57,6 +57,7 @@ class State(ABC):
 
     @property
     def nbytes(self) -> int:
+        """The bytes of all its tensors."""
         return sum(t.nbytes for t in self.tensors().values())
 
     def check_batch(self, B: int | Dim) -> None:

@@ -8,8 +8,8 @@ import numpy as np
 from plmcore._core import ArgumentError
 from plmcore.models.labels import BLANKS
 from plmcore.objectives import choosing, rows
-from plmcore.objectives.chance import Chance, poisson
 from plmcore.objectives.objective import IGNORED, TextObjective, check_share
+from plmcore.objectives.rng import Rng, poisson
 
 MODES = ("token", "sentence", "document")
 MASKS = ("[MASK]", "[sMASK]", "[gMASK]")
@@ -67,11 +67,11 @@ class BlankInfilling(TextObjective):
         self.masks = np.array([0 if i is None else i for i in found])
         super().__init__(corpus, tokenizer, length, packing, separator=tokenizer.sep_token_id, copies=copies)
 
-    def build(self, examples: np.ndarray, chance: Chance) -> dict[str, np.ndarray]:
+    def build(self, examples: np.ndarray, rng: Rng) -> dict[str, np.ndarray]:
         ids, lengths, _ = self.take(examples)
         B, T = ids.shape
-        mode = chance.pick(self.modes, "mode")
-        starts, sizes = self.spans(examples, lengths, mode, chance)  # [B, K], by start; 0 beyond the last
+        mode = rng.pick(self.modes, "mode")
+        starts, sizes = self.spans(examples, lengths, mode, rng)  # [B, K], by start; 0 beyond the last
         spans = np.count_nonzero(sizes, axis=1)
 
         # Part A: a mask for the first token of each span, the rest of it left out.
@@ -90,10 +90,9 @@ class BlankInfilling(TextObjective):
 
         # Part B: spans in random order, with a start token each; what they predict ends with an end token.
         place = starts - (np.cumsum(sizes, 1) - sizes) + np.arange(sizes.shape[1]) + len(self.format.fixed[0])
-        order = rows.shuffled(chance.uniform("order", sizes.shape[1]), spans)
-        begin, size, place = (
-            np.take_along_axis(x, order, 1)[real] for x in (starts, sizes, place)
-        )  # [spans of all]
+        order = rows.shuffled(rng.uniform("order", sizes.shape[1]), spans)
+        # [spans of all]
+        begin, size, place = (np.take_along_axis(x, order, 1)[real] for x in (starts, sizes, place))
         at = rows.ranges(np.zeros_like(size), size + 1)  # 0 for the start token, 1, 2, ...
         token = np.repeat(begin, size + 1) + at
         owner = np.repeat(row, size + 1)
@@ -122,14 +121,14 @@ class BlankInfilling(TextObjective):
         }
 
     def spans(
-        self, examples: np.ndarray, lengths: np.ndarray, mode: np.ndarray, chance: Chance
+        self, examples: np.ndarray, lengths: np.ndarray, mode: np.ndarray, rng: Rng
     ) -> tuple[np.ndarray, np.ndarray]:
         """starts and sizes [B, K], in the order of the text."""
         made = []
         for number, make in enumerate((self.token_spans, self.sentence_spans, self.document_spans)):
             mine = np.flatnonzero(mode == number)
             if len(mine):
-                made.append((mine, *make(examples[mine], lengths[mine], chance.part(mine))))
+                made.append((mine, *make(examples[mine], lengths[mine], rng.part(mine))))
         starts = np.zeros((len(examples), max(sizes.shape[1] for _, _, sizes in made)), np.int64)
         sizes = np.zeros_like(starts)
         for mine, s, n in made:
@@ -137,29 +136,29 @@ class BlankInfilling(TextObjective):
         return starts, sizes
 
     def token_spans(
-        self, examples: np.ndarray, lengths: np.ndarray, chance: Chance
+        self, examples: np.ndarray, lengths: np.ndarray, rng: Rng
     ) -> tuple[np.ndarray, np.ndarray]:
         """Spans of 1 to 39 tokens, until `rate` of the tokens is hidden."""
         budget = np.maximum(1, (self.rate * lengths).astype(np.int64))
         columns = int(budget.max())  # each is one token at least
-        sizes = 1 + chance.pick(poisson(self.mean, 1, self.longest), "sizes", columns)
+        sizes = 1 + rng.pick(poisson(self.mean, 1, self.longest), "sizes", columns)
         before = np.cumsum(sizes, 1) - sizes
         used = before < budget[:, None]
         count = used.sum(1)
         # The last may go beyond the budget, but the text must hold all with a token between each two.
         room = np.maximum(1, lengths[:, None] - before - (count - 1)[:, None])
         sizes = np.where(used, np.minimum(sizes, room), 0)
-        sizes = np.take_along_axis(sizes, rows.shuffled(chance.uniform("shuffle", columns), count), 1)
+        sizes = np.take_along_axis(sizes, rows.shuffled(rng.uniform("shuffle", columns), count), 1)
         free = lengths - sizes.sum(1) - (count - 1)  # places before, between and after beyond the one token
         gaps = np.where(
-            used, chance.below(np.maximum(free, 0)[:, None] + 1, "places", columns), np.iinfo(np.int64).max
+            used, rng.below(np.maximum(free, 0)[:, None] + 1, "places", columns), np.iinfo(np.int64).max
         )
         gaps = np.sort(gaps, 1)
         starts = np.where(used, gaps + np.cumsum(sizes, 1) - sizes + np.arange(columns), 0)
         return starts, sizes
 
     def sentence_spans(
-        self, examples: np.ndarray, lengths: np.ndarray, chance: Chance
+        self, examples: np.ndarray, lengths: np.ndarray, rng: Rng
     ) -> tuple[np.ndarray, np.ndarray]:
         """Whole sentences."""
         begins = self.packing.text.sentence_starts(*self.packing.runs(examples))
@@ -167,7 +166,7 @@ class BlankInfilling(TextObjective):
         sizes = rows.counted(choosing.number(begins), rows.inside(lengths), T)  # by sentence
         starts = np.cumsum(sizes, 1) - sizes
         budget = np.maximum(1, (self.rate * lengths).astype(np.int64))
-        order = rows.shuffled(chance.uniform("sentences", T), begins.sum(1))
+        order = rows.shuffled(rng.uniform("sentences", T), begins.sum(1))
         in_order = np.take_along_axis(sizes, order, 1)
         taken = (np.cumsum(in_order, 1) - in_order < budget[:, None]) & (in_order > 0)
         chosen = np.zeros(begins.shape, bool)
@@ -175,9 +174,9 @@ class BlankInfilling(TextObjective):
         return rows.compact(starts, chosen, 0)[0], rows.compact(sizes, chosen, 0)[0]
 
     def document_spans(
-        self, examples: np.ndarray, lengths: np.ndarray, chance: Chance
+        self, examples: np.ndarray, lengths: np.ndarray, rng: Rng
     ) -> tuple[np.ndarray, np.ndarray]:
         """One span to the end of the text."""
         half = -(-lengths // 2)
-        sizes = half + chance.below(lengths - half + 1, "suffix")
+        sizes = half + rng.below(lengths - half + 1, "suffix")
         return (lengths - sizes)[:, None], sizes[:, None]

@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 
-from plmcore.models.labels import BOTH_WAYS, NEXT
-from plmcore.objectives.chance import Chance
+from plmcore.models.labels import BIDIRECTIONAL, NEXT
 from plmcore.objectives.objective import IGNORED, TextObjective
+from plmcore.objectives.rng import Rng
 
 
 class CausalLM(TextObjective):
@@ -14,8 +14,8 @@ class CausalLM(TextObjective):
 
     packing "windows": runs of `length` tokens of the whole text, with the end token, if the family has one,
     after each document. "documents" and the sentence packings have the family's special tokens around each
-    example. `streams` is for models that carry a state from batch to
-    batch: see packing.Windows. Labels are the same with and without.
+    example. `streams` is for models that carry a state from batch to batch: see packing.Windows. Labels are
+    the same with and without.
     """
 
     labels = NEXT
@@ -42,7 +42,7 @@ class CausalLM(TextObjective):
             body=length if self.windows else None,
         )
 
-    def build(self, examples: np.ndarray, chance: Chance) -> dict[str, np.ndarray]:
+    def build(self, examples: np.ndarray, rng: Rng) -> dict[str, np.ndarray]:
         starts, lengths = self.packing.runs(examples)
         text = self.packing.text
         ids = text.take(starts, lengths, self.format.pad)
@@ -59,12 +59,12 @@ class BidirectionalLM(TextObjective):
     Sentences have the family's begin and end tokens around them (ELMo), which are predicted as well.
     """
 
-    labels = BOTH_WAYS
+    labels = BIDIRECTIONAL
 
     def __init__(self, corpus: Any, tokenizer: Any, length: int = 128, *, packing: str = "sentences"):
         super().__init__(corpus, tokenizer, length, packing, separator=tokenizer.eos_token_id)
 
-    def build(self, examples: np.ndarray, chance: Chance) -> dict[str, np.ndarray]:
+    def build(self, examples: np.ndarray, rng: Rng) -> dict[str, np.ndarray]:
         starts, lengths = self.packing.runs(examples)
         layout = self.format(lengths)
         inputs = layout.inputs(self.packing.text.take(starts, lengths, self.format.pad))

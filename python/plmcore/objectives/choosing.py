@@ -10,26 +10,26 @@ import numpy as np
 
 from plmcore._core import text as native
 from plmcore.objectives import rows
-from plmcore.objectives.chance import Chance
+from plmcore.objectives.rng import Rng
 
 
-def exact_tokens(able: np.ndarray, counts: np.ndarray, chance: Chance) -> np.ndarray:
+def exact_tokens(able: np.ndarray, counts: np.ndarray, rng: Rng) -> np.ndarray:
     """counts[b] of row b, every set equally likely; all of them where there are fewer."""
-    keys = np.where(able, chance.uniform("choose", able.shape[1]), np.inf)
+    keys = np.where(able, rng.uniform("choose", able.shape[1]), np.inf)
     return rows.smallest(keys, np.minimum(counts, np.count_nonzero(able, axis=1))) & able
 
 
-def units(starts: np.ndarray, able: np.ndarray, rate: float, chance: Chance) -> np.ndarray:
+def units(starts: np.ndarray, able: np.ndarray, rate: float, rng: Rng) -> np.ndarray:
     """Each unit with probability `rate`."""
     unit = number(starts)
-    chosen = chance.uniform("choose", starts.shape[1]) < rate  # by unit
+    chosen = rng.uniform("choose", starts.shape[1]) < rate  # by unit
     return np.take_along_axis(chosen, unit, 1) & able
 
 
-def exact_units(starts: np.ndarray, able: np.ndarray, counts: np.ndarray, chance: Chance) -> np.ndarray:
+def exact_units(starts: np.ndarray, able: np.ndarray, counts: np.ndarray, rng: Rng) -> np.ndarray:
     """Units in random order, as long as they fit into counts[b] tokens; one that does not is passed over."""
     chosen = np.empty(starts.shape, bool)
-    native.choose_units(starts, able, chance.uniform("choose", starts.shape[1]), counts, chosen)
+    native.choose_units(starts, able, rng.uniform("choose", starts.shape[1]), counts, chosen)
     return chosen
 
 
@@ -46,10 +46,10 @@ def word_starts(ids: np.ndarray, able: np.ndarray, table: np.ndarray) -> np.ndar
     return starts | ~able
 
 
-def ngram_starts(starts: np.ndarray, able: np.ndarray, longest: int, chance: Chance) -> np.ndarray:
+def ngram_starts(starts: np.ndarray, able: np.ndarray, longest: int, rng: Rng) -> np.ndarray:
     """Units joined to n-grams of 1 to `longest`, n drawn with weight 1/n. No n-gram holds a special token."""
     T = starts.shape[1]
-    lengths = 1 + chance.pick(tuple(1 / n for n in range(1, longest + 1)), "n-gram", T)  # [B, T], by n-gram
+    lengths = 1 + rng.pick(tuple(1 / n for n in range(1, longest + 1)), "n-gram", T)  # [B, T], by n-gram
     heads = np.zeros((len(starts), T + 1), bool)  # by unit: the first of an n-gram
     at = np.minimum(np.cumsum(lengths, 1) - lengths, T)
     np.put_along_axis(heads, at, True, 1)

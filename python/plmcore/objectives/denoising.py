@@ -1,4 +1,4 @@
-"""BART: the text is spoilt, and the model writes the original."""
+"""BART: the text is corrupted, and the model writes the original."""
 
 from __future__ import annotations
 
@@ -9,12 +9,11 @@ import numpy as np
 from plmcore._core import ArgumentError
 from plmcore.models.labels import DECODER
 from plmcore.objectives import choosing, rows
-from plmcore.objectives.chance import Chance, poisson
 from plmcore.objectives.objective import TextObjective, check_share, need
+from plmcore.objectives.rng import Rng, poisson
 
-NOISES: dict[
-    str, dict[str, Any]
-] = {  # the five of the paper; "bart" is the mix the published models were trained with
+# The five of the paper; "bart" is the mix the published models were trained with.
+NOISES: dict[str, dict[str, Any]] = {
     "bart": {"permute_sentences": 1.0, "mask": 0.3},
     "masking": {"mask": 0.3, "span": "token", "replace": -1},
     "deletion": {"mask": 0.3, "span": "token", "replace": 0},
@@ -33,23 +32,22 @@ NONE: dict[str, Any] = {
 
 
 class Denoising(TextObjective):
-    """input_ids is the spoilt text, labels the original. The noises, in the order in which they are applied:
+    """input_ids is the corrupted text, labels the original. The noises, in the order of their application:
 
     permute_sentences: this share of an example's sentences change places. Sentences are the corpus's, or, as
-        published, end with the first of
-    one or several `full_stop`, and the others of these begin the next; what then has no end of its own at the
-    end of the text stays there.
-    mask: this share of the words is hidden in spans. span="poisson": lengths in words are drawn with mean
-        `mean`; of length 0 is a mask put
-    between words. span="word" or "token": one each. replace: 1 puts one mask for a span, -1 one for each of
-    its tokens, 0 leaves it out. random: this share of the masks are random tokens instead.
+        published, end with the first of one or several `full_stop`, and the others of these begin the next;
+        what then has no end of its own at the end of the text stays there.
+    mask: this share of the words is hidden in spans.
+    span: "poisson" draws lengths in words with mean `mean`; of length 0 is a mask put between words. "word"
+        or "token": one each.
+    replace: 1 puts one mask for a span, -1 one for each of its tokens, 0 leaves it out.
+    random: this share of the masks are random tokens instead.
     insert: so many masks more, as a share of the tokens.
     rotate: with this probability the text begins at a random token, and its beginning follows its end.
 
     noise: a name of NOISES, whose settings those given here change. The special tokens around the text stay
-        in place, and no
-    input is longer than `length`. An example is of one document, as published; packing="full-sentences" goes
-    across them.
+    in place, and no input is longer than `length`. An example is of one document, as published;
+    packing="full-sentences" goes across them.
     """
 
     labels = DECODER
@@ -102,20 +100,20 @@ class Denoising(TextObjective):
         super().__init__(corpus, tokenizer, length, packing, separator=tokenizer.eos_token_id, copies=copies)
         self.room = length - self.format.specials
 
-    def build(self, examples: np.ndarray, chance: Chance) -> dict[str, np.ndarray]:
+    def build(self, examples: np.ndarray, rng: Rng) -> dict[str, np.ndarray]:
         ids, lengths, able = self.take(examples)
         labels = self.format(lengths).labels(ids)
         settings = self.settings
         if settings["permute_sentences"]:
             starts, fixed = self.sentences(examples, ids, lengths)
-            ids, able = self.permute_sentences(ids, able, lengths, starts, fixed, chance)
+            ids, able = self.permute_sentences(ids, able, lengths, starts, fixed, rng)
         if settings["mask"]:
-            ids, lengths = self.hide(ids, able, lengths, chance)
+            ids, lengths = self.hide(ids, able, lengths, rng)
         if settings["insert"]:
             counts = np.ceil(settings["insert"] * (lengths + self.format.specials)).astype(np.int64)
-            ids, lengths = self.insert(ids, lengths, counts, "insert", chance)
+            ids, lengths = self.insert(ids, lengths, counts, "insert", rng)
         if settings["rotate"]:
-            ids = self.rotate(ids, lengths, chance)
+            ids = self.rotate(ids, lengths, rng)
         return self.format(lengths).inputs(ids) | {"labels": labels}
 
     def sentences(
@@ -145,18 +143,18 @@ class Denoising(TextObjective):
         lengths: np.ndarray,
         starts: np.ndarray,
         fixed: np.ndarray,
-        chance: Chance,
+        rng: Rng,
     ) -> tuple[np.ndarray, np.ndarray]:
         """The sentences of each row in a random order."""
         sentence, T = choosing.number(starts), ids.shape[1]
         n = starts.sum(1) - fixed
         moved = rows.smallest(
-            np.where(rows.inside(n, T), chance.uniform("which sentences", T), np.inf),
+            np.where(rows.inside(n, T), rng.uniform("which sentences", T), np.inf),
             np.ceil(n * self.settings["permute_sentences"]).astype(np.int64),
         )
         # Those that move stand in their places in the order of new keys.
         places = np.argsort(np.where(moved, np.arange(T), T + np.arange(T)), axis=1)
-        order = rows.shuffled(chance.uniform("sentence order", T), moved.sum(1))
+        order = rows.shuffled(rng.uniform("sentence order", T), moved.sum(1))
         new = np.broadcast_to(np.arange(T), ids.shape).copy()  # sentence -> where it goes
         np.put_along_axis(new, places, np.take_along_axis(places, order, 1), 1)
         key = np.take_along_axis(new, sentence, 1)
@@ -165,7 +163,7 @@ class Denoising(TextObjective):
         return np.take_along_axis(ids, by_place, 1), np.take_along_axis(able, by_place, 1)
 
     def hide(
-        self, ids: np.ndarray, able: np.ndarray, lengths: np.ndarray, chance: Chance
+        self, ids: np.ndarray, able: np.ndarray, lengths: np.ndarray, rng: Rng
     ) -> tuple[np.ndarray, np.ndarray]:
         """Spans of words, which may overlap; overlapping ones are one."""
         T, replace = ids.shape[1], self.settings["replace"]
@@ -174,11 +172,11 @@ class Denoising(TextObjective):
         budget = np.ceil(words * self.settings["mask"]).astype(np.int64)
         inserted = np.zeros_like(budget)
         if self.settings["span"] == "poisson":
-            sizes, inserted = self.span_sizes(budget, chance)  # [B, K]
+            sizes, inserted = self.span_sizes(budget, rng)  # [B, K]
         else:
             sizes = rows.inside(budget).astype(np.int64)
         # The first tokens of spans: random words, the k-th for the k-th span.
-        order = rows.shuffled(chance.uniform("span starts", T), words)[:, : sizes.shape[1]]  # words by number
+        order = rows.shuffled(rng.uniform("span starts", T), words)[:, : sizes.shape[1]]  # words by number
         edges = np.zeros((len(ids), T + 1), np.int64)
         row, k = np.nonzero(sizes)
         word = order[row, k]
@@ -194,18 +192,18 @@ class Denoising(TextObjective):
         if replace == -1:
             hidden, rest = hidden | rest, np.zeros_like(rest)
         out = ids.copy()
-        out[hidden] = self.masks(np.nonzero(hidden), "hidden", chance)
+        out[hidden] = self.masks(np.nonzero(hidden), "hidden", rng)
         gone = rest | hidden if replace == 0 else rest
         out, lengths = rows.compact(out, rows.inside(lengths, T) & ~gone, self.format.pad)
-        return self.insert(out, lengths, inserted, "between", chance) if inserted.any() else (out, lengths)
+        return self.insert(out, lengths, inserted, "between", rng) if inserted.any() else (out, lengths)
 
-    def span_sizes(self, budget: np.ndarray, chance: Chance) -> tuple[np.ndarray, np.ndarray]:
+    def span_sizes(self, budget: np.ndarray, rng: Rng) -> tuple[np.ndarray, np.ndarray]:
         """Poisson lengths until they add up to the budget, the last cut to it:
         those above 0, and how many are 0.
         """
         columns = max(8, int(2 * budget.max(initial=1) / self.mean))
         while True:
-            sizes = chance.pick(poisson(self.mean, 0, 127), "span sizes", columns).astype(np.int64)
+            sizes = rng.pick(poisson(self.mean, 0, 127), "span sizes", columns).astype(np.int64)
             sums = np.cumsum(sizes, 1)
             if (sums[:, -1] >= budget).all():
                 break
@@ -217,30 +215,30 @@ class Denoising(TextObjective):
         return rows.compact(sizes, sizes > 0, 0)[0], inserted
 
     def insert(
-        self, ids: np.ndarray, lengths: np.ndarray, counts: np.ndarray, what: str, chance: Chance
+        self, ids: np.ndarray, lengths: np.ndarray, counts: np.ndarray, what: str, rng: Rng
     ) -> tuple[np.ndarray, np.ndarray]:
         """`counts` masks at random places between the tokens, as far as there is room for them."""
         counts = np.minimum(counts, self.room - lengths)
         total = lengths + counts
         width = int(total.max(initial=0))
-        new = rows.smallest(np.where(rows.inside(total, width), chance.uniform(what, width), np.inf), counts)
+        new = rows.smallest(np.where(rows.inside(total, width), rng.uniform(what, width), np.inf), counts)
         old = rows.inside(total, width) & ~new
         out = np.full(new.shape, self.format.pad, np.int64)
         out[old] = ids[rows.inside(lengths, ids.shape[1])]
-        out[new] = self.masks(np.nonzero(new), f"{what} what", chance)
+        out[new] = self.masks(np.nonzero(new), f"{what} what", rng)
         return out, total
 
-    def masks(self, at: tuple[np.ndarray, ...], what: str, chance: Chance) -> np.ndarray | int:
+    def masks(self, at: tuple[np.ndarray, ...], what: str, rng: Rng) -> np.ndarray | int:
         """What takes the place of hidden tokens: the mask, or with probability `random` any token."""
         if not self.random:
             return self.mask
-        u = chance.at(what, *at)
+        u = rng.at(what, *at)
         return np.where(u < self.random, (u / self.random * self.vocab_size).astype(np.int64), self.mask)
 
-    def rotate(self, ids: np.ndarray, lengths: np.ndarray, chance: Chance) -> np.ndarray:
+    def rotate(self, ids: np.ndarray, lengths: np.ndarray, rng: Rng) -> np.ndarray:
         """Rows that begin at a random token."""
-        turned = chance.uniform("rotate") < self.settings["rotate"]
-        offset = np.where(turned, chance.below(np.maximum(lengths, 1), "offset"), 0)[:, None]
+        turned = rng.uniform("rotate") < self.settings["rotate"]
+        offset = np.where(turned, rng.below(np.maximum(lengths, 1), "offset"), 0)[:, None]
         columns = np.arange(ids.shape[1])
         n = np.maximum(lengths, 1)[:, None]
         source = np.where(columns < n, (columns + offset) % n, columns)

@@ -8,9 +8,9 @@ import numpy as np
 from plmcore._core import ArgumentError
 from plmcore.models.labels import DECODER
 from plmcore.objectives import rows
-from plmcore.objectives.chance import Chance
 from plmcore.objectives.masked import Masking
 from plmcore.objectives.objective import IGNORED, TextObjective, check_share
+from plmcore.objectives.rng import Rng
 
 
 class Fragment(TextObjective):
@@ -52,11 +52,11 @@ class Fragment(TextObjective):
         )
         self.start = next(i for i in known if i is not None)  # before a fragment that begins the text
 
-    def build(self, examples: np.ndarray, chance: Chance) -> dict[str, np.ndarray]:
+    def build(self, examples: np.ndarray, rng: Rng) -> dict[str, np.ndarray]:
         ids, lengths, able = self.take(examples)
-        chosen = self.fragments(lengths, ids.shape[1], chance) & able
+        chosen = self.fragments(lengths, ids.shape[1], rng) & able
         layout = self.format(lengths)
-        hidden, _ = self.masking.hide(ids, chosen, chance.uniform("hide", ids.shape[1]))
+        hidden, _ = self.masking.hide(ids, chosen, rng.uniform("hide", ids.shape[1]))
         inputs = layout.inputs(hidden)
         whole, chosen = layout.ids(ids), layout.put(chosen, fill=0) == 1
         before = np.pad(whole[:, :-1], ((0, 0), (1, 0)), constant_values=self.start)
@@ -70,13 +70,13 @@ class Fragment(TextObjective):
             batch["decoder_position_ids"] = rows.filled(np.maximum(place - 1, 0), counts, 0)
         return batch
 
-    def fragments(self, lengths: np.ndarray, width: int, chance: Chance) -> np.ndarray:
+    def fragments(self, lengths: np.ndarray, width: int, rng: Rng) -> np.ndarray:
         """bool [B, T]"""
         block = max(width, 1) if self.block is None else self.block
         first = np.arange(0, max(width, 1), block)
         sizes = np.clip(lengths[:, None] - first, 0, block)  # [B, blocks]
         runs = np.minimum(np.maximum(1, np.rint(self.rate * sizes).astype(np.int64)), sizes)
-        starts = first + chance.below(sizes - runs + 1, "fragment", len(first))
+        starts = first + rng.below(sizes - runs + 1, "fragment", len(first))
         column = np.arange(width)
         mine = column // block
         return (column >= starts[:, mine]) & (column < (starts + runs)[:, mine])

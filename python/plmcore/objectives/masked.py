@@ -9,8 +9,8 @@ from plmcore._core import ArgumentError
 from plmcore._core import text as native
 from plmcore.models.labels import PLACE
 from plmcore.objectives import choosing
-from plmcore.objectives.chance import Chance
 from plmcore.objectives.objective import IGNORED, TextObjective, check_share, need, special_table
+from plmcore.objectives.rng import Rng
 
 UNITS = ("token", "word", "ngram", "span")
 ROUNDINGS = ("nearest", "random")
@@ -20,13 +20,12 @@ class Masking:
     """Chooses what is predicted, and hides it: mask, random token or the token itself, by `shares`.
 
     unit: "token"; "word" (the tokenizer's word_starts tell); "ngram", 1 to `longest` words with weight 1/n;
-        or "span": the
-    marked phrases of `spans` ([n, 2] offsets into corpus.ids, in order) and single words elsewhere, all as
-    wholes.
+        or "span": the marked phrases of `spans` ([n, 2] offsets into corpus.ids, in order) and single words
+        elsewhere, all as wholes.
     exact: instead of each unit with probability `rate`, max(1, round(rate * length)) tokens of an example, at
-        most `most` (BERT). rounding="random"
-    rounds up as often as the fraction says, and may choose none: int(rate * length + u), u uniform (RoBERTa).
-    specials=False: random tokens are never special ones (RoBERTa); BERT's may be any.
+        most `most` (BERT). rounding="random" rounds up as often as the fraction says, and may choose none:
+        int(rate * length + u), u uniform (RoBERTa).
+    specials: False keeps random tokens from being special ones (RoBERTa); BERT's may be any.
     """
 
     def __init__(
@@ -76,38 +75,38 @@ class Masking:
         able: np.ndarray,
         lengths: np.ndarray,
         tokens: np.ndarray | None,
-        chance: Chance,
+        rng: Rng,
     ) -> tuple[np.ndarray, np.ndarray]:
         """The ids with some hidden, and what those were, IGNORED elsewhere.  both [B, T]
 
-        lengths: of the whole examples, which `rate` is a share of; tokens: their numbers in the corpus, for
-            spans.
+        lengths: of the whole examples, which `rate` is a share of.
+        tokens: their numbers in the corpus, for spans.
         """
         if self.unit == "token" and not self.exact:
-            u = chance.uniform("choose", ids.shape[1])
+            u = rng.uniform("choose", ids.shape[1])
             # below the rate a draw is uniform again
             return self.hide(ids, (u < self.rate) & able, u, self.rate)
-        chosen = self.choose(ids, able, lengths, tokens, chance)
-        return self.hide(ids, chosen, chance.uniform("hide", ids.shape[1]))
+        chosen = self.choose(ids, able, lengths, tokens, rng)
+        return self.hide(ids, chosen, rng.uniform("hide", ids.shape[1]))
 
     def choose(
-        self, ids: np.ndarray, able: np.ndarray, lengths: np.ndarray, tokens: Any, chance: Chance
+        self, ids: np.ndarray, able: np.ndarray, lengths: np.ndarray, tokens: Any, rng: Rng
     ) -> np.ndarray:
         if self.rounding == "nearest":
             counts = np.maximum(1, np.rint(self.rate * lengths)).astype(np.int64)
         else:
-            counts = (self.rate * lengths + chance.uniform("count")).astype(np.int64)
+            counts = (self.rate * lengths + rng.uniform("count")).astype(np.int64)
         counts = counts if self.most is None else np.minimum(counts, self.most)
         if self.unit == "token":
-            return choosing.exact_tokens(able, counts, chance)
+            return choosing.exact_tokens(able, counts, rng)
         starts = choosing.word_starts(ids, able, self.word_table)
         if self.unit == "ngram":
-            starts = choosing.ngram_starts(starts, able, self.longest, chance)
+            starts = choosing.ngram_starts(starts, able, self.longest, rng)
         if self.unit == "span":
             starts = choosing.span_starts(starts, tokens, self.spans) | ~able
         if self.exact:
-            return choosing.exact_units(starts, able, counts, chance)
-        return choosing.units(starts, able, self.rate, chance)
+            return choosing.exact_units(starts, able, counts, rng)
+        return choosing.units(starts, able, self.rate, rng)
 
     def hide(
         self, ids: np.ndarray, chosen: np.ndarray, u: np.ndarray, below: float = 1.0
@@ -125,9 +124,9 @@ class Masking:
 class MaskedLM(TextObjective):
     """Some tokens are hidden; the model predicts those: input_ids, labels.
 
-    Masks change every epoch (RoBERTa), or with `copies` every epoch up
-    to that many and then again (BERT: 10). The settings of the masks are those of Masking.
-    packing: see docs/objectives.md; "full-sentences" is RoBERTa's.
+    Masks change every epoch (RoBERTa), or with `copies` every epoch up to that many and then again (10 in
+    BERT). The settings of the masks are those of Masking. For `packing` see docs/objectives.md;
+    "full-sentences" is RoBERTa's.
     """
 
     labels = PLACE
@@ -145,13 +144,13 @@ class MaskedLM(TextObjective):
         self.masking = Masking(tokenizer, **masking)
         super().__init__(corpus, tokenizer, length, packing, separator=tokenizer.sep_token_id, copies=copies)
 
-    def build(self, examples: np.ndarray, chance: Chance) -> dict[str, np.ndarray]:
+    def build(self, examples: np.ndarray, rng: Rng) -> dict[str, np.ndarray]:
         ids, lengths, able = self.take(examples)
         tokens = (
             self.packing.text.tokens(*self.packing.runs(examples))[0] if self.masking.unit == "span" else None
         )
         layout = self.format(lengths)
-        hidden, labels = self.masking.apply(ids, able, layout.lengths, tokens, chance)
+        hidden, labels = self.masking.apply(ids, able, layout.lengths, tokens, rng)
         return layout.inputs(hidden) | {"labels": layout.put(labels, fill=IGNORED)}
 
 

@@ -6,9 +6,9 @@ import numpy as np
 
 from plmcore.models.labels import DECODER
 from plmcore.objectives import rows
-from plmcore.objectives.chance import Chance
 from plmcore.objectives.masked import Masking
 from plmcore.objectives.objective import IGNORED, TextObjective
+from plmcore.objectives.rng import Rng
 
 
 class MaskedSeq2Seq(TextObjective):
@@ -35,12 +35,12 @@ class MaskedSeq2Seq(TextObjective):
         self.masking = Masking(tokenizer, **usual | masking)
         super().__init__(corpus, tokenizer, length, packing, separator=tokenizer.eos_token_id, copies=copies)
 
-    def build(self, examples: np.ndarray, chance: Chance) -> dict[str, np.ndarray]:
+    def build(self, examples: np.ndarray, rng: Rng) -> dict[str, np.ndarray]:
         ids, lengths, able = self.take(examples)
         tokens = (
             self.packing.text.tokens(*self.packing.runs(examples))[0] if self.masking.unit == "span" else None
         )
         layout = self.format(lengths)
-        hidden, labels = self.masking.apply(ids, able, layout.lengths, tokens, chance)
+        hidden, labels = self.masking.apply(ids, able, layout.lengths, tokens, rng)
         answer, counts = rows.compact(ids, labels != IGNORED, self.format.pad)
         return layout.inputs(hidden) | {"labels": self.format(counts).labels(answer)}

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from plmcore._core import ArgumentError
-from plmcore.objectives.chance import Chance
 from plmcore.objectives.objective import IGNORED, Objective
+from plmcore.objectives.rng import Rng
 from plmcore.runtime import draws
 
 if TYPE_CHECKING:
@@ -55,14 +55,14 @@ class Mixture(Objective):
     def examples(self, epoch: int) -> int:
         return int(self.ends[-1])
 
-    def build(self, examples: np.ndarray, chance: Chance) -> dict[str, np.ndarray]:
+    def build(self, examples: np.ndarray, rng: Rng) -> dict[str, np.ndarray]:
         part = np.searchsorted(self.ends, examples, side="right")
-        turn = examples - (self.ends - self.counts)[part] + chance.epoch * self.counts[part]
+        turn = examples - (self.ends - self.counts)[part] + rng.epoch * self.counts[part]
         passes, place = np.divmod(turn, self.sizes[part])
         found = []
         for k, epoch in sorted(set(zip(part.tolist(), passes.tolist()))):
             mine = np.flatnonzero((part == k) & (passes == epoch))
-            seed = int(draws.bits(chance.seed, zlib.crc32(self.names[k].encode())) >> np.uint64(1))
+            seed = int(draws.bits(rng.seed, zlib.crc32(self.names[k].encode())) >> np.uint64(1))
             order = self._order(k, seed, epoch)
             found.append((mine, self.parts[k].batch(order[place[mine]], seed=seed, epoch=epoch)))
         return self.joined(found, len(examples))

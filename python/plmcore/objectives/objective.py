@@ -7,8 +7,8 @@ import numpy as np
 
 from plmcore._core import ArgumentError, IndexRangeError
 from plmcore.objectives import packing, rows
-from plmcore.objectives.chance import Chance
 from plmcore.objectives.layout import Format
+from plmcore.objectives.rng import Rng
 
 IGNORED = -100  # the label of what is not predicted
 
@@ -55,9 +55,9 @@ class Objective:
                 f"{indices[unsigned.argmax()]}"
             )
         noise = epoch if self.copies is None else epoch % self.copies
-        return self.build(indices, Chance(seed, noise, unsigned))
+        return self.build(indices, Rng(seed, noise, unsigned))
 
-    def build(self, examples: np.ndarray, chance: Chance) -> dict[str, np.ndarray]:
+    def build(self, examples: np.ndarray, rng: Rng) -> dict[str, np.ndarray]:
         """The arrays of a batch; what subclasses implement."""
         raise NotImplementedError
 

@@ -8,9 +8,9 @@ import numpy as np
 
 from plmcore._core import ArgumentError, Tensor, ops
 from plmcore.models.labels import DECODER, PAIRS
-from plmcore.objectives.chance import Chance
 from plmcore.objectives.layout import Format
 from plmcore.objectives.objective import Objective, check_same_tokenizer
+from plmcore.objectives.rng import Rng
 from plmcore.objectives.text import Text
 
 
@@ -78,7 +78,7 @@ class Translation(Objective):
         sides = (self.source, self.target)
         return np.maximum(*(s.sizes(*s.document(every)) + s.format.specials for s in sides))
 
-    def build(self, examples: np.ndarray, chance: Chance) -> dict[str, np.ndarray]:
+    def build(self, examples: np.ndarray, rng: Rng) -> dict[str, np.ndarray]:
         ids, lengths = self.source.take(*self.source.document(examples))
         if self.reverse:
             columns = np.arange(ids.shape[1])
@@ -124,9 +124,9 @@ class ContrastivePairs(Objective):
     def examples(self, epoch: int) -> int:
         return len(self.documents)
 
-    def build(self, examples: np.ndarray, chance: Chance) -> dict[str, np.ndarray]:
+    def build(self, examples: np.ndarray, rng: Rng) -> dict[str, np.ndarray]:
         document = self.documents[examples]
-        other = chance.below(max(1, len(self.side.corpus) - 1), "document")
+        other = rng.below(max(1, len(self.side.corpus) - 1), "document")
         other += other >= document
         if self.others is not None:
             texts = {
@@ -136,14 +136,14 @@ class ContrastivePairs(Objective):
             negative = self.others, *self.others.document(other % len(self.side.corpus))
         else:
             first, n = self.sentences_of(document)
-            a = chance.below(n, "first")
-            b = (a + 1 + chance.below(n - 1, "second")) % n
+            a = rng.below(n, "first")
+            b = (a + 1 + rng.below(n - 1, "second")) % n
             texts = {
                 "": (self.side, *self.sentence(first + a)),
                 "positive_": (self.side, *self.sentence(first + b)),
             }
             first, n = self.sentences_of(other % len(self.side.corpus))
-            negative = self.side, *self.sentence(first + chance.below(n, "negative"))
+            negative = self.side, *self.sentence(first + rng.below(n, "negative"))
         if self.negatives:
             texts["negative_"] = negative
         batch: dict[str, np.ndarray] = {}

@@ -11,11 +11,11 @@ import numpy as np
 from plmcore._core import ArgumentError
 from plmcore.models.labels import NEXT_SENTENCE, SENTENCE_ORDER
 from plmcore.objectives import rows
-from plmcore.objectives.chance import Chance
 from plmcore.objectives.layout import Format
 from plmcore.objectives.masked import Masking
 from plmcore.objectives.objective import Objective, check_same_tokenizer, check_share, special_table
 from plmcore.objectives.packing import BLOCK
+from plmcore.objectives.rng import Rng
 from plmcore.objectives.text import Text
 from plmcore.runtime import draws
 
@@ -85,13 +85,13 @@ class SegmentPairs(Objective):
         sizes = self.edges[self.last] - self.edges[self.first]
         return sizes + self.format.specials
 
-    def chunk(self, examples: np.ndarray, chance: Chance) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def chunk(self, examples: np.ndarray, rng: Rng) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Sentences first, middle (where B begins) and last (not in it).  each [B]"""
         first, last = (x[examples].astype(np.int64) for x in (self.first, self.last))
-        return first, first + 1 + chance.below(last - first - 1, "middle"), last
+        return first, first + 1 + rng.below(last - first - 1, "middle"), last
 
     def pair(
-        self, a: tuple[np.ndarray, np.ndarray], b: tuple[np.ndarray, np.ndarray], chance: Chance
+        self, a: tuple[np.ndarray, np.ndarray], b: tuple[np.ndarray, np.ndarray], rng: Rng
     ) -> dict[str, np.ndarray]:
         """input_ids and, with masks, labels of these runs of sentences (first, last), which fit together."""
         starts = [self.edges[first] for first, _ in (a, b)]
@@ -105,7 +105,7 @@ class SegmentPairs(Objective):
         if self.masking.unit == "span":
             numbers = (self.text.tokens(s, n)[0] for s, n in zip(starts, lengths))
             tokens = layout.put(*numbers, fill=-1)
-        hidden, labels = self.masking.apply(ids, able, layout.lengths, tokens, chance)
+        hidden, labels = self.masking.apply(ids, able, layout.lengths, tokens, rng)
         return inputs | {"input_ids": hidden, "labels": labels}
 
 
@@ -128,29 +128,26 @@ class NextSentence(SegmentPairs):
         """At most: who changes with whom is known with the seed."""
         return np.full(len(self.first), self.room + self.format.specials)
 
-    def build(self, examples: np.ndarray, chance: Chance) -> dict[str, np.ndarray]:
-        first, middle, last = self.chunk(examples, chance)
+    def build(self, examples: np.ndarray, rng: Rng) -> dict[str, np.ndarray]:
+        first, middle, last = self.chunk(examples, rng)
         n = len(self.first)
-        partner = (
-            int(draws.bits(chance.seed, chance.epoch, PARTNER) % np.uint64(n)) - examples
-        ) % n  # each other's
+        # Each other's partner.
+        partner = (int(draws.bits(rng.seed, rng.epoch, PARTNER) % np.uint64(n)) - examples) % n
         document, other = (
             np.searchsorted(self.documents, self.first[i], side="right") - 1 for i in (examples, partner)
         )
         apart = document != other
-        both = Chance(chance.seed, chance.epoch, np.where(apart, np.minimum(examples, partner), examples))
+        both = Rng(rng.seed, rng.epoch, np.where(apart, np.minimum(examples, partner), examples))
         random = both.uniform("next") < 0.5
-        begin, end = np.where(
-            apart, self.exchanged(examples, partner, both), self.elsewhere(document, chance)
-        )
+        begin, end = np.where(apart, self.exchanged(examples, partner, both), self.elsewhere(document, rng))
         # where its own B begins then
         own = np.where(apart, self.exchanged(partner, examples, both)[0], middle)
         a = first, np.where(random, own, middle)
         b = np.where(random, begin, middle), np.where(random, end, last)
         a, b = self.fitted(a, b)
-        return self.pair(a, b, chance) | {"next_sentence_label": random.astype(np.int64)}
+        return self.pair(a, b, rng) | {"next_sentence_label": random.astype(np.int64)}
 
-    def exchanged(self, mine: np.ndarray, partner: np.ndarray, both: Chance) -> np.ndarray:
+    def exchanged(self, mine: np.ndarray, partner: np.ndarray, both: Rng) -> np.ndarray:
         """The partner's B, as sentences (first, last).  [2, B]"""
         lower = np.minimum(mine, partner)
         first, middle, last = self.chunk(lower, both)
@@ -162,12 +159,12 @@ class NextSentence(SegmentPairs):
         takes_lower = mine > partner
         return np.stack([np.where(takes_lower, middle, near), np.where(takes_lower, last, end)])
 
-    def elsewhere(self, document: np.ndarray, chance: Chance) -> np.ndarray:
+    def elsewhere(self, document: np.ndarray, rng: Rng) -> np.ndarray:
         """A random sentence of another document, and the end of that.  [2, B]"""
-        other = chance.below(len(self.corpus) - 1, "document")
+        other = rng.below(len(self.corpus) - 1, "document")
         other += other >= document
         begin, end = self.documents[other], self.documents[other + 1]
-        return np.stack([begin + chance.below(end - begin, "sentence"), end])
+        return np.stack([begin + rng.below(end - begin, "sentence"), end])
 
     def fitted(
         self, a: tuple[np.ndarray, np.ndarray], b: tuple[np.ndarray, np.ndarray]
@@ -187,12 +184,12 @@ class SentenceOrder(SegmentPairs):
 
     labels = SENTENCE_ORDER
 
-    def build(self, examples: np.ndarray, chance: Chance) -> dict[str, np.ndarray]:
-        first, middle, last = self.chunk(examples, chance)
-        swapped = chance.uniform("swap") < 0.5
+    def build(self, examples: np.ndarray, rng: Rng) -> dict[str, np.ndarray]:
+        first, middle, last = self.chunk(examples, rng)
+        swapped = rng.uniform("swap") < 0.5
         a = np.where(swapped, middle, first), np.where(swapped, last, middle)
         b = np.where(swapped, first, middle), np.where(swapped, middle, last)
-        return self.pair(a, b, chance) | {"sentence_order_label": swapped.astype(np.int64)}
+        return self.pair(a, b, rng) | {"sentence_order_label": swapped.astype(np.int64)}
 
 
 def cut(sentences: np.ndarray, most: int) -> np.ndarray:

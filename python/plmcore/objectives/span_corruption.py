@@ -8,8 +8,8 @@ import numpy as np
 from plmcore._core import ArgumentError
 from plmcore.models.labels import DECODER
 from plmcore.objectives import rows
-from plmcore.objectives.chance import Chance
 from plmcore.objectives.objective import TextObjective
+from plmcore.objectives.rng import Rng
 
 
 class SpanCorruption(TextObjective):
@@ -66,10 +66,10 @@ class SpanCorruption(TextObjective):
         spans = np.maximum(1, np.rint(noise / self.mean).astype(np.int64))
         return noise, np.minimum(spans, np.maximum(1, lengths - noise))
 
-    def build(self, examples: np.ndarray, chance: Chance) -> dict[str, np.ndarray]:
+    def build(self, examples: np.ndarray, rng: Rng) -> dict[str, np.ndarray]:
         starts, lengths = self.packing.runs(examples)
         ids = self.packing.text.take(starts, lengths, self.format.pad)
-        part = self.parts(lengths, chance)
+        part = self.parts(lengths, rng)
         hidden, first = part % 2 == 1, np.zeros(ids.shape, bool)
         hidden &= rows.inside(lengths)
         first[:, 1:] = hidden[:, 1:] & (part[:, 1:] != part[:, :-1])
@@ -87,11 +87,11 @@ class SpanCorruption(TextObjective):
         target, target_lengths = rows.compact(both, keep, self.format.pad)
         return self.format(seen_lengths).inputs(seen) | {"labels": self.format(target_lengths).labels(target)}
 
-    def parts(self, lengths: np.ndarray, chance: Chance) -> np.ndarray:
+    def parts(self, lengths: np.ndarray, rng: Rng) -> np.ndarray:
         """The part of each token: even ones are text, odd ones hidden.  int64 [B, T]"""
         noise, spans = self.counts(lengths)
         sizes = [
-            rows.composition(n, spans, chance.uniform(what, max(int(n.max(initial=0)) - 1, 0)))
+            rows.composition(n, spans, rng.uniform(what, max(int(n.max(initial=0)) - 1, 0)))
             for n, what in ((lengths - noise, "text"), (noise, "spans"))
         ]
         ends = np.cumsum(np.stack(sizes, 2).reshape(len(lengths), -1), 1)  # text, span, text, span ...

@@ -10,9 +10,9 @@ import numpy as np
 
 from plmcore._core import ArgumentError
 from plmcore.models.labels import DECODER
-from plmcore.objectives.chance import Chance
 from plmcore.objectives.objective import Objective
 from plmcore.objectives.parallel import Side
+from plmcore.objectives.rng import Rng
 
 
 class Task:
@@ -157,8 +157,8 @@ class TextToText(Objective):
     """Records of one or several tasks: input_ids of the prefixed text, labels of the answer.
 
     tasks: name -> records, cast by TASKS or DECANLP (or `casts[name]`, a function record -> (input, target)).
-        Every record comes once an
-    epoch; a Mixture of one objective per task has some tasks more often than others.
+    Every record comes once an epoch; a Mixture of one objective per task has some tasks more often than
+    others.
     """
 
     labels = DECODER
@@ -204,7 +204,7 @@ class TextToText(Objective):
         source = self.sides[0]
         return source.sizes(*source.document(np.arange(self.examples(epoch)))) + source.format.specials
 
-    def build(self, examples: np.ndarray, chance: Chance) -> dict[str, np.ndarray]:
+    def build(self, examples: np.ndarray, rng: Rng) -> dict[str, np.ndarray]:
         source, target = self.sides
         ids, lengths = source.take(*source.document(examples))
         return source.format(lengths).inputs(ids) | {"labels": target.labels(*target.document(examples))}

@@ -23,17 +23,8 @@ class Spec:
 @checked
 def spec(dtype: str, *shape: int | str | Dim) -> Spec:
     """spec("float32", "B", "T", 768): the names stand for sizes that the program learns when it runs."""
-    return Spec(
-        dtype,
-        tuple(
-            Dim(size)
-            if isinstance(size, str) and not size.isdigit()
-            else size
-            if isinstance(size, Dim)
-            else int(size)
-            for size in shape
-        ),
-    )
+    named = (Dim(n) if isinstance(n, str) and not n.isdigit() else n for n in shape)
+    return Spec(dtype, tuple(n if isinstance(n, Dim) else int(n) for n in named))
 
 
 @checked

@@ -19,9 +19,15 @@ class Progress(tqdm):  # type: ignore[misc]  # tqdm has no types
         hidden = True if quiet else None  # None: where it is no terminal
         scaled = unit == "B"
         super().__init__(
-            total=total, unit=unit, unit_scale=scaled, initial=first, disable=hidden, leave=False,
-            dynamic_ncols=True, miniters=1,
-        )  # fmt: skip
+            total=total,
+            unit=unit,
+            unit_scale=scaled,
+            initial=first,
+            disable=hidden,
+            leave=False,
+            dynamic_ncols=True,
+            miniters=1,
+        )
 
     def reach(self, done: int, total: int | None = None, note: str = "") -> None:
         """`done` of all that is to be done, or of `total` where that is known only now."""

@@ -12,8 +12,8 @@ from plmcore._core import ArgumentError
 from plmcore.data.readers import Record
 from plmcore.models import labels as kinds
 from plmcore.models.outputs import Output
-from plmcore.objectives.chance import Chance
 from plmcore.objectives.objective import Objective
+from plmcore.objectives.rng import Rng
 from plmcore.tasks.rows import Rows, takes_types
 from plmcore.tokenizers import Tokenizer
 
@@ -44,7 +44,7 @@ class Examples(Objective):
         """Whether every record has what is to be predicted."""
         return all(t is not None for t in self.targets)
 
-    def build(self, examples: np.ndarray, chance: Chance) -> dict[str, np.ndarray]:
+    def build(self, examples: np.ndarray, rng: Rng) -> dict[str, np.ndarray]:
         return self.rows.batch(examples) | ({"labels": self.labels(examples)} if self.known else {})
 
     def labels(self, examples: np.ndarray) -> np.ndarray:  # type: ignore[override]
@@ -106,9 +106,9 @@ class Classification(Examples):
     def lengths(self, epoch: int) -> np.ndarray:
         return self.rows.lengths.reshape(len(self.targets), -1).max(1)
 
-    def build(self, examples: np.ndarray, chance: Chance) -> dict[str, np.ndarray]:
+    def build(self, examples: np.ndarray, rng: Rng) -> dict[str, np.ndarray]:
         if not self.both:
-            return super().build(examples, chance)
+            return super().build(examples, rng)
         rows = self.rows.batch((2 * np.asarray(examples)[:, None] + [0, 1]).ravel())
         batch = {name: a.reshape(len(examples), 2, -1) for name, a in rows.items()}
         return batch | ({"labels": self.labels(examples)} if self.known else {})
@@ -130,10 +130,13 @@ class Classification(Examples):
     def predictions(self, collected: Sequence[np.ndarray]) -> list[Record]:
         found = []
         for logits in collected:
-            chances = softmax(logits)
-            best = int(chances.argmax())
+            probabilities = softmax(logits)
+            best = int(probabilities.argmax())
             found.append(
-                {"label": self.names[best], "probabilities": dict(zip(self.names, chances.round(6).tolist()))}
+                {
+                    "label": self.names[best],
+                    "probabilities": dict(zip(self.names, probabilities.round(6).tolist())),
+                }
             )
         return found
 
@@ -190,7 +193,7 @@ class MultipleChoice(Examples):
     def lengths(self, epoch: int) -> np.ndarray:
         return self.rows.lengths.reshape(-1, self.K).max(1) * self.K
 
-    def build(self, examples: np.ndarray, chance: Chance) -> dict[str, np.ndarray]:
+    def build(self, examples: np.ndarray, rng: Rng) -> dict[str, np.ndarray]:
         numbers = (np.asarray(examples)[:, None] * self.K + np.arange(self.K)).ravel()
         flat = self.rows.batch(numbers)
         batch: dict[str, np.ndarray] = {

@@ -23,7 +23,7 @@ from plmcore.language_model import FEATURES, directory
 from plmcore.models import heads, padding
 from plmcore.models.config import Config
 from plmcore.models.outputs import Output
-from plmcore.models.padding import Encoded, Whole
+from plmcore.models.padding import Encoded, Layout
 
 if TYPE_CHECKING:
     from plmcore.models import Model
@@ -94,7 +94,7 @@ class Features(nn.Module):
         x = (
             self.mix(states) if self.mix is not None else states[-1 if self.layers == "last" else self.layers]
         )  # [B, T, C]
-        encoded = Encoded(x, Whole(input_ids), None)
+        encoded = Encoded(x, Layout(input_ids), None)
         if self.pooling is None:
             encoded.rows = self.dropout(x)
             return heads.language_model_output(encoded, labels, self.classifier)

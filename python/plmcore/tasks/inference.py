@@ -136,12 +136,12 @@ def described(lm: LanguageModel, logits: np.ndarray) -> Found:
     names = lm.config.extra.get("id2label", {})
     names = [names.get(str(i), f"LABEL_{i}") for i in range(len(logits))]
     several = lm.config.problem_type == "multi_label_classification"
-    chances = 1 / (1 + np.exp(-logits)) if several else softmax(logits)
-    best = int(chances.argmax())
+    probabilities = 1 / (1 + np.exp(-logits)) if several else softmax(logits)
+    best = int(probabilities.argmax())
     return {
         "label": names[best],
-        "probability": float(chances[best]),
-        "probabilities": dict(zip(names, chances.tolist())),
+        "probability": float(probabilities[best]),
+        "probabilities": dict(zip(names, probabilities.tolist())),
     }
 
 
@@ -172,9 +172,9 @@ def fill_mask(lm: LanguageModel, text: str, k: int) -> list[Found] | list[list[F
 
 def likeliest(logits: np.ndarray, k: int, known: int) -> list[tuple[int, float]]:
     """Of the ids that are tokens: a model may have more rows, to fill up its matrix."""
-    chances = softmax(logits)[:known]
-    best = np.argsort(-chances, kind="stable")[:k]
-    return [(int(i), float(chances[i])) for i in best]
+    probabilities = softmax(logits)[:known]
+    best = np.argsort(-probabilities, kind="stable")[:k]
+    return [(int(i), float(probabilities[i])) for i in best]
 
 
 def filled(tokenizer: Any, ids: np.ndarray, at: int, token: int, probability: float) -> Found:

@@ -157,7 +157,9 @@ def at(record: Record, path: str | os.PathLike[str], what: str) -> FormatError:
 
 def _of(record: Record, field: str) -> Sequence[str]:
     found = record[field]
-    return () if found is None else [found] if isinstance(found, str) else found
+    if found is None:
+        return ()
+    return [found] if isinstance(found, str) else found
 
 
 def _shown(labels: Sequence[str]) -> str:

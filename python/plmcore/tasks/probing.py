@@ -80,8 +80,8 @@ def probe(
 class Sums:
     """What ridge regression onto classes must know of the states x [N, C] of any number of words: C x C sums.
 
-    They are taken of the differences to `middle`, a vector amid the states,
-    so that large means cost no digits.
+    They are taken of the differences to `middle`, a vector amid the states, so that large means cost no
+    digits.
     """
 
     def __init__(self, middle: np.ndarray, classes: int):

@@ -211,8 +211,10 @@ def _asked(row: Mapping[str, Any], *, where: Where, renamed: Mapping[str, str], 
         if not isinstance(texts, list) or not isinstance(starts, list) or len(texts) != len(starts):
             raise where.wrong(f"{column} must have lists text and answer_start of one length, got {found!r}")
         found = [{"text": t, "start": s} for t, s in zip(texts, starts, strict=True)]
+    if found is not None and not isinstance(found, list):
+        found = [found]
     answers = []
-    for answer in [] if found is None else found if isinstance(found, list) else [found]:
+    for answer in found or []:
         if not isinstance(answer, Mapping) or not isinstance(answer.get("text"), str):
             raise where.wrong(f"an answer has a text and an answer_start, got {answer!r}")
         answers.append({"text": answer["text"], "start": answer.get("answer_start", answer.get("start"))})

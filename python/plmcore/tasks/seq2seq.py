@@ -14,8 +14,8 @@ from plmcore.evaluate.likelihood import perplexity_of
 from plmcore.language_model import LanguageModel
 from plmcore.models.labels import DECODER
 from plmcore.models.outputs import Output
-from plmcore.objectives.chance import Chance
 from plmcore.objectives.objective import IGNORED
+from plmcore.objectives.rng import Rng
 from plmcore.objectives.text_to_text import TASKS, Task
 from plmcore.tasks.examples import Examples
 from plmcore.tasks.rows import Rows
@@ -40,7 +40,7 @@ class Seq2Seq(Examples):
             self.answers.add(self.targets, max_length=self.settings["target_length"])
         self.cut = self.count_cut([[s] for s in sources])
 
-    def build(self, examples: np.ndarray, chance: Chance) -> dict[str, np.ndarray]:
+    def build(self, examples: np.ndarray, rng: Rng) -> dict[str, np.ndarray]:
         batch = self.rows.batch(examples)
         if self.known:
             width = max(len(self.answers.ids[i]) for i in examples)
@@ -108,7 +108,9 @@ class TextLabels(Seq2Seq):
         labels: Any = range(len(names)) if numbered else names  # the task's own names for 0, 1, ...
         rows = []
         for record, target in zip(records, targets, strict=True):
-            label = 0 if target is None else labels[target] if names else target
+            label: Any = 0
+            if target is not None:
+                label = labels[target] if names else target
             source, text = cast({**record, "label": label})
             rows.append({"source": source, "target": None if target is None else text})
         super().__init__(rows, *common)

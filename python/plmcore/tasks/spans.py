@@ -11,7 +11,7 @@ from plmcore import criteria, evaluate, nn
 from plmcore._core import ArgumentError
 from plmcore.data.readers import Record
 from plmcore.models.outputs import Output
-from plmcore.objectives.chance import Chance
+from plmcore.objectives.rng import Rng
 from plmcore.tasks import labels
 from plmcore.tasks.examples import Examples, softmax
 
@@ -37,9 +37,13 @@ class Spans(Examples):
         self.targets = [r["answers"] if r["answers"] or r["impossible"] else None for r in records]
         questions = [self._question(r["question"]) for r in records]
         self.rows.add(
-            questions, [r["context"] for r in records], max_length=self.length, truncation="only_second",
-            stride=self.settings["stride"], detail=("offsets", "sequence_ids"),
-        )  # fmt: skip
+            questions,
+            [r["context"] for r in records],
+            max_length=self.length,
+            truncation="only_second",
+            stride=self.settings["stride"],
+            detail=("offsets", "sequence_ids"),
+        )
         self.cut = self.rows.divided
         cls = self.tokenizer.cls_token_id
         self.null = [int(np.flatnonzero(ids == cls)[0]) if cls in ids else 0 for ids in self.rows.ids]
@@ -70,7 +74,7 @@ class Spans(Examples):
         first, last = (offsets[:, 0] <= begin).nonzero()[0][-1], (offsets[:, 1] >= end).nonzero()[0][0]
         return (int(inside[first]), int(inside[last])) if first <= last else null
 
-    def build(self, examples: np.ndarray, chance: Chance) -> dict[str, np.ndarray]:
+    def build(self, examples: np.ndarray, rng: Rng) -> dict[str, np.ndarray]:
         batch = self.rows.batch(examples)
         if self.known:
             width = batch["input_ids"].shape[1]
@@ -123,14 +127,17 @@ class Spans(Examples):
             # byte-level tokens begin with a space
             best.setdefault(record["context"][c.begin : c.end].strip(), c.score)
         names = list(best)[: self.settings["n_best"]]
-        chances: Any = softmax(np.array([best[t] for t in names])) if names else []
+        probabilities: Any = softmax(np.array([best[t] for t in names])) if names else []
         text = names[0] if names else ""
         if self.settings["unanswerable"] and names and nothing - best[text] > self.settings["null_threshold"]:
             text = ""
         return {
-            "id": record["id"], "answer": text,
-            "n_best": [{"answer": t, "probability": round(float(p), 6)} for t, p in zip(names, chances)],
-        }  # fmt: skip
+            "id": record["id"],
+            "answer": text,
+            "n_best": [
+                {"answer": t, "probability": round(float(p), 6)} for t, p in zip(names, probabilities)
+            ],
+        }
 
     def scores(self, predictions: Sequence[Record]) -> dict[str, float]:
         rights = [[a["text"] for a in answers] or [""] for answers in self.targets]

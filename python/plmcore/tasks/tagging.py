@@ -11,8 +11,8 @@ from plmcore import evaluate
 from plmcore._core import ArgumentError
 from plmcore.data.readers import Record
 from plmcore.models.outputs import Output
-from plmcore.objectives.chance import Chance
 from plmcore.objectives.objective import IGNORED
+from plmcore.objectives.rng import Rng
 from plmcore.tasks import labels
 from plmcore.tasks.examples import Examples
 
@@ -61,7 +61,7 @@ class Tagging(Examples):
             found.append(words)
         return found
 
-    def build(self, examples: np.ndarray, chance: Chance) -> dict[str, np.ndarray]:
+    def build(self, examples: np.ndarray, rng: Rng) -> dict[str, np.ndarray]:
         batch = self.rows.batch(examples)
         if self.known:
             tags = [self._tags(i) for i in examples]

@@ -93,7 +93,7 @@ class Window:
 
 
 @dataclass(frozen=True)
-class Cut:
+class Truncation:
     """How rows are cut: at most `length` tokens with the special ones;
     with a stride the rest becomes further rows.
     """

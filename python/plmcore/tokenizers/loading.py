@@ -172,9 +172,11 @@ def _set_processor(tokenizer: Tokenizer) -> None:
     roles: Mapping[str, Any] = tokenizer.roles
     if tokenizer.family.trims:
         native.post_processor = processors.RobertaProcessing(
-            (roles["sep"], tokenizer.sep_token_id or 0), (roles["cls"], tokenizer.cls_token_id or 0),
-            trim_offsets=True, add_prefix_space=bool(tokenizer.settings.get("add_prefix_space", False)),
-        )  # fmt: skip
+            (roles["sep"], tokenizer.sep_token_id or 0),
+            (roles["cls"], tokenizer.cls_token_id or 0),
+            trim_offsets=True,
+            add_prefix_space=bool(tokenizer.settings.get("add_prefix_space", False)),
+        )
     elif tokenizer.format != format.BARE:
         native.post_processor = format.processor_of(tokenizer.format, tokenizer.token_of)
 

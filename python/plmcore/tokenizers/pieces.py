@@ -27,8 +27,8 @@ class Pieces:
 
     `numbers` [pieces]: the family's id of each piece; `extra`: tokens that are no pieces.
 
-    `tidy` does what ALBERT and XLNet do to a text first (white space, quotes, accents, and with `lower` the
-    case), and splits the comma off a piece that ends in a digit and one.
+    `normalise` does what ALBERT and XLNet do to a text first (white space, quotes, accents, and with `lower`
+    the case), and splits the comma off a piece that ends in a digit and one.
     """
 
     kind = "unigram"
@@ -41,14 +41,14 @@ class Pieces:
         numbers: np.ndarray | None,
         extra: Mapping[str, int],
         *,
-        tidy: bool = False,
+        normalise: bool = False,
         lower: bool = False,
     ):
-        self.processor, self.model, self.numbers, self.tidy, self.lower = (
+        self.processor, self.model, self.numbers, self.normalise, self.lower = (
             processor,
             model,
             numbers,
-            tidy,
+            normalise,
             lower,
         )
         self.pieces: list[str] = processor.id_to_piece(list(range(len(processor))))
@@ -69,11 +69,11 @@ class Pieces:
 
     def _flat(self, texts: list[str]) -> Flat:
         with guard.encoding(texts):
-            tidied = [tidy(text, self.lower) for text in texts] if self.tidy else texts
-            rows = self.processor.encode(tidied, num_threads=num_threads(), return_type="numpy")
+            normalised = [normalise(text, self.lower) for text in texts] if self.normalise else texts
+            rows = self.processor.encode(normalised, num_threads=num_threads(), return_type="numpy")
         lengths = np.fromiter(map(len, rows), np.int64, len(rows))
         ids = np.concatenate([np.empty(0, np.int32), *rows])
-        if self.tidy:
+        if self.normalise:
             ids, lengths = self._without_commas(ids, lengths)
         return ids if self.numbers is None else self.numbers[ids], lengths
 
@@ -81,18 +81,18 @@ class Pieces:
         return self.added.rows_of(texts, lambda parts: [self._row(part) for part in parts])
 
     def _row(self, text: str) -> Row:
-        tidied, places = tidy_with_places(text, self.lower) if self.tidy else (text, None)
+        normalised, places = normalise_with_places(text, self.lower) if self.normalise else (text, None)
         with guard.encoding([text]):
-            found = self.processor.encode(tidied, return_type="offset_mapping")
+            found = self.processor.encode(normalised, return_type="offset_mapping")
         ids, offsets = np.array(found["ids"], np.int32), np.array(found["offsets"], np.int64).reshape(-1, 2)
-        if self.tidy and self._commas[ids].any():
+        if self.normalise and self._commas[ids].any():
             ids, offsets = self._split_commas(ids, offsets)
         # A piece carries the white space before it, its token does not; a bare ▁ is its word's first
         # character.
         for span in offsets:
-            while span[0] < span[1] and tidied[span[0]].isspace():
+            while span[0] < span[1] and normalised[span[0]].isspace():
                 span[0] += 1
-            if span[0] == span[1] < len(tidied):
+            if span[0] == span[1] < len(normalised):
                 span[1] += 1
         words = np.maximum(np.cumsum(self._starts[ids]) - 1, 0)
         if places is not None:
@@ -182,7 +182,7 @@ class Pieces:
 
     def identity(self) -> list[Any]:
         numbers = None if self.numbers is None else self.numbers.tolist()
-        return [self.model.hex(), numbers, self.added.ids, self.tidy, self.lower]
+        return [self.model.hex(), numbers, self.added.ids, self.normalise, self.lower]
 
     def files(self) -> dict[str, bytes]:
         return {"spiece.model" if self.numbers is None else "sentencepiece.bpe.model": self.model}
@@ -254,7 +254,7 @@ class Marian(Pieces):
         return {**self.models, "vocab.json": json.dumps(vocabulary, ensure_ascii=False, indent=0).encode()}
 
 
-def tidy(text: str, lower: bool) -> str:
+def normalise(text: str, lower: bool) -> str:
     """As ALBERT's and XLNet's own code prepares a text for their models."""
     text = " ".join(text.split()).replace("``", '"').replace("''", '"')
     if not text.isascii():
@@ -269,7 +269,7 @@ def _without_marks(found: re.Match[str]) -> str:
     return "".join(c for c in found[0] if not unicodedata.combining(c))
 
 
-def tidy_with_places(text: str, lower: bool) -> tuple[str, np.ndarray]:
+def normalise_with_places(text: str, lower: bool) -> tuple[str, np.ndarray]:
     """The same, and for each character where in `text` it comes from.  [n, 2]"""
     characters, places = [], []
     i = 0

@@ -14,7 +14,7 @@ from plmcore._core import ArgumentError, FormatError, KindError
 from plmcore.runtime.kinds import checked
 from plmcore.tokenizers import format as formats
 from plmcore.tokenizers.added import Row
-from plmcore.tokenizers.batch import Batch, Cut, Padding, Window, fill, fill_detail
+from plmcore.tokenizers.batch import Batch, Padding, Truncation, Window, fill, fill_detail
 from plmcore.tokenizers.families import OWN, ROLES, Family
 from plmcore.tokenizers.format import Format
 
@@ -259,10 +259,12 @@ class Tokenizer:
         """
         one = isinstance(text, str) or (words and len(text) > 0 and isinstance(text[0], str))
         texts: list[Any] = [text] if one else list(text)
-        pairs: list[Any] | None = None if pair is None else [pair] if one else list(pair)
+        pairs: list[Any] | None = None
+        if pair is not None:
+            pairs = [pair] if one else list(pair)
         if pairs is not None and len(pairs) != len(texts):
             raise ArgumentError(f"{len(texts)} texts need {len(texts)} second texts, got {len(pairs)}")
-        cut = Cut(self.max_length if max_length is None else max_length, truncation, stride)
+        cut = Truncation(self.max_length if max_length is None else max_length, truncation, stride)
         format = self.format if add_special_tokens else formats.BARE
         for name, n in (("pad_to", pad_to), ("multiple_of", multiple_of)):
             if n is not None and n > MOST_TOKENS:
@@ -309,11 +311,13 @@ class Tokenizer:
         for text in texts:
             found = [known[word] for word in text]
             lengths = [len(ids) for ids, _ in found]
-            rows.append((
-                np.concatenate([np.zeros(0, np.int32), *(ids for ids, _ in found)]),
-                np.concatenate([np.zeros((0, 2), np.int64), *(offsets for _, offsets in found)]),
-                np.repeat(np.arange(len(found)), lengths),
-            ))  # fmt: skip
+            rows.append(
+                (
+                    np.concatenate([np.zeros(0, np.int32), *(ids for ids, _ in found)]),
+                    np.concatenate([np.zeros((0, 2), np.int64), *(offsets for _, offsets in found)]),
+                    np.repeat(np.arange(len(found)), lengths),
+                )
+            )
         return rows
 
     # ---- ids to text ----

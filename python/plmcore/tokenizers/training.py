@@ -45,11 +45,13 @@ def train_tokenizer(
 ) -> Tokenizer:
     """Trains a tokenizer on files, folders or texts. The same input gives the same tokenizer.
 
-    kind: wordpiece, bpe (with </w>), byte-bpe, unigram (sentencepiece), characters or words; family: whose
-        special tokens and
-    formats it gets. vocab_size counts all tokens; None, for characters and words, takes all. `min_count`: how
-    often a pair, character or word must occur. `sample_bytes`: sentencepiece holds its text in memory, so of
-    more than this it gets a random sample of lines. `out`: a directory to save to.
+    kind: wordpiece, bpe (with </w>), byte-bpe, unigram (sentencepiece), characters or words.
+    family: whose special tokens and formats it gets.
+    vocab_size: counts all tokens; None, for characters and words, takes all.
+    min_count: how often a pair, character or word must occur.
+    sample_bytes: sentencepiece holds its text in memory, so of more than this it gets a random sample of
+        lines.
+    out: a directory to save to.
     """
     if kind not in KINDS:
         raise ArgumentError(f"there is no kind of tokenizer {kind!r}; one of {', '.join(KINDS)}")
@@ -223,16 +225,22 @@ def _unigram(plan: _Plan) -> Tokenizer:
             f"{known.name}"
         )
     lines = _lines(plan.text, min(1.0, plan.sample_bytes / max(plan.text.bytes, 1)), plan.seed)
-    if options.get("tidy"):
-        lines = (pieces.tidy(line, lower) for line in lines)
+    if options.get("normalise"):
+        lines = (pieces.normalise(line, lower) for line in lines)
     written = io.BytesIO()
     sentencepiece.set_random_generator_seed(plan.seed % 2**32)
     try:
         with guard.panics("train_tokenizer"):
             sentencepiece.SentencePieceTrainer.train(
-                sentence_iterator=lines, model_writer=written, vocab_size=n, model_type="unigram",
-                max_sentence_length=2 * LONGEST_LINE, num_threads=16, minloglevel=2, **layout,
-            )  # fmt: skip
+                sentence_iterator=lines,
+                model_writer=written,
+                vocab_size=n,
+                model_type="unigram",
+                max_sentence_length=2 * LONGEST_LINE,
+                num_threads=16,
+                minloglevel=2,
+                **layout,
+            )
     except guard.TokenizerError as e:
         if plan.text.failure is not None:
             raise plan.text.failure from None

@@ -81,10 +81,9 @@ def tokens_of(batch: Batch) -> int:
     seen = batch.get("attention_mask")
     own = batch["input_ids"].size if seen is None else int(np.count_nonzero(seen))
     target = batch.get("decoder_input_ids")
-    if target is None and "decoder_attention_mask" not in batch:
-        return own
-    mask = batch.get("decoder_attention_mask")
-    return own + (int(np.count_nonzero(mask)) if mask is not None else 0 if target is None else target.size)
+    if (mask := batch.get("decoder_attention_mask")) is not None:
+        return own + int(np.count_nonzero(mask))
+    return own + (0 if target is None else target.size)
 
 
 def check_batch(batch: Any) -> list[Batch]:

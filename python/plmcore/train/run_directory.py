@@ -1,4 +1,5 @@
 """A run's directory:
+
 config.toml      everything that is needed to repeat the run
 metrics.jsonl    one object per line: step, loss, lr, norm, tokens, tokens_per_second, seconds; step,
                  eval_loss, ...; step, sample

@@ -109,7 +109,9 @@ def fitted(name: str, value: Any, default: Any, kind: str = "") -> Any:
     if isinstance(default, float) and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
     if isinstance(default, (list, tuple)) and isinstance(value, (list, tuple)):
-        each: Any = type(default[0]) if default else dict if name in TABLES else str
+        each: Any = dict if name in TABLES else str
+        if default:
+            each = type(default[0])
         if not all(type(v) is each or (each is float and type(v) is int) for v in value):
             raise SettingError(f"{name} must be a list, each {_kind(each())}, got {value!r}")
         return list(value)

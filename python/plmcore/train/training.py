@@ -12,7 +12,7 @@ import math
 import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -29,6 +29,15 @@ RESULTS = ("last", "best", "mean")
 
 Metrics = dict[str, float]
 Parts = Mapping[str, Mapping[str, Any]]  # of a checkpoint: tensors and numbers by file and name
+
+
+class Recent(NamedTuple):
+    """Sums over the steps since the last line of metrics; a list in state.json."""
+
+    losses: float = 0.0
+    steps: int = 0
+    tokens: int = 0
+    seconds: float = 0.0
 
 
 class Training:
@@ -72,7 +81,7 @@ class Training:
         self.seconds = 0.0
         self.score: float | None = None  # of the evaluation after the last step, where it was finite
         self.best: float | None = None
-        self.recent = [0.0, 0, 0, 0.0]  # since the last line of metrics: losses, steps, tokens, seconds
+        self.recent = Recent()
         self.first: float | None = None  # loss of the first step
         self.last: float | None = None  # of the last line of metrics
         self.stopped: str | None = None
@@ -146,8 +155,10 @@ class Training:
             self._snapshot.prepare({k: v for k, v in self._live().items() if isinstance(v, Tensor)})
         if self.step == 1:
             self.first = metrics["loss"]
-        for i, key in enumerate(("loss", None, "tokens", "seconds")):
-            self.recent[i] += metrics[key] if key else 1
+        losses, steps, tokens, seconds = self.recent
+        self.recent = Recent(
+            losses + metrics["loss"], steps + 1, tokens + int(metrics["tokens"]), seconds + metrics["seconds"]
+        )
         self.score = None
         if self._due(self.log_every):
             self.log(metrics)
@@ -210,8 +221,8 @@ class Training:
 
     def log(self, metrics: Metrics) -> None:
         """Writes a line of metrics."""
-        losses, count, tokens, seconds = self.recent
-        before, self.last = self.last, losses / count
+        recent, self.recent = self.recent, Recent()
+        before, self.last = self.last, recent.losses / recent.steps
         if nonfinite.diverged(self.first, self.last, self.squares) and not nonfinite.diverged(
             self.first, before, self.squares
         ):
@@ -219,7 +230,6 @@ class Training:
                 f"step {self.step}: the loss is {self.last:.4g}, and the first was {self.first:.4g}: "
                 f"the run diverges; {nonfinite.ADVICE}"
             )
-        self.recent = [0.0, 0, 0, 0.0]
         if self.directory is not None:
             self.directory.record(
                 {
@@ -227,7 +237,7 @@ class Training:
                     "loss": self.last,
                     **{k: v for k, v in metrics.items() if k not in ("loss", "tokens", "seconds")},
                     "tokens": self.tokens,
-                    "tokens_per_second": tokens / max(seconds, 1e-9),
+                    "tokens_per_second": recent.tokens / max(recent.seconds, 1e-9),
                     "seconds": self.seconds,
                 }
             )
@@ -314,8 +324,9 @@ class Training:
         except ValueError as e:
             raise ArgumentError(f"{where} is of another model: {e}") from None
         self.step = self._saved = saved.step
-        for name in ("tokens", "seconds", *self.REMEMBERED, "stale", "score", "best", "recent", "stopped"):
+        for name in ("tokens", "seconds", *self.REMEMBERED, "stale", "score", "best", "stopped"):
             setattr(self, name, state[name])
+        self.recent = Recent(*state["recent"])
         self.first, self.last = state.get("first"), state.get("last")
         if self.directory is not None:
             self.directory.forget_after(self.step, state.get("lines"))

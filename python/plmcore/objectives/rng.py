@@ -10,7 +10,7 @@ from plmcore._core import text as native
 from plmcore.runtime import draws
 
 
-class Chance:
+class Rng:
     """The draws of the rows of a batch.
 
     A row's depend on seed, epoch and its example, on what they are for and on the column alone.
@@ -19,9 +19,9 @@ class Chance:
     def __init__(self, seed: int, epoch: int, examples: np.ndarray):
         self.seed, self.epoch, self.examples = seed, epoch, examples.astype(np.uint64, copy=False)
 
-    def part(self, rows: np.ndarray) -> Chance:
+    def part(self, rows: np.ndarray) -> Rng:
         """Of some of the rows."""
-        return Chance(self.seed, self.epoch, self.examples[rows])
+        return Rng(self.seed, self.epoch, self.examples[rows])
 
     def uniform(self, what: str, columns: int | None = None) -> np.ndarray:
         """float64 in [0, 1), [B] or [B, columns]."""

@@ -1,5 +1,5 @@
-"""Best losses of spoilt texts against enumeration of all texts and noises of a small chain, and against the
-noises that the objective makes.
+"""Best losses of corrupted texts against enumeration of all texts and noises of a small chain, and against
+the noises that the objective makes.
 """
 
 import importlib
@@ -16,12 +16,12 @@ from plmcore.objectives import Denoising
 
 BENCHMARKS = pathlib.Path(__file__).resolve().parents[1] / "benchmarks"
 sys.path.insert(0, str(BENCHMARKS))
-markov, spoilt = importlib.import_module("markov"), importlib.import_module("markov.spoilt")
+markov, corrupted = importlib.import_module("markov"), importlib.import_module("markov.corrupted")
 sys.path.remove(str(BENCHMARKS))
 
 CHAIN = markov.Chain.random(3, 0.7, seed=1)
 TEXTS = np.array(list(itertools.product(range(3), repeat=4)))
-CHANCES = spoilt.likelihood(CHAIN, TEXTS)
+CHANCES = corrupted.likelihood(CHAIN, TEXTS)
 
 
 def rotated(text):
@@ -38,9 +38,9 @@ def deleted(text):
 
 
 BEST = {
-    rotated: lambda seen, text: spoilt.reordered(CHAIN, spoilt.rotations(seen), text),
-    permuted: lambda seen, text: spoilt.reordered(CHAIN, spoilt.orders(seen, 2), text),
-    deleted: lambda seen, text: spoilt.deleted(CHAIN, seen[None], text[None])[0],
+    rotated: lambda seen, text: corrupted.reordered(CHAIN, corrupted.rotations(seen), text),
+    permuted: lambda seen, text: corrupted.reordered(CHAIN, corrupted.orders(seen, 2), text),
+    deleted: lambda seen, text: corrupted.deleted(CHAIN, seen[None], text[None])[0],
 }
 
 
@@ -81,7 +81,7 @@ def test_infilling_against_the_objective(share, mean):
     it.
     """
     text, times = np.array([0, 1, 2, 2, 1, 0, 0]), 20_000
-    total, chance = 0.0, spoilt.likelihood(CHAIN, text[None])[0]
+    total, chance = 0.0, corrupted.likelihood(CHAIN, text[None])[0]
     for seen, count in made(text, share, mean, times).items():
         masks, tokens = [0] * (1 + sum(s is not None for s in seen)), 0
         for s in seen:
@@ -89,21 +89,21 @@ def test_infilling_against_the_objective(share, mean):
             tokens += s is not None
         states = np.array([s for s in seen if s is not None])
         Z = np.zeros(8)
-        for weight, hidden in spoilt.explanations(7, share, mean, tuple(masks)):
-            Z += weight * spoilt.prefixes(CHAIN, states, np.cumsum(np.array(hidden[:-1]) + 1) - 1, text)
+        for weight, hidden in corrupted.explanations(7, share, mean, tuple(masks)):
+            Z += weight * corrupted.prefixes(CHAIN, states, np.cumsum(np.array(hidden[:-1]) + 1) - 1, text)
         expected = Z[-1] / chance
         total += expected
         assert abs(count / times - expected) < 5 * np.sqrt(expected / times) + 2 / times, seen
-        assert np.allclose(spoilt.infilled(CHAIN, seen, text, share, mean), -np.diff(np.log(Z)))
+        assert np.allclose(corrupted.infilled(CHAIN, seen, text, share, mean), -np.diff(np.log(Z)))
     assert 0.97 < total < 1 + 1e-9  # of all that may be seen, nearly everything was
 
 
 def test_what_is_seen_has_chances_that_make_one():
     """Over all masks and all tokens between them."""
-    patterns = spoilt.patterns(5, 0.4, 1.5)
+    patterns = corrupted.patterns(5, 0.4, 1.5)
     assert sum(patterns.values()) == pytest.approx(1)
     total = 0.0
     for seen in range(6):
         for masks in itertools.product(range(6), repeat=seen + 1):
-            total += sum(weight for weight, _ in spoilt.explanations(5, 0.4, 1.5, masks))
+            total += sum(weight for weight, _ in corrupted.explanations(5, 0.4, 1.5, masks))
     assert total == pytest.approx(1)

@@ -1,4 +1,4 @@
-"""The best possible losses of a model that writes a text, token by token, from a spoilt one (BART's noises).
+"""The best possible losses of a model that writes a text, token by token, from a corrupted one (BART).
 
 All texts have the same length, which a model comes to know. Each function takes one example, or a batch, and
 gives the loss of every token: -log Z(t) / Z(t - 1), where Z(t) is the chance of what was seen together with
@@ -26,8 +26,8 @@ def likelihood(chain: Chain, texts: np.ndarray) -> np.ndarray:
 
 
 def reordered(chain: Chain, candidates: np.ndarray, text: np.ndarray) -> np.ndarray:
-    """Where the text is one of the candidates [N, T], each of which would have been spoilt to what was seen
-    with the same chance.  -> [T]
+    """Where the text is one of the candidates [N, T], each of which would have been corrupted to what was
+    seen with the same chance.  -> [T]
     """
     agree = np.cumprod(candidates == text, 1).astype(bool)  # with the first t tokens
     weights = likelihood(chain, candidates)
