@@ -16,7 +16,7 @@ from plmcore.models.declaration import GENERIC, Finetuning, Recipe, Size, Tokeni
 from plmcore.models.generates import Generates
 from plmcore.models.labels import NEXT
 from plmcore.models.outputs import Output
-from plmcore.models.padding import EVERYWHERE, Encoded
+from plmcore.models.padding import EVERYWHERE, Encoded, Padded
 from plmcore.nn.state import State, chosen
 
 
