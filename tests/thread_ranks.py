@@ -67,5 +67,9 @@ def together(size, work):
                 shared.gate.abort()  # the others would wait for it
                 raise
 
-    with ThreadPoolExecutor(size) as threads:
-        return list(threads.map(begin, range(size)))
+    with ThreadPoolExecutor(size) as pool:
+        begun = [pool.submit(begin, rank) for rank in range(size)]
+    failed = [f.exception() for f in begun if f.exception() is not None]
+    if failed:  # the cause, not what it did to the others
+        raise min(failed, key=lambda e: isinstance(e, threading.BrokenBarrierError))
+    return [f.result() for f in begun]

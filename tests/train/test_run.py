@@ -54,7 +54,7 @@ def test_what_a_run_leaves(text, tmp_path):
     assert seen[-1] > 1000
     page = (out / "report.html").read_text()
     assert "pairs of bytes: run" in page and "40 of 40" in page and (out / "loss.svg").exists()
-    assert "40 steps" not in (out / "sessions.txt").read_text() and not (out / "events").exists()
+    assert "; 40 steps" not in (out / "sessions.txt").read_text() and not (out / "events").exists()
 
 
 @pytest.mark.parametrize("stops", [(3,), (10, 25), (40,)])

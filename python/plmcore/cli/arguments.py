@@ -48,6 +48,13 @@ def positive(text: str) -> int:
     return n
 
 
+def add_device(parser: Any) -> None:
+    """--device, of a command that runs a model."""
+    parser.add_argument(
+        "--device", metavar="NAME", help="where the model runs: cpu, cuda, cuda:1 (default: cpu)"
+    )
+
+
 def add_errors(parser: Any, default: str | None = "strict") -> None:
     """--errors, of a command that reads text. None: not given."""
     parser.add_argument(

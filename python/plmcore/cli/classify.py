@@ -11,7 +11,7 @@ from typing import Any
 
 import plmcore
 from plmcore.cli import texts
-from plmcore.cli.arguments import Help, add_errors, positive
+from plmcore.cli.arguments import Help, add_device, add_errors, positive
 
 BATCHES = 32  # that are read, and sorted by length, together
 ANSWERED = (ValueError, TypeError)
@@ -59,13 +59,14 @@ def add_parser(commands: Any) -> None:
         help="number of texts in a batch (default: %(default)s)",
     )
     add_errors(command)
+    add_device(command)
 
 
 def run(args: argparse.Namespace) -> int:
     try:
         if args.pair_field is not None and args.field is None:
             raise plmcore.ArgumentError("--pair-field needs --field, the name of the first text")
-        lm = plmcore.load(args.folder)
+        lm = plmcore.load(args.folder, device=args.device)
         for some in texts.grouped(rows(args), BATCHES * args.batch):
             for row, found in zip(some, answers(lm, some, args.batch), strict=True):
                 print(as_json(row, found) if args.json else as_text(row, found))

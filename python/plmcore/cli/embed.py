@@ -15,7 +15,7 @@ import numpy as np
 
 import plmcore
 from plmcore.cli import texts
-from plmcore.cli.arguments import Help, add_errors, positive
+from plmcore.cli.arguments import Help, add_device, add_errors, positive
 from plmcore.files.whole import atomic_write
 
 BATCHES = 32  # that are read, and sorted by length, together
@@ -58,6 +58,7 @@ def add_parser(commands: Any) -> None:
         "--field", metavar="NAME", help="read each line as a JSON object, and take its text from this field"
     )
     add_errors(parser)
+    add_device(parser)
     parser.add_argument(
         "--batch",
         type=positive,
@@ -70,7 +71,7 @@ def add_parser(commands: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     if args.out is not None and args.out.suffix not in WRITERS:
         raise plmcore.ArgumentError(f"--out must end in {' or '.join(WRITERS)}, got '{args.out}'")
-    lm = plmcore.load(args.folder)
+    lm = plmcore.load(args.folder, device=args.device)
     if lm.tokenizer is None:
         raise plmcore.ArgumentError(f"'{args.folder}' has no tokenizer files")
     with contextlib.closing(cast("Generator[str]", read(args))) as lines:

@@ -8,7 +8,7 @@ import pathlib
 import sys
 from typing import Any
 
-from plmcore.cli.arguments import Help, add_errors
+from plmcore.cli.arguments import Help, add_device, add_errors
 
 # What each task of plmcore.evaluate.running takes from the command line.
 OPTIONS = {
@@ -154,6 +154,7 @@ def add_parser(commands: Any) -> None:
         help="fine-tuned models: write the predictions to this file, as JSON lines",
     )
     add_errors(evaluate, default=None)
+    add_device(evaluate)
     add("--json", action="store_true", help="print the scores as one JSON object")
 
 
@@ -164,7 +165,7 @@ def unescaped(text: str) -> str:
 
 def run(args: argparse.Namespace) -> int:
     from plmcore.evaluate import running
-    from plmcore.language_model import directory
+    from plmcore.language_model import directory, load
     from plmcore.runtime.progress import Progress
 
     given = {name: getattr(args, name) for name in sorted({*TUNED}.union(*OPTIONS.values()))}
@@ -183,7 +184,8 @@ def run(args: argparse.Namespace) -> int:
     with Progress(total, "B", quiet=task != "perplexity") as bar:
         if task == "perplexity":
             options["progress"] = lambda done: bar.reach(min(done, total))
-        scores = running.evaluate(args.folder, args.files, task, **options)
+        model = args.folder if args.device is None else load(args.folder, device=args.device)
+        scores = running.evaluate(model, args.files, task, **options)
     print(
         json.dumps(scores) if args.json else "\n".join(f"{name:<19} {shown(x)}" for name, x in scores.items())
     )

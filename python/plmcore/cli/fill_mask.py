@@ -10,7 +10,7 @@ from typing import Any
 
 import plmcore
 from plmcore.cli import texts
-from plmcore.cli.arguments import Help, add_errors, positive
+from plmcore.cli.arguments import Help, add_device, add_errors, positive
 
 ANSWERED = (ValueError, TypeError)
 EXAMPLES = """\
@@ -50,11 +50,12 @@ def add_parser(commands: Any) -> None:
     add("--field", metavar="NAME", help="read each line as a JSON object, and take its text from this field")
     add("--json", action="store_true", help="print a JSON object for each text, with a list for each mask")
     add_errors(command)
+    add_device(command)
 
 
 def run(args: argparse.Namespace) -> int:
     try:
-        lm = plmcore.load(args.folder)
+        lm = plmcore.load(args.folder, device=args.device)
         given = texts.given(args.texts, args.errors, [] if args.field is None else [args.field])
         for text in (text if args.field is None else text[0] for text in given):
             masks = filled(lm, text, args.k)

@@ -8,7 +8,7 @@ from typing import Any
 
 import plmcore
 from plmcore.cli import endings
-from plmcore.cli.arguments import Help, add_errors, positive
+from plmcore.cli.arguments import Help, add_device, add_errors, positive
 
 EXAMPLES = """\
 examples:
@@ -79,6 +79,7 @@ def add_parser(commands: Any) -> None:
     )
     add("--seed", type=int, metavar="S", help="seed of the new head, the order and dropout (default: 0)")
     add_errors(command, default=None)
+    add_device(command)
     add("--config", type=pathlib.Path, metavar="FILE", help="start from the config.toml of another run")
     add(
         "--set",
@@ -117,6 +118,7 @@ def run(args: argparse.Namespace) -> int:
             lora=args.lora,
             save_every=args.save_every,
             seed=args.seed,
+            device=args.device,
             errors=args.errors,
             config=args.config,
             changes=args.set,

@@ -14,7 +14,7 @@ from typing import Any, TextIO, cast
 import plmcore
 from plmcore import generate
 from plmcore.cli import texts
-from plmcore.cli.arguments import Help, add_errors
+from plmcore.cli.arguments import Help, add_device, add_errors
 from plmcore.files.text import lines_of
 from plmcore.files.whole import check_replaceable, open_own, sync_folder
 
@@ -109,6 +109,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "--stop", action="append", metavar="TEXT", help="end a text at this string; may be repeated"
     )
     add_errors(parser)
+    add_device(parser)
     parser.add_argument(
         "--batch",
         type=int,
@@ -119,7 +120,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 
 def run(args: argparse.Namespace) -> int:
-    lm = plmcore.load(args.folder)
+    lm = plmcore.load(args.folder, device=args.device)
     if lm.tokenizer is None:
         raise plmcore.ArgumentError(f"'{args.folder}' has no tokenizer files")
     options = options_of(args)

@@ -7,7 +7,7 @@ import pathlib
 
 import plmcore
 from plmcore.cli import endings
-from plmcore.cli.arguments import Help, add_errors, positive
+from plmcore.cli.arguments import Help, add_device, add_errors, positive
 
 EPILOG = """\
 examples:
@@ -94,6 +94,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "words, characters",
     )
     add_errors(command, default=None)
+    add_device(command)
     command.add_argument(
         "--config", type=pathlib.Path, metavar="FILE", help="start from the config.toml of another run"
     )
@@ -131,6 +132,7 @@ def run(args: argparse.Namespace) -> int:
             batch=args.batch,
             save_every=args.save_every,
             seed=args.seed,
+            device=args.device,
             tokenizer=args.tokenizer,
             errors=args.errors,
             config=args.config,

@@ -48,6 +48,7 @@ def finetune(
     lora: int | None = None,
     save_every: int | None = None,
     seed: int | None = None,
+    device: str | None = None,
     errors: str | None = None,
     config: str | os.PathLike[str] | None = None,
     changes: Sequence[str] = (),
@@ -64,8 +65,9 @@ def finetune(
     A file may also be a table in memory: a list of dicts, a dict of lists,
     a pandas DataFrame or a pyarrow Table; the run keeps a copy in `out`. `columns` as in tasks.records.read.
     `config` is the config.toml of another run, `changes` are settings as "optim.lr=3e-4";
-    `lr`, `batch` and `lora` are optim.lr, data.batch and adapt.lora_rank. errors="replace" reads bytes
-    that are not UTF-8 as U+FFFD. resume=True continues a stopped run, bit for bit.
+    `lr`, `batch`, `lora` and `device` are optim.lr, data.batch, adapt.lora_rank and run.device.
+    errors="replace" reads bytes that are not UTF-8 as U+FFFD. resume=True continues a stopped run, bit for
+    bit.
     """
     out = pathlib.Path(out)
     paths: dict[str, Any] = {"train": train, "dev": dev, "test": test, "folder": folder}
@@ -75,7 +77,12 @@ def finetune(
     in_memory = {split: tables.rows(table, split) for split, table in others.items()}
     paths |= {split: out.absolute() / f"{split}{tables.KEPT}" for split in in_memory}
     given: Settings = {
-        "run": {"task": task, "model": None if model is None else os.fspath(model), "seed": seed},
+        "run": {
+            "task": task,
+            "model": None if model is None else os.fspath(model),
+            "seed": seed,
+            "device": device,
+        },
         "data": {k: None if v is None else os.fspath(v) for k, v in paths.items()}
         | {
             "columns": columns and list(columns),
@@ -133,6 +140,7 @@ class _Finetuning(Run):
         if lm.source is not None:
             directory.companions(lm.source)  # which the result gets, hours from now
         adapting.prepare(lm.model, self.settings["adapt"], run["seed"], task_model.fresh_names(lm))
+        lm.to(run["device"])
         self.examples = self.make_examples(lm)
         batches: Any = data.Batches(
             self.examples["train"],

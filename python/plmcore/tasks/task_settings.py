@@ -87,7 +87,7 @@ def usual(task: str, config: Config, model: str) -> Settings:
     rate = family.lr * (family.small_lr_times if config.width < WIDE else 1)
     length = min(LENGTHS[kind], config.longest or LENGTHS[kind])
     return {
-        "run": {"task": task, "model": model, "seed": 0},
+        "run": {"task": task, "model": model, "seed": 0, "device": "cpu"},
         "data": {
             "train": None,
             "dev": None,

@@ -20,7 +20,7 @@ from plmcore.train.settings import SettingError, Settings
 
 KEYS = ("train.steps", "train.epochs")  # may grow when a run goes on
 # may differ then
-HARMLESS = ("train.save_every", "train.keep", "train.log_every", "train.tensorboard")
+HARMLESS = ("run.device", "train.save_every", "train.keep", "train.log_every", "train.tensorboard")
 
 End = dict[str, int]
 

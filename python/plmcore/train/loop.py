@@ -210,7 +210,7 @@ class Trainer(Training):
         if ("average" in parts) != (self.average is not None):
             raise ArgumentError(f"it has {'an' if self.average is None else 'no'} average of the parameters")
         carried = parts.get("carried")
-        state_after = self.criterion.state(carried) if carried else None
+        state_after = self.criterion.state(self.model.tensors(carried)) if carried else None
         before = {name: ops.copy(t) for name, t in self.model.state_dict().items()}
         try:
             self.model.load_state_dict(parts["weights"])

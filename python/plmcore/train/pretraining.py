@@ -35,6 +35,7 @@ def pretrain(
     batch: int | None = None,
     save_every: int | None = None,
     seed: int | None = None,
+    device: str | None = None,
     tokenizer: str | None = None,
     errors: str | None = None,
     config: str | os.PathLike[str] | None = None,
@@ -51,11 +52,11 @@ def pretrain(
     with the text of T5 and BART: "sst2=FILE", or dict(task=, file=, columns=, source=, target=, rate=).
     errors="replace" reads bytes that are not UTF-8 as U+FFFD. `tokenizer` is a directory, or the kind to
     train on the text. `config` is the config.toml of another run, `changes` are settings as "optim.lr=3e-4";
-    `lr` and `batch` are optim.lr and data.batch. resume=True continues a stopped run, bit for bit, from its
-    last checkpoint.
+    `lr`, `batch` and `device` are optim.lr, data.batch and run.device. resume=True continues a stopped run,
+    bit for bit, from its last checkpoint.
     """
     given: Settings = {
-        "run": {"family": family, "size": size, "seed": seed},
+        "run": {"family": family, "size": size, "seed": seed, "device": device},
         "data": {
             "text": [os.fspath(t) for t in text] or None,
             "target": [os.fspath(t) for t in target] or None,
@@ -90,7 +91,9 @@ class _Pretraining(Run):
         seed, table = self.settings["run"]["seed"], self.settings["train"]
         batches, evaluate = self.data.batches(seed), self.data.evaluation(seed, table["evaluate_batches"])
         manual_seed(seed)
-        model = models.build(self.model_config(self.data.tokenizer), self.settings["model"]["head"])
+        model = models.build(self.model_config(self.data.tokenizer), self.settings["model"]["head"]).to(
+            self.settings["run"]["device"]
+        )
         samples = [] if evaluate is None else [Samples(self.directory, self.data)]
         return making.trainer(
             self.settings,

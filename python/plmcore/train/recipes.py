@@ -77,7 +77,7 @@ def defaults(family: str, size: str = "tiny", steps: int | None = None) -> Setti
         }
     }
     return {
-        "run": {"family": name_of(family), "size": size, "seed": 0},
+        "run": {"family": name_of(family), "size": size, "seed": 0, "device": "cpu"},
         "model": {"head": known.head, **known.model(s)},
         "data": {
             "text": [],

@@ -303,8 +303,13 @@ class Training:
             "last": self.last,
             "stopped": self.stopped,
             "lines": None if self.directory is None else self.directory.lines(),
-            "machine": machine(),
+            "machine": self.machine(),
         }
+
+    def machine(self) -> dict[str, str]:
+        """What decides how sums are rounded: the same everywhere gives the same bits."""
+        device = getattr(self.model, "device", "cpu")
+        return {"isa": _core.isa(), "blas": _core.blas()} | ({} if device == "cpu" else {"device": device})
 
     def restore(self, saved: checkpoint.Checkpoint) -> None:
         """Continues from a checkpoint.
@@ -330,11 +335,11 @@ class Training:
         self.first, self.last = state.get("first"), state.get("last")
         if self.directory is not None:
             self.directory.forget_after(self.step, state.get("lines"))
-        if (then := state.get("machine") or machine()) != machine():
+        now = self.machine()
+        if (then := state.get("machine") or now) != now:
             self._say(
                 f"step {self.step} was computed with {_described(then)}, from here on it is "
-                f"{_described(machine())}: "
-                "the bits will differ from those of a run on one of them"
+                f"{_described(now)}: the bits will differ from those of a run on one of them"
             )
 
     def settle(self, result: str = "last") -> None:
@@ -357,10 +362,6 @@ class Training:
             self._say(f"the result is that of step {best.step}")
 
 
-def machine() -> dict[str, str]:
-    """What decides how sums are rounded: the same everywhere gives the same bits."""
-    return {"isa": _core.isa(), "blas": _core.blas()}
-
-
 def _described(machine: Mapping[str, str]) -> str:
-    return f"the instruction set {machine.get('isa')} and {machine.get('blas')}"
+    where = f" on the device {machine['device']}" if "device" in machine else ""
+    return f"the instruction set {machine.get('isa')} and {machine.get('blas')}{where}"
