@@ -43,6 +43,8 @@ def test_programs_run_without_python(tmp_path):
     assert "input x [B, T, 96]" in out and out.count("largest difference") == 6
     out = run(built / "run_model", tmp_path / "gpt2.plm", tmp_path / "logits.bin", env=alone)
     assert out.count("largest difference") == 2
+    out = run(built / "run_search", tmp_path / "gpt2.plm", tmp_path / "tokens.bin", env=alone)
+    assert out.count("3 prompts, the same tokens") == 2
     assert "libpython" not in run("ldd", built / "run_model")
 
 

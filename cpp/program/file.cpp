@@ -161,6 +161,12 @@ std::vector<std::string> Model::names() const {
   return list;
 }
 
+bool Model::has(std::string_view name) const {
+  for (const auto& [n, program] : programs_)
+    if (n == name) return true;
+  return false;
+}
+
 const Program& Model::program(std::string_view name) const {
   std::string known;
   for (const auto& [n, program] : programs_) {
@@ -171,9 +177,9 @@ const Program& Model::program(std::string_view name) const {
 }
 
 Tensors Model::run(const Tensors& inputs) const {
-  check<ValueError>(programs_.size() == 1, "the file has ", programs_.size(),
-                    " programs; name the one to run");
-  return programs_[0].second.run(inputs);
+  for (const auto& [name, program] : programs_)
+    if (name == "main" || programs_.size() == 1) return program.run(inputs);
+  fail<ValueError>("the file has ", programs_.size(), " programs; name the one to run");
 }
 
 }  // namespace plmcore

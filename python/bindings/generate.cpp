@@ -21,6 +21,21 @@ void accept(Search& s, const Tensor& logits) {
 }  // namespace
 
 void bind_generate(nb::module_& m) {
+  nb::class_<Decoder>(m, "Decoder", "Runs the entry points of an exported model for a search.")
+      .def(
+          "__init__",
+          [](Decoder* self, const Model& model, std::vector<std::vector<int64_t>> prompts,
+             std::vector<std::vector<int64_t>> sources) {
+            new (self) Decoder(model, std::move(prompts), std::move(sources));
+          },
+          "model"_a, "prompts"_a, "sources"_a = nb::list(), nb::keep_alive<1, 2>())
+      .def(
+          "__call__",
+          [](Decoder& d, const Search& s) {
+            const ReleaseGil nogil;
+            return d(s.live(), s.parents(), s.tokens());
+          },
+          "search"_a, "The logits that a search asks for.");
   nb::enum_<EarlyStopping>(m, "EarlyStopping")
       .value("no", EarlyStopping::no)
       .value("yes", EarlyStopping::yes)

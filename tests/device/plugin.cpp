@@ -1,6 +1,7 @@
 // Devices "test" and "test:1": a plug-in whose kernels are the CPU's, for tests of everything above kernels.
 //
-// - The host cannot touch its memory. All blocks lie in one range of addresses without any permission; kernels
+// - The host cannot touch its memory. All blocks lie in one range of addresses without any permission;
+// kernels
 //   and copies use a second mapping of the same pages, at a fixed distance. An access by the host ends the
 //   process with a line that names the tensor.
 // - It runs behind the caller. Kernels, copies into it and fills wait in a queue until somebody reads a value
@@ -84,9 +85,7 @@ class TestDevice {
     const std::lock_guard lock(mutex_);
     return kBytes - used_;
   }
-  bool holds(const void* p) const {
-    return p >= base_ && p < base_ + kBytes;
-  }
+  bool holds(const void* p) const { return p >= base_ && p < base_ + kBytes; }
 
   // ---- work ----
 

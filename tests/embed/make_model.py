@@ -1,6 +1,6 @@
 """Writes a Transformer block and a whole model with their weights, and what they give at several shapes.
 
-python tests/embed/make_model.py FOLDER      # FOLDER/block.plm, expected.bin, gpt2.plm, logits.bin
+python tests/embed/make_model.py FOLDER      # FOLDER/block.plm, expected.bin, gpt2.plm, logits.bin, tokens.bin
 """
 
 import pathlib
@@ -79,7 +79,7 @@ def write_block(folder: pathlib.Path) -> None:
             file.write(struct.pack("<3q", *x.shape) + x.tobytes() + y.tobytes())
 
 
-def write_model(folder: pathlib.Path) -> None:
+def write_model(folder: pathlib.Path) -> plm.LanguageModel:
     sizes = dict(vocab_size=211, n_embd=48, n_layer=2, n_head=4, n_positions=64)
     lm = plm.from_config({"model_type": "gpt2", **sizes}, "causal-lm").eval()
     plm.export(lm, folder / "gpt2.plm")
@@ -89,8 +89,25 @@ def write_model(folder: pathlib.Path) -> None:
             ids = rng.integers(0, 211, shape)
             logits = lm(input_ids=ids).logits.numpy()
             file.write(struct.pack("<3q", *logits.shape) + ids.tobytes() + logits.tobytes())
+    return lm
+
+
+def write_tokens(folder: pathlib.Path, lm: plm.LanguageModel) -> None:
+    """What Python generates with the model of write_model: greedily, and with beams."""
+    prompts = [rng.integers(3, 211, n) for n in (5, 1, 9)]
+    packed = lambda rows: (
+        struct.pack("<q", len(rows)) + b"".join(struct.pack(f"<{len(r) + 1}q", len(r), *r) for r in rows)
+    )
+    with open(folder / "tokens.bin", "wb") as file:
+        file.write(struct.pack("<q", 2))
+        for beams in (1, 4):
+            options = dict(max_new_tokens=12, num_beams=beams, eos_token_id=2, pad_token_id=0)
+            found = [lm.generate(p, **options)[0][len(p) :] for p in prompts]
+            ends = [f[: np.flatnonzero(f == 2)[0] + 1] if 2 in f else f for f in found]
+            file.write(struct.pack("<q", beams) + packed(prompts) + packed(ends))
 
 
 if __name__ == "__main__":
     write_block(pathlib.Path(sys.argv[1]))
-    write_model(pathlib.Path(sys.argv[1]))
+    lm = write_model(pathlib.Path(sys.argv[1]))
+    write_tokens(pathlib.Path(sys.argv[1]), lm)

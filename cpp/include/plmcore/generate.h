@@ -5,11 +5,13 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <span>
 #include <vector>
 
 #include "plmcore/ops.h"
+#include "plmcore/program.h"
 
 namespace plmcore {
 
@@ -97,6 +99,28 @@ class Search {
 // step(live, parents, tokens) -> logits.
 using StepFunction = std::function<Tensor(const Tensor& live, const Tensor& parents, const Tensor& tokens)>;
 void generate(Search& search, const StepFunction& step);
+
+// Runs the entry points of an exported model (docs/program-format.md) as the step function of a search:
+//   Search search(prompts, options);
+//   generate(search, Decoder(model, prompts));
+// What the model carries from step to step stays here. ValueError where the file has no such entry points.
+class Decoder {
+ public:
+  // `sources`: what the encoder reads, where there is one; a prompt is then what the decoder begins with.
+  Decoder(const Model& model, std::vector<std::vector<int64_t>> prompts,
+          std::vector<std::vector<int64_t>> sources = {});
+  Tensor operator()(const Tensor& live, const Tensor& parents, const Tensor& tokens);
+
+ private:
+  using Named = std::map<std::string, Tensor>;
+  Tensor run(const char* entry, Named given);  // with the state, which it replaces; -> logits, if any
+
+  const Model* model_;
+  std::vector<std::vector<int64_t>> prompts_, sources_;
+  Named state_;
+  int64_t room_ = 0;  // places that are free
+  int64_t alive_ = 0;  // prompts of the state
+};
 
 // The attention of such a step: the keys and values of n tokens for each of B prompts go to the slots of a
 // cache [B, P, 2, H, D] from `position` on, and the tokens look at the cache.   qkv [B, n, 3 H D] -> [B, n, H

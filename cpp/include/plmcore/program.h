@@ -54,9 +54,10 @@ class Model {
 
   void to(Device& device);                       // moves the weights of all programs
   std::vector<std::string> names() const;
+  bool has(std::string_view name) const;
   const Program& program(std::string_view name) const;
   Tensors run(std::string_view name, const Tensors& inputs) const { return program(name).run(inputs); }
-  Tensors run(const Tensors& inputs) const;      // of a file with a single program
+  Tensors run(const Tensors& inputs) const;      // "main", or the only one
 
  private:
   std::vector<std::pair<std::string, Program>> programs_;

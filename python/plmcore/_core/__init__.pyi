@@ -494,6 +494,15 @@ class Tracer:
 
     def finish(self, names: Sequence[str], outputs: Sequence[Tensor | None]) -> Program: ...
 
+class Decoder:
+    """Runs the entry points of an exported model for a search."""
+
+    def __init__(
+        self, model: Model, prompts: Sequence[Sequence[int]], sources: Sequence[Sequence[int]] = []
+    ) -> None: ...
+    def __call__(self, search: Search) -> Tensor:
+        """The logits that a search asks for."""
+
 class EarlyStopping(enum.Enum):
     no = 0
     yes = 1

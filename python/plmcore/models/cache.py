@@ -74,7 +74,7 @@ class Slots:
             positions = of_rows(self.positions, live)
             slots = self.changed(lambda kv: ops.index_select(kv, live), positions=positions)
         if parents is None:
-            return slots
+            return replace(slots, seen=seen)
         B, n = parents.shape
         if seen is not None:
             seen = chosen(seen, None, parents)
@@ -231,6 +231,18 @@ class KeyValues(State):
         }
         return type(self)(self.last, slots, self.source)
 
+    def grown(self, n: int | Dim) -> Self:
+        room = (0, n, 0, 0, 0)
+        slots = {reach: s.changed(lambda kv: ops.pad(kv, (0,) * 5, room)) for reach, s in self.slots.items()}
+        return type(self)(self.last, slots, self.source)
+
+    def signature(self) -> dict[str, tuple[int | str, ...]]:
+        found = super().signature()
+        for name in [n for n in found if n.endswith(".seen")]:
+            B, _, P = found[name]  # of one sequence for each prompt; there may be more
+            found[name] = (B, f"{P}_sequences", P)
+        return found
+
     def extended(self, B: Any, n: Any) -> Self:
         """For a run of ids [B, n]."""
         last = self.last + 1
@@ -292,4 +304,5 @@ def in_reach(back: Tensor, band: int, stride: int) -> Tensor:
 
 def of_rows(x: Tensor, live: Tensor) -> Tensor:
     """These rows, unless there is one for all."""
-    return x if x.shape[0] == 1 else ops.index_select(x, live)
+    one = isinstance(x.shape[0], int) and x.shape[0] == 1
+    return x if one else ops.index_select(x, live)

@@ -18,6 +18,7 @@ class Generates(nn.Module):
     """The base of models that a search can run."""
 
     ENCODES: ClassVar[bool] = False  # prefill also takes a source, which an encoder reads
+    TRACES: ClassVar[bool] = True  # prefill and step have no branch on a size: exports have them
     PADS: ClassVar[bool] = True  # prefill takes prompts of several lengths, padded on the right, and a mask
 
     def prefill(self, input_ids: Tensor, attention_mask: Tensor | None = None) -> tuple[Tensor, State]:

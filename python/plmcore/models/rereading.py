@@ -47,6 +47,7 @@ class Rereads(Generates):
     """
 
     PADS = False
+    TRACES = False  # how much is read again depends on the lengths
 
     def prefill(self, input_ids: Tensor, attention_mask: Tensor | None = None) -> tuple[Tensor, State]:
         B, T = input_ids.shape

@@ -42,6 +42,24 @@ class State(ABC):
         """
         return self
 
+    def grown(self, n: int | Dim) -> Self:
+        """With n more free places for tokens, whatever there is. For states that grow."""
+        return self
+
+    def signature(self) -> dict[str, tuple[int | str, ...]]:
+        """The sizes of its tensors between two steps of a program: numbers, B for the batch, and names."""
+        batch = str(self.batch)
+
+        def word(name: str, axis: int, size: int | Dim) -> int | str:
+            if isinstance(size, int):
+                return size
+            return "B" if str(size) == batch else f"{name}.{axis}".replace(".", "_")
+
+        return {
+            name: tuple(word(name, axis, size) for axis, size in enumerate(t.shape))
+            for name, t in self.tensors().items()
+        }
+
     def with_tensors(self, tensors: Mapping[str, Tensor]) -> Self:
         """The same with these tensors: of a checkpoint, or of a program's outputs."""
         if tensors.keys() != self.tensors().keys():

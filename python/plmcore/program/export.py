@@ -25,14 +25,22 @@ def export(
 
     A single program is named "main".
 
-    plm.export(plm.load("gpt2"), "gpt2.plm"): the program of a model is its forward pass in eval mode, at any
-    batch size and length, for the inputs of `signature`. Other inputs, or labels:
-    plm.export(plm.trace(lm.model, input_ids=..., labels=...), "loss.plm").
+    plm.export(plm.load("gpt2"), "gpt2.plm"): the program "main" of a model is its forward pass in eval mode,
+    at any batch size and length, for the inputs of `signature`. A model that makes text also has the entry
+    points of plmcore.program.decoding, with which plmcore::Decoder runs a search in C++. Other inputs, or
+    labels: plm.export(plm.trace(lm.model, input_ids=..., labels=...), "loss.plm").
     """
     from plmcore.formats import program_file
+    from plmcore.models.generates import Generates
+    from plmcore.nn.modes import inference
+    from plmcore.program import decoding
 
     programs = what if isinstance(what, Mapping) else {"main": what}
     by_name = {name: _program(name, program) for name, program in programs.items()}
+    model = getattr(what, "model", what)
+    if isinstance(model, Generates) and model.TRACES:
+        with inference():
+            by_name |= decoding.programs(model)
     program_file.write(path, by_name)
 
 
@@ -90,16 +98,16 @@ def load_programs(
 def load_program(
     path: str | os.PathLike[str], name: str | None = None, *, mapped: bool = True, device: str = "cpu"
 ) -> _core.Program:
-    """One program of a file; `name` may be left out where there is only one. The rest as in load_programs."""
+    """One program of a file, "main" or the only one unless named. The rest as in load_programs."""
     from plmcore.formats import program_file
 
     model = program_file.read(path, mapped)
     model.to(device)
     if name is None:
-        if len(model.names) != 1:
+        name = "main" if "main" in model.names else model.names[0]
+        if name != "main" and len(model.names) != 1:
             raise _core.ArgumentError(
                 f"{os.fspath(path)!r} has the programs {', '.join(map(repr, model.names))}; name the "
                 f"one to load"
             )
-        name = model.names[0]
     return model.program(name)

@@ -1,0 +1,75 @@
+"""Models that make text from their exported file: the ids of Python's generation, over the same cache."""
+
+import numpy as np
+import plmcore as plm
+import pytest
+from generating_models import EOS, MODELS, model
+from plmcore import _core
+from plmcore.generate.steps import Steps
+
+PROMPTS = [[4, 9, 5, 7], [11, 3], [8, 8, 6]]
+SOURCES = [[5, 6, 7, 8, 9], [4, 4], [12, 13, 14]]
+RULES = {
+    "greedy": {},
+    "beams": dict(beams=3),
+    "samples": dict(sample=True, returns=2, seeds=[1, 2, 3]),
+    "long": dict(beams=4, max_new_tokens=19),  # grows more than once
+}
+
+
+def search(prompts, **rules):
+    options = _core.SearchOptions()
+    for name, value in (dict(max_new_tokens=8, eos=[EOS], token_scores=True) | rules).items():
+        setattr(options, name, value)
+    return _core.Search(prompts, options)
+
+
+def found(step, **rules):
+    s = search(PROMPTS, **rules)
+    while not s.done:
+        s.accept(step(s))
+    return [[(c.tokens, c.token_scores) for c in s.result(i)] for i in range(len(PROMPTS))]
+
+
+@pytest.fixture(scope="module", params=[name for name in MODELS if name != "xlnet"])
+def exported(request, tmp_path_factory):
+    lm = model(request.param)
+    path = tmp_path_factory.mktemp("exported") / "model.plm"
+    plm.export(lm, path)
+    return lm, path, SOURCES if lm.head == "seq2seq-lm" else None
+
+
+@pytest.mark.parametrize("rules", RULES)
+def test_the_same_tokens(exported, rules):
+    lm, path, sources = exported
+    rows = lambda those: None if those is None else [np.array(r) for r in those]
+    limit = RULES[rules].get("max_new_tokens", 8)
+    with plm.nn.inference():
+        expected = found(Steps(lm.model, rows(PROMPTS), limit, rows(sources)), **RULES[rules])
+    got = found(_core.Decoder(_core.Model.load(str(path)), PROMPTS, sources or []), **RULES[rules])
+    for a, b in zip(expected, got, strict=True):
+        assert [tokens for tokens, _ in a] == [tokens for tokens, _ in b]
+        for (_, x), (_, y) in zip(a, b):
+            np.testing.assert_allclose(x, y, atol=1e-5)
+
+
+def test_the_forward_pass_is_main(exported):
+    lm, path, _ = exported
+    assert {"main", "start", "grow", "select", "step"} == set(plm.load_programs(path))
+    assert plm.load_program(path).inputs[0][0] == "input_ids"
+
+
+def test_other_files_are_refused(exported, tmp_path):
+    lm, path, sources = exported
+    file = _core.Model.load(str(path))
+    wrong = [] if sources else SOURCES
+    with pytest.raises(ValueError, match="encoder"):
+        _core.Decoder(file, PROMPTS, wrong)
+    plm.export(plm.load_program(path), tmp_path / "main.plm")
+    with pytest.raises(ValueError, match="no entry points that make text; export a model with the head"):
+        _core.Decoder(_core.Model.load(str(tmp_path / "main.plm")), PROMPTS)
+
+
+def test_a_model_that_reads_again_has_its_forward_pass_alone(tmp_path):
+    plm.export(model("xlnet"), tmp_path / "model.plm")
+    assert list(plm.load_programs(tmp_path / "model.plm")) == ["main"]
