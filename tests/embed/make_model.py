@@ -1,6 +1,6 @@
 """Writes a Transformer block and a whole model with their weights, and what they give at several shapes.
 
-python tests/embed/make_model.py FOLDER      # FOLDER/block.plm, expected.bin, gpt2.plm, logits.bin, tokens.bin
+python tests/embed/make_model.py FOLDER  # FOLDER/block.plm, expected.bin, gpt2.plm, logits.bin, tokens.bin
 """
 
 import pathlib
@@ -102,7 +102,7 @@ def write_tokens(folder: pathlib.Path, lm: plm.LanguageModel) -> None:
         file.write(struct.pack("<q", 2))
         for beams in (1, 4):
             options = dict(max_new_tokens=12, num_beams=beams, eos_token_id=2, pad_token_id=0)
-            found = [lm.generate(p, **options)[0][len(p) :] for p in prompts]
+            found = [lm.generate(p, **options)[len(p) :] for p in prompts]
             ends = [f[: np.flatnonzero(f == 2)[0] + 1] if 2 in f else f for f in found]
             file.write(struct.pack("<q", beams) + packed(prompts) + packed(ends))
 
