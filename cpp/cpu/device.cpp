@@ -84,6 +84,7 @@ class CpuDevice final : public Device {
   void forget_layouts(Storage& storage) override { plmcore::forget_layouts(storage); }
   void compute(int id, const char* op, KernelArgs& args) override {
     if (id == ops::id_linear && args.in[1].storage) linear(args);
+    else if (!isa().kernels[id]->workspace) run(id, op, args);  // as most small ops
     else Device::compute(id, op, args);
   }
 

@@ -117,6 +117,17 @@ Tensors views(const OpDef& op, const Inputs& in, const AttrList& attrs, const Sp
   return out;
 }
 
+// Copies of what a launcher reads, where it is on a device, in the place of the views of it.
+Tensors host_inputs(const OpDef& op, const Inputs& in, SmallVector<View, 8>& views) {
+  Tensors copies;
+  for (size_t i = 0; i < in.size(); ++i) {
+    if (!in_mask(op.extra.host_in, i) || !in[i].defined() || in[i].device().is_cpu()) continue;
+    copies.push_back(in[i].to(cpu()));
+    views[i] = view_of(copies.back(), false);
+  }
+  return copies;
+}
+
 // `recorded`: a gradient will be taken, so that weights are about to change and are read as they are.
 Tensors execute(const OpDef& op, const Inputs& in, const AttrList& attrs, Specs& specs, Device& device,
                 bool recorded) {
@@ -131,12 +142,8 @@ Tensors execute(const OpDef& op, const Inputs& in, const AttrList& attrs, Specs&
   if (has_vast(op, in, out)) return out;
   SmallVector<View, 8> in_views;
   SmallVector<View, 4> out_views;
-  Tensors on_host;  // what a launcher reads
-  for (size_t i = 0; i < in.size(); ++i) {
-    const bool moved = in_mask(op.extra.host_in, i) && in[i].defined() && !in[i].device().is_cpu();
-    if (moved) on_host.push_back(in[i].to(cpu()));
-    in_views.push_back(view_of(moved ? on_host.back() : in[i], in_mask(any_layout, i)));
-  }
+  for (size_t i = 0; i < in.size(); ++i) in_views.push_back(view_of(in[i], in_mask(any_layout, i)));
+  const Tensors on_host = op.extra.host_in ? host_inputs(op, in, in_views) : Tensors();
   for (const Tensor& t : out) out_views.push_back(view_of(t, false));
   KernelArgs args;
   args.in = in_views.data();
