@@ -1,5 +1,4 @@
-// Activations and their slopes, by number (plmcore/ops.h). One switch per element: all threads take the same
-// way, and memory is what the kernels wait for.
+// Activations and their slopes: the functions, and the choice among them by number (plmcore/ops.h).
 #pragma once
 
 #include "device/cuda.cuh"
@@ -8,28 +7,76 @@
 namespace plmcore::cuda {
 
 inline constexpr double kSqrtHalf = 0.7071067811865476, kInvSqrt2Pi = 0.3989422804014327,
-                        kSqrt2OverPi = 0.7978845608028654, kGeluCubic = 0.044715;
+                        kTwoSqrt2OverPi = 1.5957691216057308, kGeluCubic = 0.044715;
+inline constexpr double kGeluFar = 40;  // beyond it the normal distribution function is 0 or 1
 
+// sigmoid(x) and its derivative s (1 - s), which keeps its digits where s is near 1.
 template <class A>
-__device__ __forceinline__ A sigmoid(A z) {
-  return A(1) / (A(1) + std::exp(-z));
+struct Logistic {
+  A value, slope;
+  __device__ __forceinline__ explicit Logistic(A x) {
+    const A e = std::exp(-std::fabs(x)), near = A(1) / (A(1) + e), far = e * near;
+    value = x < 0 ? far : near;
+    slope = near * far;
+  }
+};
+template <class A>
+__device__ __forceinline__ A sigmoid(A x) {
+  return Logistic<A>(x).value;
 }
-// The tanh of the tanh form of gelu.
 template <class A>
-__device__ __forceinline__ A gelu_bend(A z) {
-  return std::tanh(A(kSqrt2OverPi) * (z + A(kGeluCubic) * z * z * z));
+__device__ __forceinline__ A relu(A x) {
+  return x < 0 ? A(0) : x;
+}
+template <class A>
+__device__ __forceinline__ A gelu(A x) {
+  return x < A(-kGeluFar) ? A(0) : A(0.5) * x * std::erfc(-x * A(kSqrtHalf));
+}
+// (1 + tanh u) / 2 is sigmoid(2 u), which keeps its digits where tanh u is near -1.
+template <class A>
+__device__ __forceinline__ A gelu_tanh(A x) {
+  return x * sigmoid(A(kTwoSqrt2OverPi) * x * (A(1) + A(kGeluCubic) * x * x));
+}
+template <class A>
+__device__ __forceinline__ A silu(A x) {
+  return x * sigmoid(x);
+}
+
+// Within [-most, most]; a NaN stays.
+template <class A>
+__device__ __forceinline__ A bounded(A x, A most) {
+  return x < -most ? -most : x > most ? most : x;
+}
+// Derivatives at x. A slope is constant far out, where the product of a huge and a zero factor would be NaN.
+template <class A>
+__device__ __forceinline__ A gelu_slope(A x) {
+  if (std::fabs(x) > A(kGeluFar)) return x > 0 ? A(1) : A(0);
+  return A(0.5) * std::erfc(-x * A(kSqrtHalf)) + x * A(kInvSqrt2Pi) * std::exp(A(-0.5) * x * x);
+}
+template <class A>
+__device__ __forceinline__ A gelu_tanh_slope(A x) {
+  x = bounded(x, A(20));
+  const A q = A(kGeluCubic) * x * x, k = A(kTwoSqrt2OverPi);
+  const Logistic<A> s(k * x * (A(1) + q));
+  return s.value + s.slope * (k * x * (A(1) + A(3) * q));
+}
+template <class A>
+__device__ __forceinline__ A silu_slope(A x) {
+  x = bounded(x, A(800));
+  const Logistic<A> s(x);
+  return s.value + x * s.slope;
 }
 
 template <class A>
 __device__ __forceinline__ A activate(Activation activation, A z) {
   switch (activation) {
     case Activation::none: return z;
-    case Activation::relu: return z < 0 ? A(0) : z;
-    case Activation::gelu: return A(0.5) * z * std::erfc(-z * A(kSqrtHalf));
-    case Activation::gelu_tanh: return A(0.5) * z * (A(1) + gelu_bend(z));
+    case Activation::relu: return relu(z);
+    case Activation::gelu: return gelu(z);
+    case Activation::gelu_tanh: return gelu_tanh(z);
     case Activation::tanh: return std::tanh(z);
     case Activation::sigmoid: return sigmoid(z);
-    case Activation::silu: return z * sigmoid(z);
+    case Activation::silu: return silu(z);
   }
   return z;
 }
@@ -40,19 +87,11 @@ __device__ __forceinline__ A slope(Activation activation, A at) {
   switch (activation) {
     case Activation::none: return A(1);
     case Activation::relu: return at > 0 ? A(1) : A(0);
-    case Activation::gelu:
-      return A(0.5) * std::erfc(-at * A(kSqrtHalf)) + at * A(kInvSqrt2Pi) * std::exp(A(-0.5) * at * at);
-    case Activation::gelu_tanh: {
-      const A t = gelu_bend(at);
-      return A(0.5) * (A(1) + t) +
-             A(0.5) * at * (A(1) - t * t) * A(kSqrt2OverPi) * (A(1) + A(3 * kGeluCubic) * at * at);
-    }
+    case Activation::gelu: return gelu_slope(at);
+    case Activation::gelu_tanh: return gelu_tanh_slope(at);
     case Activation::tanh: return A(1) - at * at;
     case Activation::sigmoid: return at * (A(1) - at);
-    case Activation::silu: {
-      const A s = sigmoid(at);
-      return s * (A(1) + at * (A(1) - s));
-    }
+    case Activation::silu: return silu_slope(at);
   }
   return A(1);
 }

@@ -8,24 +8,27 @@ namespace plmcore::cuda {
 using bf16 = __nv_bfloat16;
 using f16 = __half;
 
-// float64 is computed in float64, everything else in float32.
+// The half types are computed in float32, everything else in itself.
 template <class T> struct Computed {
+  using type = T;
+};
+template <> struct Computed<bf16> {
   using type = float;
 };
-template <> struct Computed<double> {
-  using type = double;
+template <> struct Computed<f16> {
+  using type = float;
 };
 template <class T> using Acc = typename Computed<T>::type;
 
-__device__ __forceinline__ float widen(float x) { return x; }
-__device__ __forceinline__ double widen(double x) { return x; }
+template <class T> __device__ __forceinline__ T widen(T x) { return x; }
 __device__ __forceinline__ float widen(bf16 x) { return __bfloat162float(x); }
 __device__ __forceinline__ float widen(f16 x) { return __half2float(x); }
 template <class T> __device__ __forceinline__ T narrow(Acc<T> x) { return x; }
 template <> __device__ __forceinline__ bf16 narrow<bf16>(float x) { return __float2bfloat16(x); }
 template <> __device__ __forceinline__ f16 narrow<f16>(float x) { return __float2half(x); }
 
-// Elements that one instruction loads. float64 is for checks: its kernels go one by one.
+// Elements that one instruction loads. float64 is for checks, int64 for positions: their kernels go one by
+// one.
 template <class T> inline constexpr int kPack = sizeof(T) == 8 ? 1 : 16 / static_cast<int>(sizeof(T));
 
 template <class T, int V>

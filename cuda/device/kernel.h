@@ -30,5 +30,35 @@ const char* for_float(DType t, F f) {
     default: return "needs a float dtype";
   }
 }
+template <class F>
+const char* for_index(DType t, F f) {
+  switch (t) {
+    case DType::int64: return f(Type<int64_t>{});
+    case DType::int32: return f(Type<int32_t>{});
+    default: return "needs int64 or int32 indices";
+  }
+}
+// bool is uint8.
+template <class F>
+const char* for_any(DType t, F f) {
+  switch (t) {
+    case DType::int64: return f(Type<int64_t>{});
+    case DType::int32: return f(Type<int32_t>{});
+    case DType::int8: return f(Type<int8_t>{});
+    case DType::uint8:
+    case DType::boolean: return f(Type<uint8_t>{});
+    default: return for_float(t, f);
+  }
+}
+// By size only: for kernels that move elements without looking at them.
+template <class F>
+const char* for_bytes(DType t, F f) {
+  switch (size_of(t)) {
+    case 1: return f(Type<uint8_t>{});
+    case 2: return f(Type<uint16_t>{});
+    case 4: return f(Type<uint32_t>{});
+    default: return f(Type<uint64_t>{});
+  }
+}
 
 }  // namespace plmcore::cuda

@@ -51,6 +51,7 @@
 #define __syncwarp(...) ::plmcore::emu::sync_warp(PLM_EMU_HERE __VA_OPT__(, ) __VA_ARGS__)
 
 inline void __threadfence() { ::plmcore::emu::fence(); }
+inline void __threadfence_system() { ::plmcore::emu::fence(); }
 inline void __threadfence_block() { ::plmcore::emu::fence(); }
 
 // ---- atomics are real ones: TSan then knows them ----

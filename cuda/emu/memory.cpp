@@ -58,11 +58,13 @@ void check_device_memory(const void* p, size_t bytes, const char* what) {
   if (forbidden(p, bytes)) fail("%s %zu bytes outside of the op's own tensors", what, bytes);
 }
 
-OpFence::OpFence(cudaStream_t stream, const KernelArgs& args) : turn_(device_mutex()), stream_(stream) {
-  std::vector<std::pair<char*, size_t>> allowed, outputs;
+OpFence::OpFence(cudaStream_t stream, const KernelArgs& args, void* error_word, size_t word_bytes)
+    : turn_(device_mutex()), stream_(stream) {
+  std::vector<std::pair<char*, size_t>> allowed = {{static_cast<char*>(error_word), word_bytes}}, outputs;
   auto bytes = [](const View& v) { return static_cast<size_t>(v.numel) * size_of(v.dtype); };
   for (int i = 0; i < args.n_in; ++i)
-    if (args.in[i]) allowed.push_back({args.in[i].as<char>(), bytes(args.in[i])});
+    if (args.in[i] && block_of(args.in[i].data) != blocks().end())  // not one that stays on the host
+      allowed.push_back({args.in[i].as<char>(), bytes(args.in[i])});
   for (int i = 0; i < args.n_out; ++i) outputs.push_back({args.out[i].as<char>(), bytes(args.out[i])});
   if (args.shared)  // a block may hold other tensors beside the workspace
     outputs.push_back({args.shared, static_cast<size_t>(args.private_ - args.shared) + args.private_bytes});

@@ -10,14 +10,14 @@
 
 namespace plmcore::emu {
 
-// Around the kernel of an op. While the op's work runs, ASan lets it touch the op's own tensors and workspace
-// and no other device memory: the caching allocator rounds sizes up and keeps freed blocks, so a heap block's
-// bounds say little about a tensor's. Outputs start full of NaNs: an element that nobody writes cannot look
-// right because of what the block held before. It is this op's turn until the end: work of another thread
-// between its fence and its kernel would be taken for a fault.
+// Around the kernel of an op. While the op's work runs, ASan lets it touch the op's own tensors and
+// workspace, the device's error word and no other device memory: the caching allocator rounds sizes up and
+// keeps freed blocks, so a heap block's bounds say little about a tensor's. Outputs start full of NaNs: an
+// element that nobody writes cannot look right because of what the block held before. It is this op's turn
+// until the end: work of another thread between its fence and its kernel would be taken for a fault.
 class OpFence {
  public:
-  OpFence(cudaStream_t stream, const KernelArgs& args);
+  OpFence(cudaStream_t stream, const KernelArgs& args, void* error_word, size_t bytes);
   ~OpFence();
   OpFence(const OpFence&) = delete;
 

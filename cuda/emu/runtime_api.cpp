@@ -1,6 +1,7 @@
 // The part of the CUDA runtime API that the plug-in and the tests call.
 #include <cuda_runtime.h>
 
+#include <cstdlib>
 #include <cstring>
 
 #include "emu/memory.h"
@@ -58,6 +59,11 @@ cudaError_t cudaFree(void* p) {
     drain_all();
     release_memory(p);
   });
+}
+
+// Memory of the host that kernels reach as well: no device memory, so it is in no list.
+cudaError_t cudaHostAlloc(void** out, size_t bytes, unsigned) {
+  return posix_memalign(out, 256, bytes) ? cudaErrorMemoryAllocation : cudaSuccess;
 }
 
 cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind,

@@ -1,6 +1,8 @@
 // The C entry of the plug-in: GPUs, their memory, copies, and the table of kernels. plmcore opens this
 // library on the first use of device "cuda" (cpp/core/plugin.h).
 #include <array>
+#include <atomic>
+#include <new>
 #include <string>
 
 #include "core/plugin.h"
@@ -28,7 +30,7 @@ const char* say(std::string text) {
 template <const PluginKernelDef& kernel>
 const char* run(const KernelArgs& args) {
 #ifdef PLM_CUDA_EMU
-  const emu::OpFence fence(stream_of(args), args);
+  const emu::OpFence fence(stream_of(args), args, gpu_of(args).bad_position, sizeof(*Gpu::bad_position));
 #endif
   return kernel.run(args);
 }
@@ -69,9 +71,16 @@ const char* open(int index, void** device) {
   if (major < 8)
     return say("the GPU has compute capability " + std::to_string(major) + "." + std::to_string(minor) +
                ", at least 8.0 is needed");
-  auto* gpu = new Gpu{index, nullptr};  // as long as the process
+  auto* gpu = new Gpu{.index = index};  // as long as the process
   *device = gpu;
-  return problem(cudaStreamCreateWithFlags(&use(gpu).stream, cudaStreamNonBlocking));
+  if (const char* why = problem(cudaStreamCreateWithFlags(&use(gpu).stream, cudaStreamNonBlocking)))
+    return why;
+  void *position = nullptr, *fault = nullptr;
+  if (const char* why = problem(cudaMalloc(&position, sizeof(*gpu->bad_position)))) return why;
+  if (const char* why = problem(cudaHostAlloc(&fault, sizeof(Fault), cudaHostAllocMapped))) return why;
+  gpu->bad_position = static_cast<unsigned long long*>(position);
+  gpu->fault = new (fault) Fault;
+  return problem(cudaMemsetAsync(position, 0xff, sizeof(*gpu->bad_position), gpu->stream));  // none
 }
 
 const char* allocate(void* device, size_t bytes, void** out) {
@@ -117,6 +126,16 @@ const char* fill_zero(void* device, void* to, size_t bytes) {
   return problem(cudaMemsetAsync(to, 0, bytes, use(device).stream));
 }
 
+// A kernel writes `error` last, and never over one that is there.
+Fault take_fault(void* device) {
+  Fault& noted = *static_cast<Gpu*>(device)->fault;
+  const std::atomic_ref error(noted.error);
+  if (error.load(std::memory_order_acquire) == DataError::none) return {};
+  const Fault fault = noted;
+  error.store(DataError::none, std::memory_order_release);
+  return fault;
+}
+
 constexpr PluginDevice kDevice = {
     .version = kPluginVersion,
     .interface = plugin_interface(),
@@ -132,13 +151,13 @@ constexpr PluginDevice kDevice = {
     .copy_within = copy_within,
     .fill_zero = fill_zero,
     .synchronize = synchronize,
-    .take_fault = nullptr,  // none of the kernels here reads indices
+    .take_fault = take_fault,
     .kernels = kKernels.data(),
 };
 
 }  // namespace
 
-cudaStream_t stream_of(const KernelArgs& args) { return use(args.device).stream; }
+const Gpu& gpu_of(const KernelArgs& args) { return use(args.device); }
 
 const char* problem(cudaError_t error) { return error ? say(cudaGetErrorString(error)) : nullptr; }
 

@@ -40,7 +40,7 @@ def test_to():
         and x.to("float64").dtype == "float64"
         and x.to(np.int32).numpy().tolist() == [1, 2]
     )
-    with pytest.raises(RuntimeError, match='the device must be "cpu" or "cuda", got \'gpu\''):
+    with pytest.raises(RuntimeError, match="there is no device 'gpu': use"):
         x.to("gpu")
     assert "device=cuda" in repr(x.to("cuda"))
     assert Tensor(3.5, device="cuda").item() == 3.5
@@ -81,16 +81,63 @@ def test_memory():
 def test_not_on_this_device_yet():
     x = on_cuda(3)
     with pytest.raises(
-        _core.DeviceError, match=r'mul: not on this device yet \(cuda\); move its inputs with \.to\("cpu"\)'
+        _core.DeviceError,
+        match=r'log_softmax: not on this device yet \(cuda\); move its inputs with \.to\("cpu"\)',
     ):
-        ops.mul(x, x)
+        ops.log_softmax(x)
     missing = [op for op in _core.op_names() if not _core.has_kernel(op, "cuda")]
-    assert "mul" in missing and "layer_norm" not in missing
+    assert "log_softmax" in missing and "layer_norm" not in missing
 
 
 def test_mixed_devices():
     with pytest.raises(_core.DeviceError, match="layer_norm: inputs are on different devices, cuda and cpu"):
         ops.layer_norm(on_cuda(2, 4), Tensor(np.ones(4, "f4")), Tensor(np.zeros(4, "f4")), 1e-5)
+
+
+BAD_INDEX = r"gather: index 7 at position \[1, 0\] is out of range for an axis of size 3"
+
+
+def test_a_bad_index_is_raised_by_the_next_wait(order):
+    """The first one, by position, of the first op that met any; then the device goes on."""
+    x = Tensor(np.arange(6, dtype="f4").reshape(2, 3), device="cuda")
+    bad = Tensor(np.array([[0, 2], [7, -1]]), device="cuda")
+    y = ops.gather(x, bad, 1)
+    ops.one_hot(bad, 2)
+    with pytest.raises(IndexError, match=BAD_INDEX):
+        plm.cuda.synchronize()
+    assert y.numpy().tolist() == [[0, 2], [0, 0]]  # the accesses were left out
+    good = Tensor(np.array([[1], [2]]), device="cuda")
+    assert ops.gather(x, good, 1).numpy().tolist() == [[1], [5]]
+
+
+def test_sync_raises_it_at_the_call():
+    program = (
+        "import numpy as np, plmcore as plm\n"
+        "from plmcore import ops\n"
+        "x, bad = (plm.Tensor(np.array(a), device='cuda') for a in ([[1.0], [2.0]], [[0], [1]]))\n"
+        "try: ops.gather(x, bad, 1)\n"
+        "except IndexError as e: print(e)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=os.environ | {"PLMCORE_CUDA_SYNC": "1"},
+    )
+    assert done.stdout == "gather: index 1 at position [1, 0] is out of range for an axis of size 1\n"
+
+
+def test_random_numbers_are_those_of_the_cpu():
+    for draw in (
+        lambda x: ops.dropout(x, 0.3),
+        lambda x: ops.dropout(x, 0.3, locked=True),
+    ):
+        found = []
+        for device in ("cpu", "cuda"):
+            plm.seed(3)
+            found.append(draw(Tensor(np.ones((3, 7, 45), "f4"), device=device)).numpy().tobytes())
+        assert found[0] == found[1]
 
 
 def test_is_available():

@@ -1,0 +1,134 @@
+// y = f(a, b, ...) with broadcasting, for any number of operands and any dtypes. Three ways, in this order:
+//   flat   every operand is contiguous like y, or one value: 16-byte packs, the last few elements one by one
+//   packs  the innermost merged axis is whole packs in every operand (rows, columns and values repeated)
+//   single anything else
+// The last two find an operand's place from merged axes (device/axes.h). Traffic: one read of each operand,
+// one write of y.
+#pragma once
+
+#include <utility>
+
+#include "device/axes.h"
+#include "device/grid.h"
+#include "device/kernel.h"
+
+namespace plmcore::cuda {
+
+template <class T>
+struct Operand {
+  const T* data;
+  bool repeats;  // one value along the innermost axis
+};
+
+template <int V, class T>
+__device__ __forceinline__ Pack<T, V> read(const Operand<T>& x, int64_t at) {
+  if (!x.repeats) return *reinterpret_cast<const Pack<T, V>*>(x.data + at);
+  Pack<T, V> pack;
+  const T value = x.data[at];
+#pragma unroll
+  for (int j = 0; j < V; ++j) pack.at[j] = value;
+  return pack;
+}
+template <int V, class R, class F, class... P>
+__device__ __forceinline__ Pack<R, V> each(const F& f, const P&... x) {
+  Pack<R, V> y;
+#pragma unroll
+  for (int j = 0; j < V; ++j) y.at[j] = narrow<R>(static_cast<Acc<R>>(f(widen(x.at[j])...)));
+  return y;
+}
+
+template <int V, class F, class R, class... T>
+__global__ void __launch_bounds__(kThreads)
+    elementwise_flat(F f, R* __restrict__ y, int64_t n, Operand<T>... in) {
+  for (int64_t i = first_of_thread() * V; i < n; i += threads_of_grid() * V) {
+    if (i + V <= n) *reinterpret_cast<Pack<R, V>*>(y + i) = each<V, R>(f, read<V>(in, in.repeats ? 0 : i)...);
+    else
+      for (int64_t j = i; j < n; ++j) y[j] = each<1, R>(f, read<1>(in, in.repeats ? 0 : j)...).at[0];
+  }
+}
+
+template <int V, class R, class F, size_t... K, class... T>
+__device__ __forceinline__ Pack<R, V> each_at(const F& f, const int64_t* at, std::index_sequence<K...>,
+                                              const Operand<T>&... in) {
+  return each<V, R>(f, read<V>(in, at[K])...);
+}
+template <int V, class F, class R, class... T>
+__global__ void __launch_bounds__(kThreads)
+    elementwise_axes(F f, R* __restrict__ y, int64_t packs, Axes<sizeof...(T)> axes, Operand<T>... in) {
+  for (int64_t p = first_of_thread(); p < packs; p += threads_of_grid()) {
+    int64_t at[sizeof...(T)];
+    axes.find(static_cast<uint32_t>(p), at);
+    *reinterpret_cast<Pack<R, V>*>(y + p * V) = each_at<V, R>(f, at, std::index_sequence_for<T...>{}, in...);
+  }
+}
+
+// Elements of a pack: 16 bytes of the widest operand.
+template <class... T> inline constexpr int kPackOf = [] {
+  int least = 16;
+  ((least = kPack<T> < least ? kPack<T> : least), ...);
+  return least;
+}();
+
+// Every operand has y's shape or one element.
+template <class R, class... T, class F>
+const char* elementwise_equal(const KernelArgs& args, const View& y, const View* in, F f) {
+  const bool packs = [&]<size_t... K>(std::index_sequence<K...>) {
+    return aligned(y.data) && ((aligned(in[K].data) || in[K].numel == 1) && ...);
+  }(std::index_sequence_for<T...>{});
+  const auto go = [&]<int V, size_t... K>(Constant<V>, std::index_sequence<K...>) {
+    return problem(launch<elementwise_flat<V, F, R, T...>>(
+        grid_for((y.numel + V - 1) / V), dim3(kThreads), 0, stream_of(args), f, y.as<R>(), y.numel,
+        Operand<T>{in[K].template as<T>(), in[K].numel == 1}...));
+  };
+  if (y.numel == 0) return nullptr;
+  return packs ? go(Constant<kPackOf<R, T...>>{}, std::index_sequence_for<T...>{})
+               : go(Constant<1>{}, std::index_sequence_for<T...>{});
+}
+
+// `in` gives the shapes and the data of the operands.
+template <class R, class... T, class F>
+const char* elementwise(const KernelArgs& args, const View& y, const View* in, F f) {
+  constexpr int N = sizeof...(T), V = kPackOf<R, T...>;
+  if (y.numel == 0) return nullptr;
+  const Plan<N + 1> plan = broadcast_plan<N + 1>(y, in);
+  if (plan.rank <= 1) return elementwise_equal<R, T...>(args, y, in, f);
+  const auto go = [&]<int W, size_t... K>(Constant<W>, std::index_sequence<K...>, const Plan<N + 1>& part,
+                                          const int64_t (&start)[N + 1]) {
+    const int64_t n = part.count() / W;
+    return problem(launch<elementwise_axes<W, F, R, T...>>(
+        grid_for(n), dim3(kThreads), 0, stream_of(args), f, y.as<R>() + start[N], n,
+        part.template in_packs<N>(W),
+        Operand<T>{in[K].template as<T>() + start[K], part.rank == 0 || part.stride[K][0] == 0}...));
+  };
+  bool packs = aligned(y.data);
+  for (int k = 0; k < N; ++k) packs = packs && (aligned(in[k].data) || in[k].numel == 1);
+  return plan.in_parts([&](const Plan<N + 1>& part, const int64_t (&start)[N + 1]) {
+    if (packs && part.has_packs(V)) return go(Constant<V>{}, std::index_sequence_for<T...>{}, part, start);
+    return go(Constant<1>{}, std::index_sequence_for<T...>{}, part, start);
+  });
+}
+
+// The common kinds: floats of one dtype.
+template <class F>
+const char* float_map1(const KernelArgs& args, F f) {
+  return for_float(args.out[0].dtype, [&](auto type) {
+    using T = typename decltype(type)::type;
+    return elementwise_equal<T, T>(args, args.out[0], args.in, f);
+  });
+}
+template <class F>
+const char* float_grad(const KernelArgs& args, F f) {
+  return for_float(args.out[0].dtype, [&](auto type) {
+    using T = typename decltype(type)::type;
+    return elementwise_equal<T, T, T>(args, args.out[0], args.in, f);
+  });
+}
+template <class F>
+const char* float_map2(const KernelArgs& args, F f) {
+  return for_float(args.out[0].dtype, [&](auto type) {
+    using T = typename decltype(type)::type;
+    return elementwise<T, T, T>(args, args.out[0], args.in, f);
+  });
+}
+
+}  // namespace plmcore::cuda

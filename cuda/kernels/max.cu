@@ -1,0 +1,7 @@
+#include "device/extremum.cuh"
+
+namespace plmcore::cuda {
+
+PLM_KERNEL(max) { return extremum<Larger>(args, args.out[0].data, args.out[1].as<int64_t>()); }
+
+}  // namespace plmcore::cuda

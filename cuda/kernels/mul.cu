@@ -1,0 +1,16 @@
+#include "device/arithmetic.cuh"
+
+namespace plmcore::cuda {
+
+namespace {
+struct Mul {
+  template <class A>
+  __device__ __forceinline__ auto operator()(A a, A b) const {
+    return unsigned_of(a) * unsigned_of(b);
+  }
+};
+}  // namespace
+
+PLM_KERNEL(mul) { return arithmetic2(args, Mul{}); }
+
+}  // namespace plmcore::cuda
