@@ -7,10 +7,10 @@
 
 namespace plmcore {
 
-#define PLM_DECLARE(isa)                                                                                     \
-  namespace isa {                                                                                            \
-  void word2vec(const vectors::Word2VecModel&, vectors::Word2VecThread&, int64_t until, void* scratch);      \
-  double glove(const vectors::GloveModel&, const vectors::Record*, int64_t n);                               \
+#define PLM_DECLARE(isa)                                                                                \
+  namespace isa {                                                                                       \
+  void word2vec(const vectors::Word2VecModel&, vectors::Word2VecThread&, int64_t until, void* scratch); \
+  double glove(const vectors::GloveModel&, const vectors::Record*, int64_t n);                          \
   }
 PLM_DECLARE(isa_v4)
 PLM_DECLARE(isa_v3)

@@ -15,41 +15,41 @@ constexpr int64_t kDraws = 100'000'000;  // entries of the original's table of w
 
 // What the threads of word2vec share. Rows of matrices have `stride` floats, zeros behind the first dim.
 struct Word2VecModel {
-  int file;                // int32 ids, 0 at the end of a sentence
+  int file;  // int32 ids, 0 at the end of a sentence
   int64_t ids;
   int64_t vocabulary, stride, window, negative, epochs, words, threads;
   bool cbow;
-  float rate;              // at the beginning
-  float* input;            // [V, stride]
-  float* output;           // [V, stride], null without negative sampling
-  float* inner;            // [V, stride], null without hierarchical softmax
-  const float* keep;       // [V]: a word is kept if a draw is not above
-  const float* sigmoid;    // [kSigmoid]
-  const float* cost;       // [2, kSigmoid]: -log(1 - sigmoid), -log(sigmoid)
-  const int32_t* begins;   // [V + 1]: entries of the table before those of each word
+  float rate;  // at the beginning
+  float* input;  // [V, stride]
+  float* output;  // [V, stride], null without negative sampling
+  float* inner;  // [V, stride], null without hierarchical softmax
+  const float* keep;  // [V]: a word is kept if a draw is not above
+  const float* sigmoid;  // [kSigmoid]
+  const float* cost;  // [2, kSigmoid]: -log(1 - sigmoid), -log(sigmoid)
+  const int32_t* begins;  // [V + 1]: entries of the table before those of each word
   const int32_t* buckets;  // the word of each 2^shift-th entry
   int shift;
-  const int64_t* paths;    // [V + 1]: where the inner nodes of a word begin
-  const int32_t* points;   // inner nodes, from the root
-  const uint8_t* codes;    // the turn at each
-  float* now;              // the rate, shared
-  int64_t* done;           // words, shared
+  const int64_t* paths;  // [V + 1]: where the inner nodes of a word begin
+  const int32_t* points;  // inner nodes, from the root
+  const uint8_t* codes;  // the turn at each
+  float* now;  // the rate, shared
+  int64_t* done;  // words, shared
 };
 
 struct Word2VecThread {  // int64 [7] in a checkpoint, with 0 loss and pairs
   uint64_t random;
-  int64_t place;       // in the ids
-  int64_t count;       // words of the epoch
-  int64_t told;        // of those that `done` has
-  int64_t left;        // epochs
-  int64_t total;       // words of all epochs
+  int64_t place;  // in the ids
+  int64_t count;  // words of the epoch
+  int64_t told;  // of those that `done` has
+  int64_t left;  // epochs
+  int64_t total;  // words of all epochs
   int64_t id;
   double loss;
   int64_t pairs;
 };
 
-// Rows: vector [width], its accumulators [width], bias, its accumulator, six unused; those of words, then those
-// of contexts.
+// Rows: vector [width], its accumulators [width], bias, its accumulator, six unused; those of words, then
+// those of contexts.
 struct GloveModel {
   double* rows;
   int64_t vocabulary, width;

@@ -1,5 +1,5 @@
-// Words of a text and their counts, and the text as ids. Words are bytes between spaces, tabs and line ends; a
-// carriage return is nothing, inside of a word too.
+// Words of a text and their counts, and the text as ids. Words are bytes between spaces, tabs and line ends;
+// a carriage return is nothing, inside of a word too.
 #pragma once
 
 #include <cstdint>

@@ -18,7 +18,8 @@ constexpr int64_t kFields = 7;  // of a thread in a checkpoint
 
 Paths huffman(const std::vector<int64_t>& counts) {
   const auto V = static_cast<int64_t>(counts.size());
-  std::vector<int64_t> count(static_cast<size_t>(2 * V), INT64_C(1'000'000'000'000'000)), parent(count.size());
+  std::vector<int64_t> count(static_cast<size_t>(2 * V), INT64_C(1'000'000'000'000'000)),
+      parent(count.size());
   std::vector<uint8_t> turn(count.size());
   std::copy(counts.begin(), counts.end(), count.begin());
   int64_t leaf = V - 1, node = V;  // the smallest of each that has no parent
@@ -56,7 +57,8 @@ std::vector<int32_t> table_begins(const std::vector<int64_t>& counts) {
   double share = 0;
   for (size_t i = 0; i + 1 < counts.size(); ++i) {
     share += std::pow(static_cast<double>(counts[i]), 0.75) / all;
-    auto last = static_cast<int64_t>(share * static_cast<double>(kDraws));  // the first with last / kDraws > share
+    auto last =
+        static_cast<int64_t>(share * static_cast<double>(kDraws));  // the first with last / kDraws > share
     while (last > 0 && static_cast<double>(last - 1) / static_cast<double>(kDraws) > share) --last;
     while (!(static_cast<double>(last) / static_cast<double>(kDraws) > share)) ++last;
     last = std::max<int64_t>(last, begins.back());  // each word has an entry
@@ -75,11 +77,15 @@ Word2Vec::Word2Vec(const std::string& ids, const std::vector<int64_t>& counts, i
   m.file = file_.get();
   m.ids = info.st_size / static_cast<int64_t>(sizeof(int32_t));
   m.vocabulary = static_cast<int64_t>(counts.size());
-  check<ValueError>(m.vocabulary > 2, "word2vec: the text must have at least two words that are seen "
-                    "min_count times, got ", std::max<int64_t>(m.vocabulary - 1, 0));
-  check<ValueError>(o.window >= 1 && o.window <= kSentence && o.negative >= 0 && o.negative <= 1000 && o.epochs >= 1 &&
-                        o.threads >= 1 && o.threads <= 256 && o.rate > 0 && o.sample >= 0 && stride % 16 == 0 && stride > 0,
-                    "word2vec: window must be 1 to ", kSentence, ", negative 0 to 1000, epochs at least 1, threads "
+  check<ValueError>(m.vocabulary > 2,
+                    "word2vec: the text must have at least two words that are seen "
+                    "min_count times, got ",
+                    std::max<int64_t>(m.vocabulary - 1, 0));
+  check<ValueError>(o.window >= 1 && o.window <= kSentence && o.negative >= 0 && o.negative <= 1000 &&
+                        o.epochs >= 1 && o.threads >= 1 && o.threads <= 256 && o.rate > 0 && o.sample >= 0 &&
+                        stride % 16 == 0 && stride > 0,
+                    "word2vec: window must be 1 to ", kSentence,
+                    ", negative 0 to 1000, epochs at least 1, threads "
                     "1 to 256, lr above 0 and sample not below 0");
   check<ValueError>(o.negative > 0 || o.hierarchical,
                     "word2vec: negative must be at least 1 unless hierarchical is true, got 0");
@@ -95,7 +101,8 @@ Word2Vec::Word2Vec(const std::string& ids, const std::vector<int64_t>& counts, i
     const float usual = o.sample * static_cast<float>(m.words);
     for (int64_t count : counts) {
       const auto c = static_cast<double>(count);
-      keep_.push_back(static_cast<float>((std::sqrt(static_cast<double>(static_cast<float>(count) / usual)) + 1) * usual / c));
+      keep_.push_back(static_cast<float>(
+          (std::sqrt(static_cast<double>(static_cast<float>(count) / usual)) + 1) * usual / c));
     }
     m.keep = keep_.data();
   }
@@ -130,7 +137,8 @@ Word2Vec::Word2Vec(const std::string& ids, const std::vector<int64_t>& counts, i
   m.now = &now_;
   m.done = &done_;
   for (int64_t i = 0; i < o.threads; ++i)
-    threads_.push_back({static_cast<uint64_t>(i) + o.seed * 0x9E3779B97F4A7C15, m.ids / o.threads * i, 0, 0, o.epochs, 0, i, 0, 0});
+    threads_.push_back({static_cast<uint64_t>(i) + o.seed * 0x9E3779B97F4A7C15, m.ids / o.threads * i, 0, 0,
+                        o.epochs, 0, i, 0, 0});
 }
 
 Word2Vec::Sums Word2Vec::train(float* input, float* output, float* inner, int64_t until) {
@@ -156,10 +164,11 @@ Word2Vec::Sums Word2Vec::train(float* input, float* output, float* inner, int64_
 }
 
 void Word2Vec::check_rows(int64_t rows, int64_t stride, bool output, bool inner) const {
-  check(rows == model_.vocabulary && stride == model_.stride, "word2vec: matrices must be [", model_.vocabulary,
-        ", ", model_.stride, "], got [", rows, ", ", stride, "]");
+  check(rows == model_.vocabulary && stride == model_.stride, "word2vec: matrices must be [",
+        model_.vocabulary, ", ", model_.stride, "], got [", rows, ", ", stride, "]");
   check(output == (model_.begins != nullptr) && inner == (model_.paths != nullptr),
-        "word2vec: there must be an output matrix for negative sampling, an inner one for hierarchical softmax");
+        "word2vec: there must be an output matrix for negative sampling, an inner one for hierarchical "
+        "softmax");
 }
 
 bool Word2Vec::finished() const {
@@ -169,7 +178,8 @@ bool Word2Vec::finished() const {
 std::vector<int64_t> Word2Vec::state() const {
   std::vector<int64_t> state = {done_, std::bit_cast<int32_t>(now_)};
   for (const Word2VecThread& t : threads_)
-    state.insert(state.end(), {static_cast<int64_t>(t.random), t.place, t.count, t.told, t.left, t.total, t.id});
+    state.insert(state.end(),
+                 {static_cast<int64_t>(t.random), t.place, t.count, t.told, t.left, t.total, t.id});
   return state;
 }
 

@@ -83,9 +83,8 @@ void bind_word2vec(nb::module_& m) {
           [](Word2Vec* self, const FilePath& ids, const std::vector<int64_t>& counts, int64_t stride,
              bool cbow, int64_t window, int64_t negative, bool hierarchical, float sample, float rate,
              int64_t epochs, int64_t threads, uint64_t seed) {
-            new (self) Word2Vec(
-                ids, counts, stride,
-                {cbow, window, negative, hierarchical, sample, rate, epochs, threads, seed});
+            new (self) Word2Vec(ids, counts, stride,
+                                {cbow, window, negative, hierarchical, sample, rate, epochs, threads, seed});
           },
           "ids"_a, "counts"_a, "stride"_a, "cbow"_a, "window"_a, "negative"_a, "hierarchical"_a, "sample"_a,
           "rate"_a, "epochs"_a, "threads"_a, "seed"_a)
@@ -107,7 +106,8 @@ void bind_word2vec(nb::module_& m) {
           "input"_a, "output"_a.none(), "inner"_a.none(), "until"_a,
           nb::sig("def train(self, input: numpy.ndarray, output: numpy.ndarray | None, inner: numpy.ndarray "
                   "| None, until: int) -> tuple[float, int]"),
-          "Trains each thread to `until` of its words, at the end of a sentence; the sums of losses and pairs.")
+          "Trains each thread to `until` of its words, at the end of a sentence; the sums of losses and "
+          "pairs.")
       .def_prop_rw("state", &Word2Vec::state, &Word2Vec::set_state, "What a checkpoint keeps.")
       .def_prop_ro("words", &Word2Vec::words, "Words of an epoch.")
       .def_prop_ro("done", &Word2Vec::done, "Words that the threads have told of.")
@@ -136,9 +136,7 @@ void bind_vectors(nb::module_& m) {
       .def(
           "__init__",
           [](Cooccurrences* self, const FilePath& folder, int64_t vocabulary, int64_t window, bool symmetric,
-             int64_t memory) {
-            new (self) Cooccurrences(folder, vocabulary, window, symmetric, memory);
-          },
+             int64_t memory) { new (self) Cooccurrences(folder, vocabulary, window, symmetric, memory); },
           "folder"_a, "vocabulary"_a, "window"_a, "symmetric"_a, "memory"_a)
       .def(
           "add",

@@ -1,9 +1,9 @@
 // word2vec over the sentences of one thread, draw for draw as the original program (Mikolov et al. 2013).
 // A centre word w and a context give a vector h: a context's row of `input` (skip-gram) or the mean of all
 // contexts' rows (CBOW). h is trained against rows t of `output` (w and words drawn) or of `inner` (the nodes
-// on the way to w): g = (label - sigmoid(h.t)) rate; e += g t; t += g h; at the end e is added to the rows that
-// h was made of. Distinct rows t are taken in groups: their products with h do not wait for each other, and
-// each row is read twice and written once.
+// on the way to w): g = (label - sigmoid(h.t)) rate; e += g t; t += g h; at the end e is added to the rows
+// that h was made of. Distinct rows t are taken in groups: their products with h do not wait for each other,
+// and each row is read twice and written once.
 #include <unistd.h>
 
 #include "kernels/simd.h"

@@ -42,7 +42,9 @@ def write(
     max_shard_bytes: int | None = None,
 ) -> list[pathlib.Path]:
     words, matrix = word_vectors.to_write(tensors, spaces=True)
-    order = sorted(range(len(words)), key=lambda i: b" " in words[i]) if words and b" " in words[0] else range(len(words))
+    order = list(range(len(words)))
+    if words and b" " in words[0]:  # the first line tells the dimensions
+        order.sort(key=lambda i: b" " in words[i])
     with atomic_write(path) as f:
         for i in order:
             f.write(words[i] + b" " + " ".join(map(str, matrix[i])).encode() + b"\n")

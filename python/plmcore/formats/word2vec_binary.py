@@ -1,4 +1,4 @@
-"""Word vectors as word2vec writes them with -binary 1: "V dim\\n", then word, space, float32 [dim] for each."""
+"""Word vectors of word2vec with -binary 1: "V dim\\n", then word, space, float32 [dim] for each."""
 
 from __future__ import annotations
 

@@ -25,7 +25,9 @@ def read(path: pathlib.Path, mapped: bool) -> tuple[dict[str, Any], dict[str, st
     with opened(path) as f:
         sizes = header(f.readline(64))
         if sizes is None or not 1 <= sizes[1] <= MAX_DIM:
-            raise wrong(path, f"its first line must have the numbers of words and of 1 to {MAX_DIM} dimensions")
+            raise wrong(
+                path, f"its first line must have the numbers of words and of 1 to {MAX_DIM} dimensions"
+            )
         words, vectors = [], []
         for word, vector in word_vectors.rows(path, iter(f), sizes[1], 2, spaces=False):
             words.append(word)

@@ -1,5 +1,7 @@
-"""What the files of word vectors share: tensors `vectors` float32 [V, dim], `words` (their UTF-8 on end, a line
-end behind each) and, where they are known, `counts` int64 [V].
+"""What the files of word vectors share: the tensors that are read from them and written to them.
+
+`vectors` float32 [V, dim], `words` (their UTF-8 on end, a line end behind each) and, where they are known,
+`counts` int64 [V].
 """
 
 from __future__ import annotations
@@ -63,13 +65,17 @@ def checked(path: pathlib.Path, words: list[bytes], matrix: np.ndarray) -> dict[
         seen.add(word)
     finite = np.isfinite(matrix).all(1)
     if not finite.all():
-        raise wrong(path, f"the vector of {shown(words[int(finite.argmin())])} has a number that is not finite")
+        raise wrong(
+            path, f"the vector of {shown(words[int(finite.argmin())])} has a number that is not finite"
+        )
     if not words:
         raise wrong(path, "it has no words")
     return {"vectors": matrix, "words": packed(words)}
 
 
-def rows(path: pathlib.Path, lines: Iterator[bytes], dim: int, first: int, spaces: bool) -> Iterator[tuple[bytes, Any]]:
+def rows(
+    path: pathlib.Path, lines: Iterator[bytes], dim: int, first: int, spaces: bool
+) -> Iterator[tuple[bytes, Any]]:
     """Word and numbers of each line. spaces: words may have some."""
     for number, line in enumerate(lines, first):
         pieces = line.rstrip(b" \r\n").rsplit(b" ", dim)
@@ -78,7 +84,8 @@ def rows(path: pathlib.Path, lines: Iterator[bytes], dim: int, first: int, space
         word = pieces[0]
         if b" " in word and (not spaces or _number(word.rpartition(b" ")[2])):
             raise wrong(
-                path, f"line {number} has more than {dim} numbers, as the first one has, or a word with a space"
+                path,
+                f"line {number} has more than {dim} numbers, as the first one has, or a word with a space",
             )
         try:
             yield word, np.array(pieces[1:]).astype(np.float32)

@@ -20,8 +20,8 @@ _CHUNK = 1 << 20
 class Corpus:
     """The words of text files and folders that are seen `min_count` times, by falling count.
 
-    word2vec: as the original program has it. "</s>", the end of a line, is the first word; equal counts stay in
-    order of appearance; the word that the text ends with does not count. Otherwise as GloVe has it: equal
+    word2vec: as the original program has it. "</s>", the end of a line, is the first word; equal counts stay
+    in order of appearance; the word that the text ends with does not count. Otherwise as GloVe has it: equal
     counts by bytes, ids from 1, a line end is no word.
     """
 

@@ -1,4 +1,4 @@
-"""GloVe: vectors whose products are the logarithms of counts. The native side: cpp/vectors/kernels/glove.cpp."""
+"""GloVe: vectors whose products are the logarithms of counts. The native side: cpp/vectors."""
 
 from __future__ import annotations
 
@@ -49,9 +49,16 @@ class GloveTraining(Training):
         if min(dim, epochs, records_per_step) < 1 or min(x_max, lr) <= 0:
             raise ArgumentError("glove: dim and epochs must be at least 1, x_max and lr above 0")
         if len(words) < 2 or not len(records):
-            raise ArgumentError(f"glove: there are {len(words)} words and {len(records)} records: nothing to learn")
+            raise ArgumentError(
+                f"glove: there are {len(words)} words and {len(records)} records: nothing to learn"
+            )
         self.records, self.words, self.counts, self.dim = records, words, counts, dim
-        self.settings = {"x_max": x_max, "alpha": alpha, "rate": lr, "threads": threads or _core.num_threads()}
+        self.settings = {
+            "x_max": x_max,
+            "alpha": alpha,
+            "rate": lr,
+            "threads": threads or _core.num_threads(),
+        }
         self.each, self.epochs = records_per_step, epochs
         self.pieces = -(-len(records) // self.each)  # of a pass
         digest = hashlib.sha256(f"{len(records)} {len(words)}".encode())
@@ -76,7 +83,10 @@ class GloveTraining(Training):
     def compute(self) -> dict[str, float]:
         epoch, piece = divmod(self.step, self.pieces)
         part = np.ascontiguousarray(self.records[piece * self.each : (piece + 1) * self.each])
-        cost = _core.vectors.glove(self.rows, self.width, part.view(np.int64).reshape(-1, 2), **self.settings)
+        numbers = part.view(np.int64).reshape(-1, 2)
+        cost = _core.vectors.glove(
+            self.rows, self.width, numbers, self.x_max, self.alpha, self.lr, self.threads
+        )
         self.costs[epoch] += cost
         return {"loss": cost / len(part), "tokens": len(part)}
 
@@ -90,7 +100,7 @@ class GloveTraining(Training):
         self.rows[:], self.costs[:] = rows, costs
 
     @property
-    def model(self) -> Vectors:  # type: ignore[override]
+    def model(self) -> Vectors:
         """The sums of both vectors of each word, as they are now."""
         weights, biases = self.rows[:, :, : self.dim], self.rows[:, :, 2 * self.width, None]
         vectors = Vectors(self.words, weights.sum(0), self.counts)
@@ -130,7 +140,8 @@ def glove(
         if text is not None:
             records = cooccurrences(text, folder / "counted", min_count=min_count, window=window)
         if isinstance(records, Cooccurrences):
-            records, words, counts = records.path, records.words, records.counts
+            words, counts = records.words, records.counts
+            records = records.path
         if words is None or records is None:
             raise ArgumentError("glove: records need their words")
         found = records if isinstance(records, np.ndarray) else opened(records)

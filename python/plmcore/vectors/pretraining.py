@@ -84,7 +84,7 @@ class Word2VecRun(_VectorsRun):
                 "hierarchical": False,
                 "sample": 1e-3,
             },
-            "optim": {"lr": RATES.get(stored.get("model", {}).get("model", ""), 0.0)},
+            "optim": {"lr": 0.0},  # that of the model
             "train": {
                 "epochs": 5,
                 "steps": None,
@@ -94,6 +94,11 @@ class Word2VecRun(_VectorsRun):
                 "log_every": 1,
             },
         }
+
+    def new(self, given: Settings, config: str | os.PathLike[str] | None, changes: Sequence[str]) -> Settings:
+        found = super().new(given, config, changes)
+        found["optim"]["lr"] = found["optim"]["lr"] or RATES.get(found["model"]["model"], 0.0)
+        return found
 
     def training(self) -> Training:
         folder, table, train = self.prepared(), self.settings["data"], self.settings["train"]
@@ -130,9 +135,9 @@ class GloveRun(_VectorsRun):
         }
 
     def training(self) -> Training:
-        folder, train = self.prepared(), self.settings["train"]
-        table = dict(self.settings["data"])
-        counted = cooccurrences(table.pop("text"), folder / "counted", **table)
+        folder, table, train = self.prepared(), self.settings["data"], self.settings["train"]
+        how = {name: table[name] for name in ("min_count", "window", "symmetric", "memory_mb")}
+        counted = cooccurrences(table["text"], folder / "counted", **how)
         records = shuffled(opened(counted.path), folder / "shuffled", self.settings["run"]["seed"])
         remove(counted.path)
         own = {name: train[name] for name in ("epochs", "threads", "records_per_step")}

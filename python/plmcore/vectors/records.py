@@ -1,5 +1,6 @@
-"""Records of GloVe: how often two words stand near each other. 16 bytes each: int32 row, int32 column, ids from
-1, float64 value.
+"""Records of GloVe: how often two words stand near each other.
+
+16 bytes each: int32 row, int32 column, ids from 1, float64 value.
 """
 
 from __future__ import annotations
@@ -40,8 +41,8 @@ def cooccurrences(
     symmetric: bool = True,
     memory_mb: int = 1024,
 ) -> Cooccurrences:
-    """Counts pairs of words that stand at most `window` words apart in a line, each as 1 / distance, and writes
-    the records, by row and column, to the file `out`.
+    """Counts pairs of words that stand at most `window` words apart in a line, each as 1 / distance, and
+    writes the records, by row and column, to the file `out`.
 
     symmetric: a pair counts for both orders; otherwise the row is the word on the left. Memory stays below
     `memory_mb`: what does not fit is sorted, written beside `out`, and merged at the end.
@@ -67,8 +68,8 @@ def opened(path: str | os.PathLike[str]) -> np.ndarray:
     size = os.path.getsize(path)
     if size % RECORD.itemsize:
         raise FormatError(
-            f"'{os.fspath(path)}' cannot be read: its {size} bytes are not records of {RECORD.itemsize}; it is "
-            "cut off"
+            f"'{os.fspath(path)}' cannot be read: its {size} bytes are not records of {RECORD.itemsize}; it "
+            "is cut off"
         )
     return np.memmap(path, RECORD, "r") if size else np.empty(0, RECORD)
 

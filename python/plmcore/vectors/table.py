@@ -130,7 +130,9 @@ class Vectors:
             if not words or words[0].startswith(":"):
                 continue
             if len(words) != 4:
-                raise FormatError(f"'{os.fspath(file)}' line {number}: it must have four words, got {len(words)}")
+                raise FormatError(
+                    f"'{os.fspath(file)}' line {number}: it must have four words, got {len(words)}"
+                )
             places = [self._places.get(word, restrict) for word in words]
             if max(places) < restrict:
                 asked.append(places)

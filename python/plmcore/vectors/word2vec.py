@@ -1,4 +1,4 @@
-"""word2vec: skip-gram and CBOW, by negative sampling or hierarchical softmax. The native side: cpp/vectors."""
+"""word2vec: skip-gram and CBOW, negative sampling and hierarchical softmax. The native side: cpp/vectors."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ class Word2VecTraining(Training):
             self.weights[name][:] = value
 
     @property
-    def model(self) -> Vectors:  # type: ignore[override]
+    def model(self) -> Vectors:
         """The vectors as they are now."""
         return Vectors(self.corpus.words, self.weights["input"][:, : self.dim].copy(), self.corpus.counts)
 
@@ -127,8 +127,8 @@ def word2vec(
     """Trains vectors on text files: one sentence to a line, words between white space.
 
     model: "skip-gram" or "cbow". negative: words drawn against each word. hierarchical: trains against the
-    way in a Huffman tree, too; negative=0 leaves that alone. sample: the share of a text above which a word is
-    left out now and then. lr: 0.025 for skip-gram and 0.05 for CBOW unless given; it falls to 0. With one
+    way in a Huffman tree, too; negative=0 leaves that alone. sample: the share of a text above which a word
+    is left out now and then. lr: 0.025 for skip-gram and 0.05 for CBOW unless given; it falls to 0. With one
     thread and seed 0 the draws are those of the original program; several threads write to the vectors at
     once, and no two runs are the same.
     """
