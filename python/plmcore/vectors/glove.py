@@ -53,12 +53,8 @@ class GloveTraining(Training):
                 f"glove: there are {len(words)} words and {len(records)} records: nothing to learn"
             )
         self.records, self.words, self.counts, self.dim = records, words, counts, dim
-        self.settings = {
-            "x_max": x_max,
-            "alpha": alpha,
-            "rate": lr,
-            "threads": threads or _core.num_threads(),
-        }
+        self.x_max, self.alpha, self.lr = x_max, alpha, lr
+        self.threads = _core.num_threads() if threads is None else threads
         self.each, self.epochs = records_per_step, epochs
         self.pieces = -(-len(records) // self.each)  # of a pass
         digest = hashlib.sha256(f"{len(records)} {len(words)}".encode())
