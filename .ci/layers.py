@@ -19,7 +19,7 @@ from typing import NamedTuple
 CPP = """
 python/bindings
 cpp/generate
-cpp/program
+cpp/program | cpp/vectors
 cpp/cpu cpp/kernels cpp/blas | cuda
 cpp/ops cpp/autograd
 cpp/io | cpp/text
@@ -36,7 +36,7 @@ PYTHON = """
 plmcore plmcore.__main__ plmcore.cli
 plmcore.viz
 plmcore.train plmcore.tasks plmcore.data plmcore.objectives plmcore.tokenizers plmcore.evaluate \
-plmcore.compress plmcore.generate plmcore.language_model plmcore.program
+plmcore.compress plmcore.generate plmcore.language_model plmcore.program plmcore.vectors
 plmcore.criteria
 plmcore.models
 plmcore.nn plmcore.losses plmcore.optim

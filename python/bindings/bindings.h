@@ -29,6 +29,7 @@ void bind_runtime(nb::module_& m);
 void bind_safetensors(nb::module_& m);
 void bind_generate(nb::module_& m);
 void bind_text(nb::module_& m);
+void bind_vectors(nb::module_& m);
 void bind_optim(nb::module_& m);         // whole groups of parameters, in optimisers.cpp
 void bind_kinds(nb::module_& m);         // after all others: what their functions say of wrong arguments
 // The ops by family, as in plmcore/ops.h.

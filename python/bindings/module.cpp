@@ -34,5 +34,7 @@ NB_MODULE(_core, m) {
   nb::module_ text =
       m.def_submodule("text", "Text and rows of token ids, for plmcore.data and plmcore.objectives.");
   bind_text(text);
+  nb::module_ vectors = m.def_submodule("vectors", "Trainers of word vectors, for plmcore.vectors.");
+  bind_vectors(vectors);
   bind_kinds(m);
 }

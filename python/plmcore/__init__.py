@@ -62,6 +62,7 @@ if TYPE_CHECKING:  # what is imported on first use, as editors and type checkers
         tasks,
         tokenizers,
         train,
+        vectors,
     )
     from plmcore.compress.quantizing import quantize
     from plmcore.evaluate import Evaluate as _Evaluate
@@ -70,6 +71,7 @@ if TYPE_CHECKING:  # what is imported on first use, as editors and type checkers
     from plmcore.tasks.finetuning import finetune
     from plmcore.tokenizers import load_tokenizer, train_tokenizer
     from plmcore.train.pretraining import pretrain
+    from plmcore.vectors import load_vectors
 
     evaluate: _Evaluate  # a module that can be called
 
@@ -109,6 +111,7 @@ __all__ = [
     "load_program",
     "load_programs",
     "load_tokenizer",
+    "load_vectors",
     "losses",
     "memory_stats",
     "models",
@@ -140,6 +143,7 @@ __all__ = [
     "train",
     "train_tokenizer",
     "trim_memory",
+    "vectors",
     "zeros",
 ]
 
@@ -149,6 +153,7 @@ _HOMES = {  # of what is imported on first use and is no module of this package
     "from_config": "language_model",
     "load": "language_model",
     "load_tokenizer": "tokenizers",
+    "load_vectors": "vectors",
     "pretrain": "train.pretraining",
     "quantize": "compress.quantizing",
     "safetensors": "formats",

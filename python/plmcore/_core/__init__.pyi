@@ -10,6 +10,7 @@ from typing_extensions import CapsuleType
 from . import ops as ops
 from . import safetensors as safetensors
 from . import text as text
+from . import vectors as vectors
 
 __version__: str
 Index: TypeAlias = SupportsIndex | slice | EllipsisType | Tensor | NDArray[Any] | list[Any] | None

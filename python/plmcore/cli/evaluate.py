@@ -6,6 +6,7 @@ import argparse
 import json
 import pathlib
 import sys
+from collections.abc import Mapping
 from typing import Any
 
 from plmcore.cli.arguments import Help, add_device, add_errors
@@ -28,6 +29,7 @@ OPTIONS = {
         "seed",
     ),
 }
+VECTORS = {"analogies": ("restrict",), "similarity": ()}  # the same of word vectors
 # what those take that models are fine-tuned for
 TUNED = ("columns", "changes", "predictions", "split", "errors")
 PUBLISHED = (*TUNED, *OPTIONS["few-shot"])  # a published task is also put to a model that was not
@@ -41,6 +43,8 @@ examples:
   plmcore evaluate gpt2-dir test.jsonl --task few-shot --shots train.jsonl --k 4 --template "{question}\\n"
                                                              answers after four solved examples
   plmcore evaluate run/final test.tsv                        a fine-tuned model on another file
+  plmcore evaluate vectors.bin questions-words.txt --task analogies
+                                                             word vectors: also --task similarity
   plmcore evaluate gpt2-dir SWAG/val.csv --task swag         a published task, without fine-tuning
 """
 
@@ -55,7 +59,12 @@ def add_parser(commands: Any) -> None:
         formatter_class=Help,
     )
     add = evaluate.add_argument
-    add("folder", type=pathlib.Path, metavar="DIR", help="a model directory with tokenizer files")
+    add(
+        "folder",
+        type=pathlib.Path,
+        metavar="DIR",
+        help="a model directory with tokenizer files, or word vectors",
+    )
     add(
         "files",
         type=pathlib.Path,
@@ -66,8 +75,8 @@ def add_parser(commands: Any) -> None:
     add(
         "--task",
         metavar="TASK",
-        help=f"{', '.join(OPTIONS)}; or what the model was fine-tuned for: classification, pair, "
-        "regression, multiple-choice, tagging, qa, seq2seq, sst2, ... (default: "
+        help=f"{', '.join([*OPTIONS, *VECTORS])}; or what the model was fine-tuned for: classification, "
+        "pair, regression, multiple-choice, tagging, qa, seq2seq, sst2, ... (default: "
         "what the model was fine-tuned for, else perplexity)",
     )
     add(
@@ -153,6 +162,7 @@ def add_parser(commands: Any) -> None:
         metavar="FILE",
         help="fine-tuned models: write the predictions to this file, as JSON lines",
     )
+    add("--restrict", type=int, metavar="N", help="analogies: look at the first N words (default: 30000)")
     add_errors(evaluate, default=None)
     add_device(evaluate)
     add("--json", action="store_true", help="print the scores as one JSON object")
@@ -168,15 +178,19 @@ def run(args: argparse.Namespace) -> int:
     from plmcore.language_model import directory, load
     from plmcore.runtime.progress import Progress
 
-    given = {name: getattr(args, name) for name in sorted({*TUNED}.union(*OPTIONS.values()))}
+    tasks = OPTIONS | VECTORS
+    given = {name: getattr(args, name) for name in sorted({*TUNED}.union(*tasks.values()))}
     options = {name: value for name, value in given.items() if value is not None}
     task = args.task or running.trained_for(directory.read_config(args.folder))
-    known = OPTIONS.get(task, PUBLISHED if running.is_published(task) else TUNED)
+    known = tasks.get(task, PUBLISHED if running.is_published(task) else TUNED)
     for name in options:
         if name not in known:
             option = "set" if name == "changes" else name.replace("_", "-")
             print(f"plmcore evaluate: --{option} means nothing to {task}", file=sys.stderr)
             return 2
+    if task in VECTORS:
+        show_scores(vector_scores(task, args.folder, args.files, **options), args.json)
+        return 0
     total = 0
     if task == "perplexity":
         # An estimate.
@@ -186,10 +200,29 @@ def run(args: argparse.Namespace) -> int:
             options["progress"] = lambda done: bar.reach(min(done, total))
         model = args.folder if args.device is None else load(args.folder, device=args.device)
         scores = running.evaluate(model, args.files, task, **options)
-    print(
-        json.dumps(scores) if args.json else "\n".join(f"{name:<19} {shown(x)}" for name, x in scores.items())
-    )
+    show_scores(scores, args.json)
     return 0
+
+
+def vector_scores(
+    task: str, path: pathlib.Path, files: list[pathlib.Path], **options: int
+) -> dict[str, float | int | str]:
+    """Of word vectors, on one file."""
+    from plmcore.vectors import load_vectors
+
+    if len(files) != 1:
+        raise ValueError(f"{task} takes one file, got {len(files)}")
+    vectors = load_vectors(path)
+    if task == "similarity":
+        return dict(vectors.similarities(files[0])._asdict())
+    found = vectors.analogies(files[0], **options)
+    return {"accuracy": found.accuracy, "right": found.right, "questions": found.total}
+
+
+def show_scores(scores: Mapping[str, Any], as_json: bool) -> None:
+    print(
+        json.dumps(scores) if as_json else "\n".join(f"{name:<19} {shown(x)}" for name, x in scores.items())
+    )
 
 
 def shown(value: float | int | str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import pathlib
+import sys
 
 import plmcore
 from plmcore.cli import endings
@@ -16,6 +17,7 @@ examples:
   plmcore pretrain transformer --size mini --text news.en --target news.de --out run
   plmcore pretrain t5 --size mini --text wiki/ --supervised sst2=sst.tsv --set mixture.text_rate=0.7 --out run
   plmcore pretrain gpt2 --text book.txt --lr 5e-4 --batch 24 --out run
+  plmcore pretrain word2vec --text wiki.txt --set model.dim=300 --out run     word vectors; also glove
   plmcore pretrain --out run --resume --steps 4000                            make a run longer
   plmcore pretrain --out run --resume                                         continue a stopped run
   plmcore pretrain --config run/config.toml --set optim.lr=3e-4 --out other   repeat a run with one change
@@ -37,7 +39,8 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "family",
         nargs="?",
         metavar="FAMILY",
-        help="model family, such as gpt2, bert or t5; a name that is none of them is answered with all",
+        help="model family, such as gpt2, bert, t5 or word2vec; a name that is none of them is answered with "
+        "all",
     )
     command.add_argument(
         "--size",
@@ -117,6 +120,10 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 
 def run(args: argparse.Namespace) -> int:
+    from plmcore.vectors import pretraining as vectors
+
+    if vectors.family_of(args.family, args.out, args.config):
+        return run_vectors(args)
     return endings.run(
         "pretrain",
         args.out,
@@ -135,6 +142,29 @@ def run(args: argparse.Namespace) -> int:
             device=args.device,
             tokenizer=args.tokenizer,
             errors=args.errors,
+            config=args.config,
+            changes=args.set,
+            resume=args.resume,
+        ),
+    )
+
+
+def run_vectors(args: argparse.Namespace) -> int:
+    """word2vec and GloVe have trainers of their own, with fewer options and settings of their own."""
+    for name in ("size", "target", "supervised", "steps", "batch", "tokenizer", "errors"):
+        if getattr(args, name):
+            print(f"plmcore pretrain: --{name} means nothing to word vectors", file=sys.stderr)
+            return 2
+    return endings.run(
+        "pretrain",
+        args.out,
+        lambda: plmcore.vectors.pretrain(
+            args.family,
+            out=args.out,
+            text=args.text,
+            lr=args.lr,
+            seed=args.seed,
+            save_every=args.save_every,
             config=args.config,
             changes=args.set,
             resume=args.resume,

@@ -27,6 +27,9 @@ FORMATS = {  # name -> module of this package, or whole name of a registered one
     "safetensors": "safetensors",
     "torch": "torch_file",
     "program": "program_file",
+    "word2vec-bin": "word2vec_binary",
+    "word2vec-text": "word2vec_text",
+    "glove": "glove_text",
 }
 _MODULES: dict[str, ModuleType] = {}
 
