@@ -21,7 +21,7 @@ from plmcore.models import names
 PACKAGES = os.environ.get("PLM_TRANSFORMERS_4")
 pytestmark = [
     pytest.mark.oracle,
-    pytest.mark.skipif(PACKAGES is None, reason="PLM_TRANSFORMERS_4 names no directory with transformers 4.35.2"),
+    pytest.mark.skipif(PACKAGES is None, reason="PLM_TRANSFORMERS_4 names no transformers 4.35.2"),
     pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed"),
 ]
 
@@ -31,7 +31,7 @@ CONFIGS = {
     "no clusters": dict(PLAIN, vocab_size=40, cutoffs=[], d_model=12, d_embed=12, div_val=1, mem_len=8),
     "one cluster": dict(PLAIN, vocab_size=40, cutoffs=[15], d_model=12, d_embed=12, div_val=1, mem_len=3),
     "narrow table": dict(PLAIN, vocab_size=40, cutoffs=[15, 22], d_model=12, d_embed=8, div_val=1, mem_len=5),
-    "narrow, no clusters": dict(PLAIN, vocab_size=40, cutoffs=[], d_model=12, d_embed=8, div_val=1, mem_len=5),
+    "narrow, whole": dict(PLAIN, vocab_size=40, cutoffs=[], d_model=12, d_embed=8, div_val=1, mem_len=5),
     "divided": dict(PLAIN, vocab_size=50, cutoffs=[10, 25, 40], d_model=16, d_embed=16, div_val=2, mem_len=7),
     "divided, no clusters": dict(
         PLAIN, vocab_size=50, cutoffs=[], d_model=16, d_embed=10, div_val=2, mem_len=7
@@ -81,7 +81,8 @@ def made(tmp_path_factory):
     top = tmp_path_factory.mktemp("transfo-xl")
     jobs = {name: ("TransfoXLLMHeadModel", config) for name, config in CONFIGS.items()}
     jobs["base"] = "TransfoXLModel", CONFIGS["divided"]
-    jobs["classification"] = "TransfoXLForSequenceClassification", CONFIGS["same length"] | {"pad_token_id": 0}
+    padded = CONFIGS["same length"] | {"pad_token_id": 0}
+    jobs["classification"] = "TransfoXLForSequenceClassification", padded
     for seed, (name, (kind, config)) in enumerate(jobs.items()):
         rng, folder = np.random.default_rng(seed), top / name
         folder.mkdir()

@@ -2,9 +2,9 @@
 
     python transfo_xl_reference.py PACKAGES make|open FOLDER...
 
-PACKAGES has that release. `make` reads FOLDER/job.json (class, config) and inputs.npz, and writes the model to
-FOLDER/published and what it computes to outputs.npz. `open` opens FOLDER/saved, and writes what it computes to
-opened.npz and the names that it missed or did not expect to opened.json.
+PACKAGES has that release. `make` reads FOLDER/job.json (class, config) and inputs.npz, and writes the model
+to FOLDER/published and what it computes to outputs.npz and stepped.npz. `open` opens FOLDER/saved, and writes
+what it computes to opened.npz and the names that it missed or did not expect to opened.json.
 """
 
 import json
@@ -60,7 +60,6 @@ def computed(model, inputs, job):
                 put(found, f"segment{k}", out)
             empty = [torch.zeros(0, ids.shape[0], model.config.d_model) for _ in range(model.config.n_layer)]
             put(found, "empty", model(inputs["segments"][0], mems=empty))
-            # sinusoids of float32 angles, and the loss of a whole batch
         plain = {k: v for k, v in inputs.items() if k in ("input_ids", "mems")}
         put(found, "plain", model(**plain, output_hidden_states=True, output_attentions=True))
         if "labels" in inputs:
@@ -95,7 +94,8 @@ def stepped(model, inputs):
     named = dict(model.named_parameters())
     found = {f"grad.{n}": p.grad.numpy().copy() for n, p in named.items() if p.grad is not None}
     torch.optim.SGD(model.parameters(), lr=0.1).step()
-    return found | {f"after.{n}": p.detach().numpy() for n, p in named.items()} | {"loss": loss.detach().numpy()}
+    found |= {f"after.{n}": p.detach().numpy() for n, p in named.items()}
+    return found | {"loss": loss.detach().numpy()}
 
 
 def opened(folder):

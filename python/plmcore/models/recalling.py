@@ -39,7 +39,8 @@ class Keys(State):
     @classmethod
     def of(cls, keys: Sequence[Tensor], n: int | Dim, most: int) -> Keys:
         """Of the keys of B n rows the last `most`, 0: all.  [B n, S, 2 H D]"""
-        rows, S, width = keys[0].shape
+        rows: Any = keys[0].shape[0]
+        S, width = keys[0].shape[1:]
         if most and isinstance(S, int) and S > most:
             keys, S = [ops.slice(kv, 1, S - most, S) for kv in keys], most
         return cls(tuple(ops.reshape(kv, (rows // n, n, S, width)) for kv in keys))

@@ -70,6 +70,8 @@ class TransfoXLConfig(Config):
         self.at_least(1, "vocab_size", "d_model", "d_embed", "n_head", "d_head", "d_inner", "n_layer")
         self.at_least(0, "mem_len", "init_range", "init_std", "proj_init_std", "layer_norm_epsilon")
         nn.Clusters.of("TransfoXLConfig", self.vocab_size, self.d_embed, self.cutoffs, self.div_val)
+        if self.tie_projs is not None and len(self.tie_projs) != len(self.cutoffs) + 1:
+            self.refuse("tie_projs", f"must have a value for each of the {len(self.cutoffs) + 1} clusters")
         if self.d_model % 2:
             self.refuse("d_model", "must be even, for sines and cosines")
         if self.same_length and not self.mem_len:
@@ -80,7 +82,11 @@ class TransfoXLConfig(Config):
 
     @property
     def weight_init(self) -> nn.init.Init:
-        return nn.init.normal(self.init_std) if self.init == "normal" else nn.init.uniform(self.init_range)
+        return (
+            nn.init.normal(self.init_std)
+            if self.init == "normal"
+            else nn.init.uniform(-self.init_range, self.init_range)
+        )
 
     @property
     def projection_init(self) -> nn.init.Init:
@@ -231,7 +237,10 @@ class TransfoXLCausalLM(heads.Predicts, Recalls):
     def __call__(self, input_ids: Tensor, *, labels: Tensor | None = None, **inputs: Any) -> Output:
         padding.check_ids(input_ids, labels=labels)
         encoded = self.body.encode(input_ids, **inputs)
-        logits = lambda: encoded.layout.unpack(self.logits(encoded.rows))
+
+        def logits() -> Tensor:
+            return encoded.layout.unpack(self.logits(encoded.rows))  # [B, T, V]
+
         if labels is None:
             return encoded.output(logits=logits())
         rows, wanted = encoded.layout.labelled(encoded.rows, placed(NEXT, labels))
@@ -280,11 +289,11 @@ NAMES = {
 
 
 def sized(s: Size) -> dict[str, Any]:
-    """Below base the vocabulary is small, and has no clusters."""
+    """Below base the vocabulary is small, and `streams` gives it no clusters."""
     large = s.vocab is None
     return dict(n_layer=s.layers, d_model=s.width, d_embed=s.width, n_head=s.heads,
                 d_head=s.width // s.heads, d_inner=2100 if s.width == 410 else 4 * s.width,
-                cutoffs=[20_000, 40_000, 200_000] if large else [], div_val=4 if s.width >= 1024 else 1,
+                cutoffs=[20_000, 40_000, 200_000] if large else None, div_val=4 if s.width >= 1024 else 1,
                 mem_len=None, clamp_len=-1, same_length=False, dropout=s.dropout)  # fmt: skip
 
 
@@ -296,8 +305,8 @@ def streams(chosen: dict[str, dict[str, Any]]) -> None:
     if memory and objective["name"] == "causal-lm":
         usual = dict(stride=max(1, data["length"] - 1), streams=data["batch"])
         objective |= {k: v for k, v in usual.items() if objective[k] is None}
-    if chosen["model"]["mem_len"] is None:
-        chosen["model"]["mem_len"] = memory
+    usual = dict(mem_len=memory, cutoffs=[])
+    chosen["model"] |= {k: v for k, v in usual.items() if chosen["model"][k] is None}
 
 
 RECIPES = {

@@ -141,7 +141,8 @@ class ClusterRows(Linear):
     def __call__(self, x: Tensor, begin: int, end: int) -> Tensor:  # type: ignore[override]
         """x [..., D] -> [..., end - begin]."""
         assert self.bias is not None
-        return ops.linear(x, *(ops.narrow(p, begin, end - begin) for p in (self.weight, self.bias)))
+        weight, bias = (ops.narrow(p, begin, end - begin) for p in (self.weight, self.bias))
+        return ops.linear(x, weight, bias)
 
 
 @dataclass(frozen=True)
