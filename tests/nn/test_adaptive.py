@@ -118,8 +118,8 @@ def test_embedding_and_ties(shape):
         C, V, cutoffs, div_val, embed_width=E, tied=made, tie_projections=[False, True, True, True]
     )
     assert all(a.weight is b.weight for a, b in zip(tied.tables, made.tables))
-    assert [p.weight is made.projections[0 if div_val == 1 else i].weight
-            for i, p in enumerate(tied.projections)] == [i > 0 for i in range(len(tied.projections))]  # fmt: skip
+    for i, p in enumerate(tied.projections):
+        assert (p.weight is made.projections[0 if div_val == 1 else i].weight) == (i > 0)
 
 
 @pytest.mark.parametrize("kind", ["AdaptiveSoftmax", "AdaptiveEmbedding"])

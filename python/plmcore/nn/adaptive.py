@@ -56,6 +56,7 @@ class Clusters:
 
     @property
     def sizes(self) -> tuple[int, ...]:
+        """The number of ids of each cluster."""
         return tuple(b - a for a, b in zip(self.edges, self.edges[1:]))
 
     def numbers(self, i: int, ids: Tensor) -> Tensor:
@@ -120,6 +121,7 @@ class AdaptiveEmbedding(Module):
         return ops.reshape(found, (*ids.shape, self.width))
 
     def projected(self, i: int, x: Tensor) -> Tensor:
+        """Between the width of the model and that of cluster i."""
         y: Tensor = self.projections[i](x) if len(self.projections) else x
         return y
 
@@ -251,10 +253,12 @@ class AdaptiveSoftmax(Module):
         return self.words(i, self.projected(i, x))
 
     def words(self, i: int, x: Tensor) -> Tensor:
+        """Logits of the words of cluster i, from vectors of its width.  [..., D] -> [..., n]"""
         y: Tensor = self.tables[0](x, *self.clusters.edges[i : i + 2]) if self.whole else self.tables[i](x)
         return y
 
     def projected(self, i: int, x: Tensor) -> Tensor:
+        """Between the width of the model and that of cluster i."""
         y: Tensor = self.projections[i](x) if len(self.projections) else x
         return y
 
