@@ -70,6 +70,7 @@ class Recalls(Generates):
     """
 
     PADS = False
+    TRACES = False  # the memory is full at some length
     config: Any
     body: Any
 
