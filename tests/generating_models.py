@@ -2,7 +2,7 @@
 
 import numpy as np
 import plmcore as plm
-from plmcore.models import bart, gpt2, gpt3, t5, xlnet
+from plmcore.models import bart, gpt2, gpt3, t5, transfo_xl, xlnet
 
 V, EOS, PAD = 30, 2, 1
 MODELS = {
@@ -23,6 +23,19 @@ MODELS = {
     ),  # fmt: skip
     "t5": lambda: t5.T5Config(vocab_size=V, d_model=12, d_kv=4, d_ff=16, num_layers=2, num_heads=3),
     "xlnet": lambda: xlnet.XLNetConfig(vocab_size=V, d_model=12, n_layer=2, n_head=3, d_inner=16),
+    "transfo-xl": lambda: transfo_xl.TransfoXLConfig(
+        vocab_size=V,
+        cutoffs=(9, 20),
+        d_model=12,
+        d_embed=12,
+        n_head=3,
+        d_head=4,
+        d_inner=16,
+        div_val=2,
+        n_layer=2,
+        mem_len=6,
+        same_length=False,
+    ),
 }
 TOKENS = (
     "<pad> <s> </s> once upon a time the cat sat on mat dog ran far away home and then it was dark so long "

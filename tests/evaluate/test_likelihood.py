@@ -62,6 +62,36 @@ def test_causal(family):
     assert math.isnan(got.per_word) and "words" not in got.to_dict()
 
 
+def remembering(tokenizer=None, **changes):
+    return sharp(
+        dict(
+            model_type="transfo-xl", cutoffs=[8, 20], d_model=12, d_embed=12, n_head=2, d_head=6, d_inner=16,
+            div_val=2, n_layer=2, mem_len=100, clamp_len=-1, same_length=False, **changes,
+        ),
+        "causal-lm",
+        tokenizer,
+    )  # fmt: skip
+
+
+def test_a_model_with_a_memory_reads_on():
+    """Windows with a memory that holds all are one pass; a shorter memory is another model."""
+    lm, ids = remembering(), np.random.default_rng(1).integers(0, 40, 70)
+    with plm.no_grad():
+        scores = lm(input_ids=ids[None], mems=()).logits.numpy()[0].astype(np.float64)
+    nll = -scores[np.arange(69), ids[1:]].sum()
+    for window in (7, 35, 69, 100):
+        found = perplexity(lm, ids, window=window)
+        assert found.tokens == 69 and found.nll == pytest.approx(nll, rel=1e-5)
+    two = perplexity(lm, [ids, ids[:30]], window=9)  # texts do not see each other
+    assert two.nll == pytest.approx(nll + perplexity(lm, ids[:30], window=9).nll, rel=1e-6)
+    lm.model.body.config = lm.config.replace(mem_len=3)
+    assert abs(perplexity(lm, ids, window=7).nll - nll) > 0.1
+    with pytest.raises(plm.ArgumentError, match="windows do not overlap"):
+        perplexity(lm, ids, stride=3)
+    with pytest.raises(plm.ArgumentError, match="at least 1 token, got 0"):
+        perplexity(lm, ids, window=0)
+
+
 def test_units(characters):
     lm = sharp(GPT2, "causal-lm", characters)
     text = "the cat sat on\n the other mat."

@@ -7,6 +7,7 @@ from generating_models import EOS, MODELS, model
 from plmcore import _core
 from plmcore.generate.steps import Steps
 
+FORWARD = ("transfo-xl", "xlnet")
 PROMPTS = [[4, 9, 5, 7], [11, 3], [8, 8, 6]]
 SOURCES = [[5, 6, 7, 8, 9], [4, 4], [12, 13, 14]]
 RULES = {
@@ -31,7 +32,7 @@ def found(step, **rules):
     return [[(c.tokens, c.token_scores) for c in s.result(i)] for i in range(len(PROMPTS))]
 
 
-@pytest.fixture(scope="module", params=[name for name in MODELS if name != "xlnet"])
+@pytest.fixture(scope="module", params=[name for name in MODELS if name not in FORWARD])
 def exported(request, tmp_path_factory):
     lm = model(request.param)
     path = tmp_path_factory.mktemp("exported") / "model.plm"
@@ -70,6 +71,7 @@ def test_other_files_are_refused(exported, tmp_path):
         _core.Decoder(_core.Model.load(str(tmp_path / "main.plm")), PROMPTS)
 
 
-def test_a_model_that_reads_again_has_its_forward_pass_alone(tmp_path):
-    plm.export(model("xlnet"), tmp_path / "model.plm")
+@pytest.mark.parametrize("family", FORWARD)
+def test_a_model_that_reads_again_or_remembers_has_its_forward_pass_alone(family, tmp_path):
+    plm.export(model(family), tmp_path / "model.plm")
     assert list(plm.load_programs(tmp_path / "model.plm")) == ["main"]

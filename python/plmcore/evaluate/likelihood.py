@@ -1,8 +1,9 @@
 """Perplexity of texts under a language model.
 
 Causal models: a window slides over the text; each token is scored once, with as much context as the window
-gives. Masked models: each token is masked by itself and predicted from both sides (pseudo-perplexity, Salazar
-et al. 2020). Sequence-to-sequence models: the target given its source.
+gives. Models with a memory: window after window, each with the memory of those before it. Masked models: each
+token is masked by itself and predicted from both sides (pseudo-perplexity, Salazar et al. 2020).
+Sequence-to-sequence models: the target given its source.
 """
 
 from __future__ import annotations
@@ -16,8 +17,9 @@ import numpy as np
 
 from plmcore._core import ArgumentError, KindError
 from plmcore.evaluate import scoring
-from plmcore.evaluate.scoring import NONE, Row
+from plmcore.evaluate.scoring import NONE, Row, Scores
 from plmcore.evaluate.texts import pieces
+from plmcore.nn import inference
 from plmcore.runtime.kinds import checked
 
 if TYPE_CHECKING:
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from plmcore.tokenizers import Tokenizer
 
 WINDOW = 512  # of a model that takes any length
+SEGMENT = 128  # of one that remembers those before, at most
 
 
 class Perplexity(float):
@@ -124,6 +127,7 @@ def perplexity(
 
     window: the most tokens the model reads at once, as many as it has positions unless given.
     stride: by how much it moves on, half a window unless given; smaller gives more context and takes longer.
+        A model with a memory reads on from the end of each window, and remembers config.mem_len tokens.
     start: the id that stands before a text; without one, and where the tokenizer puts none there, a text's
         first token is predicted from nothing and not scored.
     sources: what the targets `texts` of a sequence-to-sequence model were made of.
@@ -133,16 +137,21 @@ def perplexity(
     """
     kind = scoring.kind_of(lm)
     count = _Count(lm, progress, errors)
+    rows, found = None, None
     if kind == "seq2seq":
         rows = _seq2seq_rows(count, texts, sources, target_tokenizer)
     elif sources is not None:
         raise ArgumentError(f"perplexity: a {kind} model takes no sources")
     elif kind == "masked":
         rows = _masked_rows(lm, count, texts, window, stride)
+    elif getattr(lm.model, "REMEMBERS", False) and lm.config.mem_len:
+        found = _remembered_scores(lm, count, texts, window, stride, start)
     else:
         rows = _causal_rows(lm, count, texts, kind, window, stride, start)
+    if found is None:
+        found = scoring.score(lm, rows or (), batch_tokens, best=False)
     nll, tokens = 0.0, 0
-    for scores in scoring.score(lm, rows, batch_tokens, best=False):
+    for scores in found:
         nll, tokens = nll - float(scores.log_probs.sum()), tokens + len(scores.log_probs)
         if math.isnan(nll):
             raise ArgumentError(
@@ -179,6 +188,32 @@ def _causal_rows(
             labels[first:] = tokens[first:]
             # XLNet predicts a token at its own place, others at the place before it
             yield Row(tokens, labels) if kind == "permuted" else Row(tokens[:-1], labels[1:])
+
+
+def _remembered_scores(
+    lm: Any, count: _Count, texts: Any, window: int | None, stride: int | None, start: int | None
+) -> Iterator[Scores]:
+    """Each text from its beginning, after which nothing of it is left."""
+    if stride is not None:
+        raise ArgumentError(
+            "perplexity: this model remembers what is before a window: its windows do not overlap, so that "
+            "there is no stride; load it with mem_len= for more or less memory"
+        )
+    window = min(SEGMENT, lm.config.mem_len) if window is None else window
+    if window < 1:
+        raise ArgumentError(f"perplexity: a window has at least 1 token, got {window}")
+    before = [start] if start is not None else prefix(lm)
+    body = lm.model.body
+    for text in items(texts):
+        mems: Any = ()
+        for tokens, first in windows(count.ids(text), window, window, before):
+            labels = np.full((1, len(tokens)), NONE, np.int64)
+            labels[0, first:] = tokens[first:]
+            with inference():
+                encoded = body.encode(**body.tensors({"input_ids": tokens[None, :-1]}), mems=mems)
+                mems = encoded.mems()
+                found = scoring.answers(lm, encoded, labels[:, 1:], False)
+            yield from found
 
 
 def windows(

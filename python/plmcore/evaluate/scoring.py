@@ -27,6 +27,7 @@ from plmcore.nn import inference
 
 if TYPE_CHECKING:
     from plmcore.language_model import LanguageModel
+    from plmcore.models.padding import Encoded
 
 KINDS = {  # of labels, as a head takes them
     NEXT: "causal",
@@ -112,8 +113,13 @@ def _score(lm: LanguageModel, rows: Sequence[Row], ask_best: bool) -> list[Score
     labels, _ = padded([row.labels for row in rows], NONE)
     model: Any = lm.model
     given = model.tensors({"ids": ids, "mask": mask, "labels": labels})
-    asked = given["labels"]
-    encoded = model.scored(given["ids"], given["mask"], asked)
+    return answers(lm, model.scored(given["ids"], given["mask"], given["labels"]), labels, ask_best)
+
+
+def answers(lm: LanguageModel, encoded: Encoded, labels: np.ndarray, ask_best: bool) -> list[Scores]:
+    """The scores of each row of labels [B, T], from the model's rows at their places."""
+    model: Any = lm.model
+    asked = model.tensors({"labels": labels})["labels"]
     hidden, wanted = encoded.layout.labelled(encoded.rows, asked)  # [M, C], [M]
     M, step = hidden.shape[0], max(1, BUFFER // (4 * lm.config.vocab_size))
     log_probs, best = np.empty(M), np.empty(M if ask_best else 0, bool)

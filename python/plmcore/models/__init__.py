@@ -28,6 +28,7 @@ if TYPE_CHECKING:  # imported on first use
         mbart,
         roberta,
         t5,
+        transfo_xl,
         transformer,
         xlnet,
     )
@@ -61,6 +62,7 @@ __all__ = [
     "register",
     "roberta",
     "t5",
+    "transfo_xl",
     "transformer",
     "xlnet",
 ]
@@ -79,6 +81,7 @@ FAMILIES = {
     "openai-gpt": "gpt1",
     "roberta": "roberta",
     "t5": "t5",
+    "transfo-xl": "transfo_xl",
     "transformer": "transformer",
     "xlm-roberta": "roberta",
     "xlnet": "xlnet",

@@ -7,7 +7,7 @@ pool(Encoded) -> [B, C].
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from plmcore import losses, nn
 from plmcore._core import ShapeError, Tensor, ops
@@ -129,6 +129,7 @@ class Predicts(nn.Module):
     """Heads that predict tokens: LABELS says what their labels mean. One gives body and logits."""
 
     LABELS: tuple[str, ...]
+    REMEMBERS: ClassVar[bool] = False  # the body takes the mems of the text before, and gives those after
     body: Any
 
     def logits(self, rows: Tensor) -> Tensor:

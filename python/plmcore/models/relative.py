@@ -46,6 +46,15 @@ class Memories(State):
         return Memories(tuple(ops.index_select(m, every, 1) for m in self.layers), rows.shape[1])
 
 
+def by_distance(q: Tensor, v: Tensor, r: Tensor, S: int | Dim) -> Tensor:
+    """What attention adds to the score of a query and a key for the distance between them.
+    q [B, T, H, D], v [H, D], r [B|1, H, L, D] of distances as `distances` gives them -> [B, H, T, S]
+    """
+    H, D = v.shape
+    by_head = ops.add(ops.transpose(q, (0, 2, 1, 3)), ops.reshape(v, (H, 1, D)))  # [B, H, T, D]
+    return ops.rel_shift(ops.matmul(by_head, r, transpose_b=True), S)
+
+
 def distances(T: int | Dim, S: int | Dim, ahead: bool, most: int, like: Tensor) -> Tensor:
     """From S - 1 down to 0, or to 1 - T for those who look ahead, as ops.rel_shift wants them; `most`: none
     is larger, either way.  int64 [L]
@@ -102,10 +111,12 @@ def next_memory(
 def by_batch(
     mems: Sequence[Tensor] | Tensor | None, layers: int, B: int | Dim, T: int | Dim, width: int
 ) -> list[Tensor | None]:
-    """Memories as models take and give them, [P, B, C] of each layer (or all in one tensor), as [B, P, C]."""
-    if mems is None:
+    """Memories as models take and give them, [P, B, C] of each layer (or all in one tensor), as [B, P, C];
+    None and () are none.
+    """
+    found = [] if mems is None else [mems[i] for i in range(len(mems))]
+    if not found:
         return [None] * layers
-    found = [mems[i] for i in range(mems.shape[0] if isinstance(mems, Tensor) else len(mems))]
     if len(found) != layers:
         raise ShapeError(f"mems must have one tensor for each of the {layers} layers, got {len(found)}")
     P = found[0].shape[0]

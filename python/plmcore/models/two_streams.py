@@ -142,12 +142,12 @@ class RelativeAttention(nn.Module):
         """q [B, T, C] -> [B, T, C]"""
         B, T, C = q.shape
         q = ops.reshape(q, (B, T, self.heads, self.depth))
-        by_head = ops.transpose(q, (0, 2, 1, 3))  # [B, H, T, D]
-        # [B, H, T, S]
-        bias = ops.rel_shift(ops.matmul(self.plus(by_head, self.v), r, transpose_b=True), kv.shape[1])
+        bias = relative.by_distance(q, self.v, r, kv.shape[1])  # [B, H, T, S]
         if view.differs is not None:
-            # [B, H, T, 2]
-            e = ops.matmul(self.plus(by_head, self.s), ops.transpose(self.segments, (1, 2, 0)))
+            by_head = ops.add(
+                ops.transpose(q, (0, 2, 1, 3)), ops.reshape(self.s, (self.heads, 1, self.depth))
+            )
+            e = ops.matmul(by_head, ops.transpose(self.segments, (1, 2, 0)))  # [B, H, T, 2]
             same, other = ops.split(ops.affine(e, self.scale, 0.0), (1, 1), 3)
             bias = ops.add(bias, ops.where(view.differs, other, same))
         y = attend(
@@ -161,6 +161,3 @@ class RelativeAttention(nn.Module):
             dropout=self.dropout.p if self.training else 0.0,
         )
         return ops.reshape(y, (B, T, C))
-
-    def plus(self, by_head: Tensor, bias: Tensor) -> Tensor:
-        return ops.add(by_head, ops.reshape(bias, (self.heads, 1, self.depth)))

@@ -2,6 +2,7 @@
 
 from plmcore.nn import init
 from plmcore.nn.activations import GELU, Activation, ReLU, Sigmoid, SiLU, Tanh
+from plmcore.nn.adaptive import AdaptiveEmbedding, AdaptiveLoss, AdaptiveSoftmax, Clusters
 from plmcore.nn.attention import CrossAttention, SelfAttention
 from plmcore.nn.containers import ModuleList, Sequential
 from plmcore.nn.dropout import Dropout, LockedDropout
@@ -19,7 +20,11 @@ __all__ = [
     "GELU",
     "MLP",
     "Activation",
+    "AdaptiveEmbedding",
+    "AdaptiveLoss",
+    "AdaptiveSoftmax",
     "Buffer",
+    "Clusters",
     "CrossAttention",
     "Dropout",
     "Embedding",

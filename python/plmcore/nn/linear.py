@@ -42,5 +42,9 @@ class Linear(Module):
         """bias: one of the caller's, for a layer that has none."""
         return ops.linear(x, self.weight, self.bias if bias is None else bias, self.activation)
 
+    def part(self, x: Tensor, begin: int, size: int) -> Tensor:
+        """`size` of the columns of x W^T from `begin` on, of a layer without bias and activation."""
+        return ops.linear(x, ops.narrow(self.weight, begin, size))
+
     def describe(self) -> str:
         return super().describe() + (f", {self.activation}" if self.activation != "none" else "")

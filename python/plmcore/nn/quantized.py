@@ -43,6 +43,10 @@ class QuantizedLinear(Quantized, Linear):  # pyright: ignore[reportIncompatibleV
         bias = self.bias if bias is None else bias
         return ops.linear_quantized(x, self.weight, self.scale, bias, self.activation, self.bits)
 
+    def part(self, x: Tensor, begin: int, size: int) -> Tensor:
+        """`size` of the columns of x W^T from `begin` on."""
+        return ops.slice(self(x), x.ndim - 1, begin, begin + size)
+
 
 class QuantizedEmbedding(Quantized, Embedding):  # pyright: ignore[reportIncompatibleVariableOverride]
     """Rows of a table, times their scales."""

@@ -109,7 +109,11 @@ class _Pretraining(Run):
         """The size, and what the tokenizer knows: the number of tokens and the special ones."""
         kind = models.config_class(self.settings["run"]["family"])
         known = {f.name for f in dataclasses.fields(kind)}
-        values = {k: v for k, v in self.settings["model"].items() if v is not None and k != "head"}
+        values = {
+            k: tuple(v) if isinstance(v, list) else v
+            for k, v in self.settings["model"].items()
+            if v is not None and k != "head"
+        }
         special = {
             f"{role}_token_id": getattr(tokenizer, f"{role}_token_id") for role in ("pad", "bos", "eos")
         }
