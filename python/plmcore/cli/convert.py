@@ -1,13 +1,17 @@
-"""plmcore convert: weights of another format (pytorch_model.bin) as safetensors, without torch."""
+"""plmcore convert: weights of another format (pytorch_model.bin), and checkpoints of the programs that families
+were published with, as safetensors, without torch.
+"""
 
 from __future__ import annotations
 
 import argparse
+import json
 import pathlib
 import sys
+from typing import Any
 
-from plmcore import FormatError
-from plmcore.cli.arguments import Help, positive
+from plmcore._core import ArgumentError
+from plmcore.cli.arguments import ERRORS, Help, positive
 from plmcore.files.whole import copy_inside
 from plmcore.formats import registry, shards
 
@@ -21,9 +25,9 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         help="turn pytorch_model.bin into safetensors",
         description="Converts files of torch.save, alone or in a model directory, to safetensors. PyTorch "
         "is not needed. No code in a file is run. A file that holds anything but tensors is "
-        "refused.",
+        "refused, unless --family says whose checkpoint it is.",
         epilog="examples:\n  plmcore convert bert-dir bert-new\n  plmcore convert pytorch_model.bin "
-        "model.safetensors",
+        "model.safetensors\n  plmcore convert checkpoint_best.pt mass-dir --family mass --vocab dict.txt",
         formatter_class=Help,
     )
     command.add_argument(
@@ -41,12 +45,45 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         metavar="N",
         help="split weights larger than N megabytes (10^6 bytes) into shards with an index",
     )
+    command.add_argument(
+        "--family",
+        metavar="NAME",
+        help="FILE is a checkpoint of the program that this family was published with (mass: fairseq's)",
+    )
+    command.add_argument(
+        "--vocab", type=pathlib.Path, metavar="FILE", help="the dict.txt that goes with the checkpoint"
+    )
+    command.add_argument(
+        "--set",
+        action="append",
+        type=setting,
+        default=[],
+        metavar="KEY=VALUE",
+        help="a key of config.json that the checkpoint does not tell; may be repeated",
+    )
+
+
+def setting(text: str) -> tuple[str, Any]:
+    key, equals, value = text.partition("=")
+    if not equals or not key:
+        raise argparse.ArgumentTypeError(f"must be KEY=VALUE, got {text!r}")
+    try:
+        return key, json.loads(value)
+    except ValueError:
+        return key, value
 
 
 def run(args: argparse.Namespace) -> int:
+    most = args.max_shard_mb and args.max_shard_mb * 10**6
     try:
-        written = convert(args.source, args.out, args.max_shard_mb and args.max_shard_mb * 10**6)
-    except (FormatError, OSError) as e:
+        if args.family is None and (args.vocab or args.set):
+            raise ArgumentError("--vocab and --set go with --family")
+        written = (
+            convert(args.source, args.out, most)
+            if args.family is None
+            else convert_checkpoint(args.source, args.out, args.family, args.vocab, dict(args.set), most)
+        )
+    except (*ERRORS, OSError) as e:
         print(f"plmcore convert: {e}", file=sys.stderr)
         return 1
     print("\n".join(map(str, written)))
@@ -70,6 +107,15 @@ def convert(
     if source.is_dir() and not as_file and not out.samefile(source):
         written += copy_beside(source, out)
     return written
+
+
+def convert_checkpoint(
+    source: pathlib.Path, out: pathlib.Path, family: str, *options: Any
+) -> list[pathlib.Path]:
+    from plmcore.language_model import importing
+
+    importing.convert_checkpoint(source, out, family, *options)
+    return sorted(path for path in out.iterdir() if path.is_file())
 
 
 def copy_beside(source: pathlib.Path, out: pathlib.Path) -> list[pathlib.Path]:

@@ -1,5 +1,5 @@
-"""State dicts that torch.save wrote (pytorch_model.bin),
-read without torch and without running anything the file names.
+"""State dicts that torch.save wrote (pytorch_model.bin), alone or in the checkpoints of training programs, read
+without torch and without running anything the file names.
 
 Two containers: a zip archive with data.pkl and one stored member per storage (since torch 1.6), and before
 that a row of pickles followed by the storages. Storages are mapped; only tensors that are not contiguous in
@@ -15,7 +15,8 @@ import os
 import pathlib
 import struct
 import zipfile
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeAlias
 
 import ml_dtypes
 import numpy as np
@@ -37,7 +38,30 @@ MAX_TIMES, MAX_MORE = 8, 64 << 20
 
 def read(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
     """The tensors of a file by name. FormatError where it holds anything else, or is damaged."""
-    path = pathlib.Path(path)
+    return _read(pathlib.Path(path), _state_dict)
+
+
+def read_checkpoint(
+    path: str | os.PathLike[str], state: str
+) -> tuple[dict[str, np.ndarray], dict[str | int, Any]]:
+    """The tensors under the key `state` of a map, and what else that holds as plain data, with Fields for
+    objects and TensorRecords for tensors. A file that is a state dict itself has nothing else.
+    """
+    rest: dict[str | int, Any] = {}
+
+    def chosen(value: object) -> dict[str, TensorRecord]:
+        if isinstance(value, dict) and isinstance(value.get(state), dict):
+            rest.update({key: other for key, other in value.items() if key != state})
+            return _state_dict(value[state])
+        return _state_dict(value)
+
+    return _read(pathlib.Path(path), chosen), rest
+
+
+Choice: TypeAlias = Callable[[object], dict[str, TensorRecord]]  # of what a pickle holds
+
+
+def _read(path: pathlib.Path, choose: Choice) -> dict[str, np.ndarray]:
     with open_regular(path) as f:
         start = f.read(len(LEGACY_START))
         if start[:4] != b"PK\x03\x04" and start != LEGACY_START:
@@ -47,7 +71,9 @@ def read(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
             )
         data = mmap.mmap(f.fileno(), 0, access=mmap.ACCESS_READ)
         try:
-            records, blocks = _read_zip(f, data) if start[:1] == b"P" else _read_legacy(data)
+            records, blocks = (
+                _read_zip(f, data, choose) if start[:1] == b"P" else _read_legacy(data, choose)
+            )
             return _lay_out(records, blocks, data)
         except FormatError as e:
             raise FormatError(f"'{path}' cannot be read: {e}") from None
@@ -64,7 +90,7 @@ class Block:
 # ---- the two containers: records by name, blocks by the key of their storage ----
 
 
-def _read_zip(f: Any, data: mmap.mmap) -> tuple[dict[str, TensorRecord], dict[str, Block]]:
+def _read_zip(f: Any, data: mmap.mmap, choose: Choice) -> tuple[dict[str, TensorRecord], dict[str, Block]]:
     try:
         with zipfile.ZipFile(f) as archive:
             infos = archive.infolist()
@@ -97,7 +123,7 @@ def _read_zip(f: Any, data: mmap.mmap) -> tuple[dict[str, TensorRecord], dict[st
     if pickle.bytes > torch_pickle.MAX_BYTES:
         raise FormatError(f"data.pkl has {pickle.bytes} bytes, at most {torch_pickle.MAX_BYTES} are allowed")
     value, _ = torch_pickle.load(bytes(data[pickle.start : pickle.start + pickle.bytes]))
-    records = _state_dict(value)
+    records = choose(value)
     blocks = {}
     for key in {r.storage.key for r in records.values()}:
         name = f"{folder}data/{key}"
@@ -125,7 +151,7 @@ def _stored(info: zipfile.ZipInfo, data: mmap.mmap) -> Block:
     return Block(start, info.file_size)
 
 
-def _read_legacy(data: mmap.mmap) -> tuple[dict[str, TensorRecord], dict[str, Block]]:
+def _read_legacy(data: mmap.mmap, choose: Choice) -> tuple[dict[str, TensorRecord], dict[str, Block]]:
     _, at = torch_pickle.load(data)
     version, at = torch_pickle.load(data, at)
     if version != 1001:
@@ -135,10 +161,10 @@ def _read_legacy(data: mmap.mmap) -> tuple[dict[str, TensorRecord], dict[str, Bl
     system, at = torch_pickle.load(data, at)
     if not isinstance(system, dict) or system.get("little_endian") is not True:
         raise FormatError("it was written on a big-endian machine, which plmcore does not read")
-    value, at = torch_pickle.load(data, at)
+    storages: dict[str, Storage] = {}
+    value, at = torch_pickle.load(data, at, storages)
     keys, at = torch_pickle.load(data, at)
-    records = _state_dict(value)
-    storages = {r.storage.key: r.storage for r in records.values()}
+    records = choose(value)
     if not isinstance(keys, list) or not all(isinstance(k, str) for k in keys):
         raise FormatError("the keys of its storages must be a list of texts")
     blocks: dict[str, Block] = {}
@@ -165,7 +191,8 @@ def _state_dict(value: object) -> dict[str, TensorRecord]:
         if not isinstance(name, str) or not isinstance(tensor, TensorRecord):
             raise FormatError(
                 f"it must hold a map of names to tensors and nothing else, got a "
-                f"{type(tensor).__name__} as {str(name)[:100]!r}"
+                f"{type(tensor).__name__} as {str(name)[:100]!r}; a checkpoint of a training program wants "
+                f"plmcore convert --family"
             )
     return value
 

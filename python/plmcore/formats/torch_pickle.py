@@ -1,4 +1,4 @@
-"""The pickles inside files of torch.save, read by a machine that can build a map of tensors and nothing else.
+"""The pickles inside files of torch.save, read by a machine that can build maps of tensors and plain data.
 
 Python's own unpickler calls what a file names. This one calls nothing: a global that is not in GLOBALS, an
 opcode that torch.save does not write, or a value in the wrong place is a FormatError, and what it builds is
@@ -48,6 +48,14 @@ class TensorRecord:
     stride: tuple[int, ...]
 
 
+@dataclasses.dataclass
+class Fields:
+    """An object of a known class as the map of its attributes; `name` is that of the class."""
+
+    name: str
+    values: dict[str | int, Any] = dataclasses.field(default_factory=dict)
+
+
 def rebuild_tensor(
     storage: Any,
     offset: Any,
@@ -90,10 +98,22 @@ class Allowed:
     call: Callable[..., Any]
 
 
-GLOBALS: dict[tuple[str, str], Allowed | StorageType] = {
+@dataclasses.dataclass(frozen=True)
+class DataClass:
+    """A class whose objects are read as their attributes: nothing of it is run."""
+
+    name: str
+
+
+GLOBALS: dict[tuple[str, str], Allowed | StorageType | DataClass] = {
     ("collections", "OrderedDict"): Allowed("OrderedDict", ordered_dict),
     ("torch._utils", "_rebuild_tensor_v2"): Allowed("_rebuild_tensor_v2", rebuild_tensor),
     ("torch._utils", "_rebuild_parameter"): Allowed("_rebuild_parameter", rebuild_parameter),
+    # of fairseq's checkpoints: the settings, and the meters of its training
+    ("argparse", "Namespace"): DataClass("argparse.Namespace"),
+    ("fairseq.meters", "AverageMeter"): DataClass("fairseq.meters.AverageMeter"),
+    ("fairseq.meters", "TimeMeter"): DataClass("fairseq.meters.TimeMeter"),
+    ("fairseq.meters", "StopwatchMeter"): DataClass("fairseq.meters.StopwatchMeter"),
     ("torch", "DoubleStorage"): StorageType("float64"),
     ("torch", "FloatStorage"): StorageType("float32"),
     ("torch", "HalfStorage"): StorageType("float16"),
@@ -114,12 +134,13 @@ def _key(key: object) -> str | int:
     return key
 
 
-def load(data: Any, start: int = 0) -> tuple[object, int]:
-    """The value of the pickle that begins at `start` of a bytes-like object, and where it ends.
+def load(data: Any, start: int = 0, storages: dict[str, Storage] | None = None) -> tuple[object, int]:
+    """The value of the pickle that begins at `start` of a bytes-like object, and where it ends; `storages`
+    gets those that it names, by key.
 
     FormatError otherwise.
     """
-    machine = _Machine(data, start)
+    machine = _Machine(data, start, {} if storages is None else storages)
     try:
         return machine.run(), machine.at
     except FormatError as e:
@@ -127,8 +148,9 @@ def load(data: Any, start: int = 0) -> tuple[object, int]:
 
 
 class _Machine:
-    def __init__(self, data: Any, start: int):
+    def __init__(self, data: Any, start: int, storages: dict[str, Storage]):
         self.data, self.at, self.last = data, start, start
+        self.storages = storages
         self.end = min(len(data), start + MAX_BYTES)
         self.stack: list[Any] = []
         self.below: list[list[Any]] = []  # the stacks under each mark
@@ -260,10 +282,23 @@ class _Machine:
         except TypeError:
             raise FormatError(f"it calls {function.name} with {len(arguments)} arguments") from None
 
+    def new(self) -> None:
+        arguments, kind = self.pop(), self.pop()
+        if not isinstance(kind, DataClass) or arguments != ():
+            raise FormatError("it makes an object of what is not a known class")
+        self.push(Fields(kind.name))
+
     def build(self) -> None:
-        """A state dict carries versions of its modules as an attribute; nothing here needs them."""
-        self.pop()
-        self.top(dict)
+        """Gives an object its attributes. A state dict carries versions of its modules as one; nothing here
+        needs them.
+        """
+        state = self.pop()
+        if not (self.stack and isinstance(self.stack[-1], Fields)):
+            self.top(dict)
+        elif not isinstance(state, dict):
+            raise FormatError(f"the attributes of a {self.stack[-1].name} must be a map")
+        else:
+            self.stack[-1].values = state
 
     def persistent(self) -> None:
         """("storage", type, key, device, elements), in old files with a view (key, start, elements) of it or
@@ -278,9 +313,10 @@ class _Machine:
                 pass
             case _:
                 raise FormatError("it refers to something outside that is not a storage of a known type")
+        self.storages[key] = Storage(key, kind.dtype, whole, 0, whole)
         match view:
             case None:
-                self.push(Storage(key, kind.dtype, whole, 0, whole))
+                self.push(self.storages[key])
             case (str(), int() as start, int() as count) if (
                 start >= 0 and count >= 0 and start + count <= whole
             ):
@@ -341,6 +377,7 @@ OPCODES: dict[bytes, Callable[[_Machine], None]] = {
     b"c": lambda m: m.find_global(m.line(), m.line()),
     b"\x93": M.stack_global,
     b"R": M.reduce,
+    b"\x81": M.new,
     b"b": M.build,
     b"Q": M.persistent,
 }

@@ -15,6 +15,7 @@ A module may also have
     RECIPES         model_type -> how it is pre-trained
     FINETUNING      how it is fine-tuned
     ALIASES         other names of its recipes -> model_type
+    CHECKPOINT      files of the program that it was published with
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any
 
-from plmcore._core import ArgumentError
+from plmcore._core import ArgumentError, Tensor
 from plmcore.models.config import Config
 
 GENERIC = "PreTrainedTokenizerFast"  # what transformers calls a tokenizer.json of no family of its own
@@ -126,6 +127,23 @@ class Finetuning:
     lm_weight: float = 0.0  # of the next token, beside classes and choices
 
 
+@dataclass(frozen=True, kw_only=True)
+class Checkpoint:
+    """A file of the program that a family was published with, which `plmcore convert --family` reads.
+
+    state, settings: the keys of its tensors and of the settings of the run; a file may also hold the tensors
+    alone. read: (tensors, settings, ids) -> keys of the config, and tensors by names that NAMES and RENAMED
+    know. ids: of the special tokens of the vocabulary, by role, and its `size`; empty where none was given.
+    """
+
+    state: str
+    settings: str
+    read: Callable[
+        [Mapping[str, Tensor], Mapping[str, Any], Mapping[str, int]],
+        tuple[dict[str, Any], Mapping[str, Tensor]],
+    ]
+
+
 DECODER_FINETUNING = Finetuning(lr=6.25e-5, warmup_share=0.002)
 OPTIONAL: dict[str, Any] = dict(
     CONFIGS={},
@@ -137,6 +155,7 @@ OPTIONAL: dict[str, Any] = dict(
     RECIPES={},
     FINETUNING=Finetuning(),
     ALIASES={},
+    CHECKPOINT=None,
 )
 NEEDED = dict(
     CONFIG="the class of its config",
@@ -182,6 +201,7 @@ def _rules(m: Any) -> list[tuple[str, bool, str]]:
         ("RECIPES", _table(m.RECIPES, Recipe), "model types with a Recipe each"),
         ("FINETUNING", isinstance(m.FINETUNING, Finetuning), "a Finetuning"),
         ("ALIASES", _table(m.ALIASES, str), "names with model types"),
+        ("CHECKPOINT", isinstance(m.CHECKPOINT, Checkpoint | None), "a Checkpoint"),
     ]
     if not all(holds for _, holds, _ in kinds):
         return kinds

@@ -204,18 +204,20 @@ class EncoderDecoder(nn.Module):
         encoder_outputs: Any = None,
         *,
         reads: padding.Reads = (),
-        **asked: bool,
+        **asked: Any,
     ) -> Decoded:
         """Both stacks.
 
-        `asked`: output_hidden_states, output_attentions; `reads`: as for padding.layout, of the decoder.
+        `asked`: output_hidden_states, output_attentions, and what a family's decoder takes beside ids, which
+        is named decoder_...; `reads`: as for padding.layout, of the decoder.
         """
         if input_ids is None and encoder_outputs is None:
             raise ArgumentError("one of input_ids and encoder_outputs must be given")
         if decoder_input_ids is None:
             decoder_input_ids = self.target_of(input_ids)
         if encoder_outputs is None:
-            encoded = self.encode(input_ids, attention_mask, **asked)
+            both = {name: value for name, value in asked.items() if not name.startswith("decoder_")}
+            encoded = self.encode(input_ids, attention_mask, **both)
         else:
             encoded = given(encoder_outputs, attention_mask, asked.get("output_attentions", False))
         return self.decode(decoder_input_ids, encoded, decoder_attention_mask, **asked, reads=reads)
@@ -233,6 +235,7 @@ class Seq2SeqLM(heads.Predicts, Decodes):
 
     ENCODES = True
     LABELS = (DECODER,)
+    PLACED: ClassVar[bool] = False  # the decoder takes decoder_position_ids
 
     def __call__(
         self,

@@ -1,5 +1,5 @@
-"""An encoder and a decoder of blocks, with the keys and heads that the Transformer, Marian, BART and mBART
-have in common.
+"""An encoder and a decoder of blocks, with the keys and heads that the Transformer, Marian, BART, mBART
+and MASS have in common.
 
 A block is called with (rows, layout), in a decoder with (rows, layout, source or None);
 embeddings with (ids, layout).
@@ -118,10 +118,12 @@ class Stack(nn.Module):
         self.embeddings, self.blocks, self.norm = embeddings, nn.ModuleList(blocks), norm
 
     def run(
-        self, ids: Tensor, layout: padding.Layout, *source: Source | None, keep: bool
+        self, ids: Tensor, layout: padding.Layout, *source: Source | None, keep: bool, **beside: Tensor | None
     ) -> tuple[Tensor, list[Tensor] | None]:
-        """The last rows, and with `keep` those of every layer from the embeddings on."""
-        x = self.embeddings(ids, layout)
+        """The last rows, and with `keep` those of every layer from the embeddings on. beside: ids, for
+        embeddings that take more.
+        """
+        x = self.embeddings(ids, layout, **beside)
         states = []
         for block in self.blocks:
             states += [x] if keep else []
@@ -156,8 +158,9 @@ class Decoder(Stack):
         output_attentions: bool = False,
         reads: padding.Reads = (),
         cache: KeyValues | None = None,
+        **beside: Tensor | None,
     ) -> Decoded:
-        """cache: as in models.cache; a new one is filled."""
+        """cache: as in models.cache; a new one is filled. beside: as for `run`."""
         alone = encoded is None
         side = "" if alone else "decoder_"
         padding.check_ids(
@@ -165,7 +168,7 @@ class Decoder(Stack):
         )
         layout = causal_attention.layout(input_ids, attention_mask, reads, output_attentions, cache=cache)
         source = seq2seq.source_of(encoded, output_attentions, cache)
-        x, states = self.run(input_ids, layout, source, keep=output_hidden_states)
+        x, states = self.run(input_ids, layout, source, keep=output_hidden_states, **beside)
         return Decoded(x, layout, states, encoded, None if source is None else source.collected)
 
 

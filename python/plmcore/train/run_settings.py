@@ -146,7 +146,7 @@ def check_objective(chosen: Settings) -> None:
             f"objective.name={objective} needs model.is_decoder=true: without it {family} sees what it "
             f"is to predict"
         )
-    if chosen["objective"].get("positions"):
+    if chosen["objective"].get("positions") and not getattr(heads[head], "PLACED", False):
         raise SettingError(
             f"objective.positions=true gives decoder_position_ids, which no decoder of {family} takes: "
             f"leave it"

@@ -1,0 +1,64 @@
+"""Checkpoints of the programs that families were published with, as model directories."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+from collections.abc import Mapping
+from typing import Any
+
+from plmcore import models, nn
+from plmcore._core import ArgumentError, FormatError
+from plmcore.formats import registry, torch_file
+from plmcore.formats.torch_pickle import Fields
+from plmcore.language_model import directory
+from plmcore.models import names
+from plmcore.tokenizers.fairseq import read_dictionary
+
+
+def convert_checkpoint(
+    source: str | os.PathLike[str],
+    out: str | os.PathLike[str],
+    family: str,
+    vocab: str | os.PathLike[str] | None = None,
+    changes: Mapping[str, Any] | None = None,
+    max_shard_bytes: int | None = None,
+) -> None:
+    """Writes the model directory of a checkpoint, with its tokenizer where `vocab`, a dict.txt of fairseq, is
+    given. `changes` replace keys of the config. Nothing of the file is run.
+    """
+    known = models.family(family)
+    form = known.CHECKPOINT
+    if form is None:
+        able = sorted(m for k in models.families() if k.CHECKPOINT for m in k.MODEL_TYPES)
+        raise ArgumentError(f"{family} has no checkpoints of its own: --family is one of {', '.join(able)}")
+    source, out = pathlib.Path(source), pathlib.Path(out)
+    arrays, rest = torch_file.read_checkpoint(source, form.state)
+    tensors = {name: registry.as_tensor("torch", name, array) for name, array in arrays.items()}
+    tokenizer = None if vocab is None else read_dictionary(vocab, family)
+    ids: dict[str, int] = {}
+    if tokenizer is not None:
+        ids = {role: tokenizer.backend.vocabulary[token] for role, token in tokenizer.roles.items()}
+        ids["size"] = len(tokenizer.backend.vocabulary)
+    try:
+        keys, tensors = form.read(tensors, _settings(rest.get(form.settings)), ids)
+    except FormatError as e:
+        raise FormatError(f"'{source}' cannot be converted: {e}") from None
+    config = models.config_from_dict({"model_type": family, **keys}, **(changes or {}))
+    head = known.RECIPES[family].head
+    with nn.init.skipped():
+        model = models.build(config, head)
+    report = names.load(known, model, tensors)
+    if problems := report.problems():
+        raise FormatError(f"'{source}' does not fit {family} with the head {head}; {problems}")
+    directory.write_model(model, out, max_shard_bytes)
+    if tokenizer is not None:
+        tokenizer.save(out)
+
+
+def _settings(value: object) -> dict[str, Any]:
+    """The single values among a program's settings."""
+    values = value.values if isinstance(value, Fields) else value
+    if not isinstance(values, dict):
+        return {}
+    return {k: v for k, v in values.items() if isinstance(k, str) and isinstance(v, (str, int, float))}
