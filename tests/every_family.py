@@ -37,6 +37,7 @@ CONFIGS = {
     "t5": dict(vocab_size=30, d_model=8, d_kv=4, d_ff=8, num_layers=1, num_heads=2),
     "bart": STACKS,
     "mbart": STACKS,
+    "mass": dict(STACKS, eos_token_id=2, decoder_start_token_id=2),
     "transformer": STACKS,
     "marian": dict(STACKS, pad_token_id=29, decoder_start_token_id=29),
 }

@@ -287,7 +287,7 @@ PICKLES = {
     "unknown opcode": (b"\x80\x02\xff.", "the opcode b'\\xff'"),
     "INST": (b"(ios\nsystem\n.", "the opcode b'i'"),
     "OBJ": (b"(cos\nsystem\no.", "it uses the global 'os.system'"),
-    "NEWOBJ": (name("collections", "OrderedDict") + b")\x81.", "the opcode b'\\x81'"),
+    "NEWOBJ": (name("collections", "OrderedDict") + b")\x81.", "an object of what is not a known class"),
     "NEWOBJ_EX": (name("collections", "OrderedDict") + b")}\x92.", "the opcode b'\\x92'"),
     "EXT1": (b"\x82\x01.", "the opcode b'\\x82'"),
     "PERSID": (b"P0\n.", "the opcode b'P'"),

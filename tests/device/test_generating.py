@@ -23,7 +23,7 @@ def test_bits(family, rules):
 
 
 @pytest.mark.parametrize("rules", ["greedy", "beams"])
-@pytest.mark.parametrize("family", ["gpt2", "bart", "t5"])
+@pytest.mark.parametrize("family", ["gpt2", "bart", "mass", "t5"])
 def test_a_token_takes_one_wait(family, rules):
     lm = model(family).to("test")
     counts = []

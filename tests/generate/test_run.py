@@ -28,7 +28,7 @@ def full_greedy(lm, ids, n):
     return np.concatenate([start, out], 1)
 
 
-@pytest.mark.parametrize("family", ["gpt2", "gpt3", "bart", "t5"])
+@pytest.mark.parametrize("family", ["gpt2", "gpt3", "bart", "mass", "t5"])
 def test_greedy_without_and_with_caches(family):
     lm = model(family)
     ids = np.random.default_rng(1).integers(3, V, (3, 5))

@@ -6,7 +6,7 @@ import numpy as np
 import plmcore as plm
 import pytest
 from plmcore import Tensor, ops
-from plmcore.models import bart, gpt1, gpt2, gpt3, mbart, t5, transformer
+from plmcore.models import bart, gpt1, gpt2, gpt3, mass, mbart, t5, transformer
 
 GPT = dict(vocab_size=23, n_positions=400, n_embd=12, n_layer=2, n_head=3)
 STACKS = dict(
@@ -32,6 +32,7 @@ MODELS = {
     "bart": lambda: bart.BartSeq2SeqLM(bart.BartConfig(**STACKS)),
     "bart decoder": lambda: bart.BartCausalLM(bart.BartConfig(**STACKS)),
     "mbart": lambda: mbart.MBartSeq2SeqLM(mbart.MBartConfig(**STACKS, decoder_start_token_id=2)),
+    "mass": lambda: mass.MassSeq2SeqLM(mass.MassConfig(**STACKS, eos_token_id=2, decoder_start_token_id=2)),
     "transformer": lambda: transformer.TransformerSeq2SeqLM(transformer.TransformerConfig(**STACKS)),
     "fairseq": lambda: transformer.TransformerSeq2SeqLM(
         transformer.TransformerConfig(**STACKS, position_embedding_type="fairseq")

@@ -34,7 +34,7 @@ SMALL = {
 }
 SMALL["roberta"] = SMALL["bert"] | dict(pad_token_id=0)
 SMALL["albert"] = SMALL["bert"] | dict(embedding_size=8)
-SMALL["transformer"] = SMALL["bart"]
+SMALL["transformer"] = SMALL["mass"] = SMALL["bart"]
 TOKENIZERS = {
     "openai-gpt": "gpt",
     "gpt2": "gpt",
@@ -42,6 +42,7 @@ TOKENIZERS = {
     "roberta": "bart",
     "albert": "bert",
     "transformer": "bart",
+    "mass": "bart",
 }
 
 

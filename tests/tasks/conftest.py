@@ -44,7 +44,7 @@ def directory(text, tmp_path_factory):
                 for k, v in special.items()
                 if v is not None and hasattr(plm.models.family(family).CONFIG(), k)
             }
-            if family in ("bart", "t5"):
+            if family in ("bart", "mass", "t5"):
                 special["decoder_start_token_id"] = (
                     tokenizer.pad_token_id if family == "t5" else tokenizer.eos_token_id
                 )

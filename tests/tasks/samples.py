@@ -40,6 +40,11 @@ MODELS = {  # kind of tokenizer, config, head
     "gpt2": ("byte-bpe", GPT, "causal-lm"),
     "openai-gpt": ("bpe", GPT, "causal-lm"),
     "bart": ("byte-bpe", STACKS, "seq2seq-lm"),
+    "mass": (
+        "wordpiece",
+        dict(STACKS, attention_dropout=0.0, activation_dropout=0.0),
+        "seq2seq-lm",
+    ),
     "t5": (
         "unigram",
         dict(d_model=32, d_kv=16, d_ff=64, num_layers=1, num_heads=2, dropout_rate=0.0),

@@ -16,6 +16,7 @@ COUNTS = {  # family, head, vocabulary -> parameters by size
     ),
     ("xlnet", "causal-lm", 32000): dict(base=116_750_336, large=360_300_800),
     ("bart", "seq2seq-lm", 50265): dict(base=139_420_416, large=406_291_456),
+    ("mass", "seq2seq-lm", 30522): dict(base=123_469_824, middle=208_666_624),
     ("t5", "seq2seq-lm", 32128): dict(small=60_506_624, base=222_903_552, large=737_668_096),
 }
 SHAPES = {  # GPT-3's table: layers, width, heads, rate

@@ -57,6 +57,8 @@ OTHERS = [
     ("xlnet", "objective.name=masked-lm"),
     ("xlnet", "train.label_smoothing=0.1"),
     ("bart", "objective.name=fragment"),
+    ("mass",),
+    ("mass", "objective.block=16", "objective.rate=0.15", "train.label_smoothing=0.1"),
 ]
 
 
@@ -67,6 +69,7 @@ def test_what_is_accepted_runs(tmp_path, family, changes):
     sizes = {
         "xlnet": ["model.n_layer=1", "model.d_model=32", "model.n_head=2", "model.d_inner=32"],
         "bart": ["model.d_model=32", "model.encoder_layers=1", "model.decoder_layers=1"],
+        "mass": ["model.d_model=32", "model.encoder_layers=1", "model.decoder_layers=1"],
     }.get(
         family,
         [

@@ -1,5 +1,5 @@
-"""plmcore convert: weights of another format (pytorch_model.bin), and checkpoints of the programs that families
-were published with, as safetensors, without torch.
+"""plmcore convert: weights of another format (pytorch_model.bin), and checkpoints of the programs that
+families were published with, as safetensors, without torch.
 """
 
 from __future__ import annotations

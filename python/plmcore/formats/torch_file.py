@@ -1,5 +1,5 @@
-"""State dicts that torch.save wrote (pytorch_model.bin), alone or in the checkpoints of training programs, read
-without torch and without running anything the file names.
+"""State dicts that torch.save wrote (pytorch_model.bin), alone or in checkpoints of training programs,
+read without torch and without running anything the file names.
 
 Two containers: a zip archive with data.pkl and one stored member per storage (since torch 1.6), and before
 that a row of pickles followed by the storages. Storages are mapped; only tensors that are not contiguous in
@@ -71,9 +71,7 @@ def _read(path: pathlib.Path, choose: Choice) -> dict[str, np.ndarray]:
             )
         data = mmap.mmap(f.fileno(), 0, access=mmap.ACCESS_READ)
         try:
-            records, blocks = (
-                _read_zip(f, data, choose) if start[:1] == b"P" else _read_legacy(data, choose)
-            )
+            records, blocks = _read_zip(f, data, choose) if start[:1] == b"P" else _read_legacy(data, choose)
             return _lay_out(records, blocks, data)
         except FormatError as e:
             raise FormatError(f"'{path}' cannot be read: {e}") from None

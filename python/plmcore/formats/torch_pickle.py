@@ -296,7 +296,7 @@ class _Machine:
         if not (self.stack and isinstance(self.stack[-1], Fields)):
             self.top(dict)
         elif not isinstance(state, dict):
-            raise FormatError(f"the attributes of a {self.stack[-1].name} must be a map")
+            raise FormatError(f"the attributes of {self.stack[-1].name} must be a map")
         else:
             self.stack[-1].values = state
 

@@ -82,7 +82,8 @@ class Embeddings(nn.Module):
         known = padding.values(places)
         if known is not None and known.size and not 0 <= known.min() <= known.max() < self.length:
             raise IndexRangeError(
-                f"decoder_position_ids must be from 0 to {self.length - 1}, got {known.min()} to {known.max()}"
+                f"decoder_position_ids must be from 0 to {self.length - 1}, got {known.min()} to "
+                f"{known.max()}"
             )
 
 
@@ -135,9 +136,16 @@ TOKENIZERS = (
         kinds=("wordpiece",),
     ),
 )
+
+
+def sized(s: Size) -> dict[str, Any]:
+    names = ("dropout", "attention_dropout", "activation_dropout")
+    return stacks.sized(s) | dict(max_position_embeddings=512) | dict.fromkeys(names, s.dropout)
+
+
 RECIPES = {
     "mass": Recipe(
-        model=stacks.sized,
+        model=sized,
         head="seq2seq-lm",
         objective=dict(name="fragment", positions=True),
         tokenizer="wordpiece",
@@ -184,7 +192,9 @@ def of_fairseq(
     args: of the file, none where it is a state dict alone.
     """
     if "pad" not in ids:
-        raise ArgumentError("a checkpoint of MASS needs the dict.txt that it was trained with: --vocab dict.txt")
+        raise ArgumentError(
+            "a checkpoint of MASS needs the dict.txt that it was trained with: --vocab dict.txt"
+        )
     source, places = (_needed(tensors, f"encoder.embed_{what}.weight") for what in ("tokens", "positions"))
     tables = {name: tensors[name] for name in TABLES if name in tensors}
     for name, table in tables.items():
