@@ -79,8 +79,8 @@ def fill(
     rows = [blanks_of(lm, text, "fill_blanks") for text in texts]
     if not 1 <= max_new_tokens < lm.config.longest:
         raise ArgumentError(
-            f"fill_blanks: max_new_tokens must be from 1 to {lm.config.longest - 1}, which is what a piece has "
-            f"positions for, got {max_new_tokens}"
+            f"fill_blanks: max_new_tokens must be from 1 to {lm.config.longest - 1}, so many positions a piece "
+            f"has, got {max_new_tokens}"
         )
     given = {"length_penalty": 0.0, **options, "num_beams": num_beams, "max_new_tokens": 1}
     settings = Settings.of(lm.config, None, {**given, "output_scores": True, "eos_token_id": None})
@@ -127,7 +127,7 @@ def score(lm: Any, text: str, answers: Sequence[Any], end: bool = True) -> np.nd
     K = len(row.places)
     given: list[list[str]] = [[a] if isinstance(a, str) else list(a) for a in answers]
     if bad := next((a for a in given if len(a) != K or not all(isinstance(x, str) for x in a)), None):
-        raise ArgumentError(f"score_blanks: {text!r} has {K} blanks, and each answer needs {K} texts: {bad!r}")
+        raise ArgumentError(f"score_blanks: {text!r:.200} has {K} blanks, so an answer is {K} texts: {bad!r}")
     if not given:
         return np.zeros(0)
     rows = [with_pieces(row, pieces_of(lm.tokenizer, row, a), start, stop if end else None) for a in given]
@@ -138,11 +138,12 @@ def score(lm: Any, text: str, answers: Sequence[Any], end: bool = True) -> np.nd
             f"piece"
         )
     T = max(len(r["input_ids"]) for r in rows)
-    fills = {"labels": NONE, "attention_mask": 0}
-    batch = {
-        name: np.stack([np.pad(r[name], (0, T - len(r[name])), constant_values=fills.get(name, 0)) for r in rows])
-        for name in rows[0]
-    }
+
+    def stacked(name: str) -> np.ndarray:
+        fill = NONE if name == "labels" else 0
+        return np.stack([np.pad(r[name], (0, T - len(r[name])), constant_values=fill) for r in rows])
+
+    batch = {name: stacked(name) for name in rows[0]}
     batch["source_lengths"] = np.full(len(rows), len(row.ids))
     labels = batch.pop("labels")
     model = lm.model
@@ -155,7 +156,9 @@ def score(lm: Any, text: str, answers: Sequence[Any], end: bool = True) -> np.nd
     return -np.bincount(owner, weights=losses.astype(np.float64), minlength=len(rows))
 
 
-def with_pieces(row: Blanks, pieces: Sequence[np.ndarray], start: int, end: int | None) -> dict[str, np.ndarray]:
+def with_pieces(
+    row: Blanks, pieces: Sequence[np.ndarray], start: int, end: int | None
+) -> dict[str, np.ndarray]:
     """What a model reads of a text and its pieces, and what it is to predict, without padding.  [T] each
 
     Without `end` the end of a piece is not predicted.
@@ -196,8 +199,8 @@ def blanks_of(lm: Any, text: str, what: str) -> Blanks:
     places = np.flatnonzero(np.isin(ids, list(masks.values())))
     if len(places) != len(found):
         raise ArgumentError(
-            f"{what}: {len(found)} blanks are {len(places)} masks to this tokenizer, whose {', '.join(masks)} "
-            f"must be special tokens"
+            f"{what}: {len(found)} blanks are {len(places)} masks to this tokenizer: {', '.join(masks)} must "
+            f"be special tokens"
         )
     return Blanks(ids, places, tuple(bool(space) for space, _ in found))
 

@@ -16,12 +16,12 @@ from typing import Any, Self
 
 from plmcore import nn
 from plmcore._core import ArgumentError, IndexRangeError, Tensor, ops
-from plmcore.models import heads, padding
+from plmcore.models import heads, megatron, padding
 from plmcore.models.blanks import Fills
 from plmcore.models.cache import KeyValues, Step
 from plmcore.models.causal_attention import self_attend
 from plmcore.models.config import Config
-from plmcore.models.declaration import CLS_SEP, SENTENCES, Recipe, Size, TokenizerFormat
+from plmcore.models.declaration import CLS_SEP, SENTENCES, Checkpoint, Recipe, Size, TokenizerFormat
 from plmcore.models.labels import BLANKS
 from plmcore.models.outputs import Output
 from plmcore.models.padding import Encoded, Layout
@@ -314,3 +314,4 @@ RECIPES = {
         sizes={"large": Size(24, 1024, 16, 512, 4, 256, None, None, 2e-4)},
     )
 }
+CHECKPOINT = Checkpoint(state="module", settings="args", read=megatron.read)
