@@ -27,11 +27,14 @@ NONE = -100
 
 @dataclass(frozen=True)
 class Filled:
-    """A text with its blanks filled, the pieces in the order of the blanks, and their log-probability."""
+    """A text with its blanks filled, the pieces in the order of the blanks, and their log-probability, the
+    ends of pieces included. tokens: the ids of each piece.
+    """
 
     text: str
     pieces: list[str]
     score: float
+    tokens: list[list[int]]
 
 
 @dataclass(frozen=True)
@@ -79,8 +82,8 @@ def fill(
     rows = [blanks_of(lm, text, "fill_blanks") for text in texts]
     if not 1 <= max_new_tokens < lm.config.longest:
         raise ArgumentError(
-            f"fill_blanks: max_new_tokens must be from 1 to {lm.config.longest - 1}, so many positions a piece "
-            f"has, got {max_new_tokens}"
+            f"fill_blanks: max_new_tokens must be from 1 to {lm.config.longest - 1}, so many positions a "
+            f"piece has, got {max_new_tokens}"
         )
     given = {"length_penalty": 0.0, **options, "num_beams": num_beams, "max_new_tokens": 1}
     settings = Settings.of(lm.config, None, {**given, "output_scores": True, "eos_token_id": None})
@@ -116,8 +119,8 @@ def filled(tokenizer: Any, row: Blanks, tokens: Sequence[int], score: float, end
     whole = row.ids.tolist()
     for place, piece in reversed(list(zip(row.places.tolist(), pieces))):
         whole[place : place + 1] = piece
-    texts = [decode(tokenizer, piece).strip() for piece in pieces[: len(row.places)]]
-    return Filled(decode(tokenizer, whole), texts, score)
+    pieces = pieces[: len(row.places)]
+    return Filled(decode(tokenizer, whole), [decode(tokenizer, p).strip() for p in pieces], score, pieces)
 
 
 def score(lm: Any, text: str, answers: Sequence[Any], end: bool = True) -> np.ndarray:

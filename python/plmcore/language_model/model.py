@@ -280,7 +280,7 @@ class LanguageModel:
         return inference.fill_mask(self, text, k)
 
     @overload
-    def fill_blanks(  # type: ignore[overload-overlap]
+    def fill_blanks(
         self, text: str, num_beams: int = 1, max_new_tokens: int = 32, **options: Any
     ) -> Filled: ...
     @overload

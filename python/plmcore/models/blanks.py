@@ -18,6 +18,7 @@ from plmcore.models.cache import KeyValues, of_rows
 from plmcore.models.causal_attention import LOWEST
 from plmcore.models.generates import Decodes
 from plmcore.models.padding import rows_at
+from plmcore.models.relative import count
 from plmcore.nn.state import State, chosen
 
 
@@ -48,9 +49,10 @@ class Filling(State):
         return own | {f"cache.{name}": t for name, t in self.cache.tensors().items()}
 
     def rebuilt(self, tensors: Mapping[str, Tensor]) -> Self:
-        kept = {name: tensors[f"cache.{name}"] for name in self.cache.tensors()}
-        own = {name: tensors[name] for name in ("places", "blank", "place")}
-        return replace(self, cache=self.cache.rebuilt(kept), **own)
+        kept = self.cache.rebuilt({name: tensors[f"cache.{name}"] for name in self.cache.tensors()})
+        return replace(
+            self, cache=kept, places=tensors["places"], blank=tensors["blank"], place=tensors["place"]
+        )
 
     def select(self, live: Tensor | None, parents: Tensor | None) -> Self:
         return replace(
@@ -69,7 +71,7 @@ class Filling(State):
         B, n = tokens.shape
         one, start = (ops.full((), i, "int64", like=tokens) for i in (1, self.pieces.start))
         ended = tokens == self.pieces.end
-        last = ops.full((), self.places.shape[1] - 1, "int64", like=tokens)
+        last = count(self.places.shape[1], tokens) - 1
         blank = ops.minimum(ops.add(self.blank, ops.cast(ended, "int64")), last)
         place = ops.where(ended, one, self.place + 1)
         return ops.where(ended, start, tokens), replace(
