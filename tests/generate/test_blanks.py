@@ -149,6 +149,39 @@ def test_all_answers_of_one_token_make_less_than_one():
     assert 0 < shares.sum() < 1 - first[end] / first.sum() and labels[-1] == end
 
 
+def test_classes_by_their_answers(lm):
+    answers = {"positive": "good", "negative": "bad and old"}
+    texts = ["the cat sat.", "a dog ran", "once upon a time"]
+    found = lm.classify_blanks(texts, answers, "{} it was [MASK].", batch_size=4)
+    for text, one in zip(texts, found, strict=True):
+        scores = lm.score_blanks(f"{text} it was [MASK].", list(answers.values()))
+        shares = np.exp(scores - scores.max())
+        shares /= shares.sum()
+        assert one["probabilities"] == pytest.approx(dict(zip(answers, shares)), abs=1e-5)
+        assert one["label"] == list(answers)[shares.argmax()] and one["probability"] == max(
+            one["probabilities"].values()
+        )
+    assert lm.classify_blanks([], answers) == []
+    with pytest.raises(plm.ArgumentError, match="has no {} for the text"):
+        lm.classify_blanks(texts, answers, "it was [MASK].")
+    with pytest.raises(plm.ArgumentError, match="an answer for each class"):
+        lm.classify_blanks(texts, {})
+
+
+def test_classes_are_learnt_from_examples(lm):
+    """The loss of lm(**batch) is that of the answers."""
+    lm = made(lm.tokenizer, embedding_dropout_prob=0.0, attention_dropout_prob=0.0, output_dropout_prob=0.0)
+    texts, answers = ["the cat was [MASK].", "the dog was [MASK]."], ["good", "bad"]
+    optimizer = plm.optim.AdamW(lm.parameters(), lr=1e-2)
+    for _ in range(30):
+        optimizer.zero_grad()
+        lm(**blanks.batch(lm, texts, answers)).loss.backward()
+        optimizer.step()
+    found = lm.classify_blanks(["cat", "dog"], {"+": "good", "-": "bad"}, "the {} was [MASK].")
+    assert [one["label"] for one in found] == ["+", "-"]
+    assert [f.pieces for f in lm.fill_blanks(texts, max_new_tokens=3)] == [["good"], ["bad"]]
+
+
 # ---- what does not fit ----
 
 
@@ -171,7 +204,7 @@ def test_what_does_not_fit(lm):
         lm.fill_blanks(TEXT, max_new_tokens=24)
     with pytest.raises(plm.ArgumentError, match="the text has [0-9]+ tokens, and the model 24 positions"):
         lm.fill_blanks("[MASK] " + "cat " * 30)
-    with pytest.raises(plm.ArgumentError, match="has 2 blanks, so an answer is 2 texts: .*'sat'"):
+    with pytest.raises(plm.ArgumentError, match="has 2 blanks, so an answer is 2 texts: 'sat'"):
         lm.score_blanks(TEXT, ["sat"])
     with pytest.raises(plm.ArgumentError, match="an answer needs [0-9]+ positions"):
         lm.score_blanks("a [MASK]", ["cat " * 40])

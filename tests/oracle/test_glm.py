@@ -85,9 +85,11 @@ class Reference(torch.nn.Module):
         seen = torch.ones(t, t, dtype=torch.bool).tril()[None] | source[:, None]
         if attention_mask is not None:
             seen = seen & (attention_mask[:, None] != 0)
+        self.states = [x]
         for layer in stack["layers"]:
             x = layer(x, seen[:, None].to(x.dtype))
-        x = stack["final_layernorm"](x)
+            self.states.append(x)
+        x = self.states[-1] = stack["final_layernorm"](x)
         return x, x @ self.word_embeddings.weight.T
 
 
@@ -156,6 +158,8 @@ def test_logits_loss_gradients_and_a_step(name, sources, tmp_path):
         out = lm(**given, labels=labels)
         expected = loss_of(logits, labels)
         near("loss", out.loss.numpy(), expected, 1e-5)
+        for i, state in enumerate(lm(**given, output_hidden_states=True).hidden_states):
+            near(f"state {i}", state.numpy() * shown, theirs.states[i] * torch.tensor(shown), 1e-5)
         for p in theirs.parameters():
             p.grad = None
         for q in lm.parameters():

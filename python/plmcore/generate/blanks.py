@@ -6,7 +6,7 @@ Shapes: B texts, n sequences of each, K blanks, T length.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -123,17 +123,39 @@ def filled(tokenizer: Any, row: Blanks, tokens: Sequence[int], score: float, end
     return Filled(decode(tokenizer, whole), [decode(tokenizer, p).strip() for p in pieces], score, pieces)
 
 
-def score(lm: Any, text: str, answers: Sequence[Any], end: bool = True) -> np.ndarray:
-    """See LanguageModel.score_blanks."""
-    _, start, stop = needed(lm, "score_blanks")
-    row = blanks_of(lm, text, "score_blanks")
-    K = len(row.places)
-    given: list[list[str]] = [[a] if isinstance(a, str) else list(a) for a in answers]
-    if bad := next((a for a in given if len(a) != K or not all(isinstance(x, str) for x in a)), None):
-        raise ArgumentError(f"score_blanks: {text!r:.200} has {K} blanks, so an answer is {K} texts: {bad!r}")
-    if not given:
+def score(lm: Any, texts: Sequence[str], answers: Sequence[Any], end: bool = True) -> np.ndarray:
+    """The log-probability of each answer in the blanks of its text.  float64 [n]"""
+    if not len(texts):
         return np.zeros(0)
-    rows = [with_pieces(row, pieces_of(lm.tokenizer, row, a), start, stop if end else None) for a in given]
+    given = batch(lm, texts, answers, end)
+    labels, model = given.pop("labels"), lm.model
+    with nn.inference():
+        asked = model.tensors({"labels": labels})["labels"]
+        encoded = model.body.encode(**model.tensors(given), reads=(asked,))
+        hidden, wanted = encoded.layout.labelled(encoded.rows, asked)  # [M, C], [M]
+        losses = ops.cross_entropy(model.logits(hidden), wanted, reduction="none").numpy()
+    owner = np.nonzero(labels != NONE)[0]
+    return -np.bincount(owner, weights=losses.astype(np.float64), minlength=len(labels))
+
+
+def batch(lm: Any, texts: Sequence[str], answers: Sequence[Any], end: bool = True) -> dict[str, np.ndarray]:
+    """Inputs and labels for lm(**batch) of texts whose blanks are filled with these answers, each a text, or
+    a list of them where there are several blanks. Without `end` the ends of pieces are not predicted.
+    """
+    _, start, stop = needed(lm, "score_blanks")
+    if len(texts) != len(answers):
+        raise ArgumentError(
+            f"score_blanks: {len(texts)} texts and {len(answers)} answers; each text needs one"
+        )
+    rows = []
+    for text, answer in zip(texts, answers):
+        row = blanks_of(lm, text, "score_blanks")
+        given, K = [answer] if isinstance(answer, str) else list(answer), len(row.places)
+        if len(given) != K or not all(isinstance(a, str) for a in given):
+            raise ArgumentError(
+                f"score_blanks: {text!r:.200} has {K} blanks, so an answer is {K} texts: {answer!r:.200}"
+            )
+        rows.append(with_pieces(row, pieces_of(lm.tokenizer, row, given), start, stop if end else None))
     longest = max(int(r["block_position_ids"].max()) for r in rows)
     if longest > lm.config.longest:
         raise ArgumentError(
@@ -146,17 +168,32 @@ def score(lm: Any, text: str, answers: Sequence[Any], end: bool = True) -> np.nd
         fill = NONE if name == "labels" else 0
         return np.stack([np.pad(r[name], (0, T - len(r[name])), constant_values=fill) for r in rows])
 
-    batch = {name: stacked(name) for name in rows[0]}
-    batch["source_lengths"] = np.full(len(rows), len(row.ids))
-    labels = batch.pop("labels")
-    model = lm.model
-    with nn.inference():
-        asked = model.tensors({"labels": labels})["labels"]
-        encoded = model.body.encode(**model.tensors(batch), reads=(asked,))
-        hidden, wanted = encoded.layout.labelled(encoded.rows, asked)  # [M, C], [M]
-        losses = ops.cross_entropy(model.logits(hidden), wanted, reduction="none").numpy()
-    owner = np.nonzero(labels != NONE)[0]
-    return -np.bincount(owner, weights=losses.astype(np.float64), minlength=len(rows))
+    lengths = np.array([np.count_nonzero(r["block_position_ids"] == 0) for r in rows])
+    return {name: stacked(name) for name in rows[0]} | {"source_lengths": lengths}
+
+
+def classify(
+    lm: Any, texts: Sequence[str], answers: Mapping[str, str], template: str, batch_size: int
+) -> list[dict[str, Any]]:
+    """See LanguageModel.classify_blanks."""
+    if not answers:
+        raise ArgumentError("classify_blanks: it needs an answer for each class, as in {'positive': 'good'}")
+    if "{}" not in template:
+        raise ArgumentError(f"classify_blanks: the template has no {{}} for the text: {template!r:.200}")
+    rows = [(template.replace("{}", text), word) for text in texts for word in answers.values()]
+    parts = [score(lm, *zip(*rows[i : i + batch_size])) for i in range(0, len(rows), batch_size)]
+    scores = np.concatenate([np.zeros(0), *parts]).reshape(-1, len(answers))
+    shares = np.exp(scores - scores.max(1, keepdims=True, initial=-np.inf))
+    shares /= shares.sum(1, keepdims=True)
+    names = list(answers)
+    return [
+        {
+            "label": names[int(row.argmax())],
+            "probability": float(row.max()),
+            "probabilities": dict(zip(names, row.tolist())),
+        }
+        for row in shares
+    ]
 
 
 def with_pieces(

@@ -311,7 +311,22 @@ class LanguageModel:
         """
         from plmcore.generate import blanks
 
-        return blanks.score(self, text, answers, end)
+        return blanks.score(self, [text] * len(answers), answers, end)
+
+    @checked
+    def classify_blanks(
+        self,
+        texts: Sequence[str],
+        answers: Mapping[str, str],
+        template: str = "{} It was [MASK].",
+        batch_size: int = 32,
+    ) -> list[dict[str, Any]]:
+        """Classifies texts by how likely the answer of each class is in a blank beside them (GLM), as
+        classify does: lm.classify_blanks(["a fine film"], {"positive": "good", "negative": "bad"}).
+        """
+        from plmcore.generate import blanks
+
+        return blanks.classify(self, texts, answers, template, batch_size)
 
     @checked
     def attention(
