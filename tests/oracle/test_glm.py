@@ -190,6 +190,28 @@ def test_the_body_alone(tmp_path):
     near("hidden", lm(**given).last_hidden_state.numpy() * shown, hidden * torch.tensor(shown), 1e-5)
 
 
+def test_classification(tmp_path):
+    """tanh of a dense layer on the first token, which sees the whole row."""
+    config = CONFIGS["odd"]
+    theirs, _ = both(config, tmp_path / "dir", "base")
+    C = config["hidden_size"]
+    dense, out = torch.nn.Linear(C, C), torch.nn.Linear(C, 3)
+    tensors = {f"glm.{name}": p.detach().numpy() for name, p in theirs.named_parameters()}
+    for name, layer in (("dense", dense), ("out_proj", out)):
+        tensors |= {f"{name}.{part}": p.detach().numpy() for part, p in layer.named_parameters()}
+    safetensors.write(tmp_path / "dir" / "model.safetensors", tensors)
+    keys = json.loads((tmp_path / "dir" / "config.json").read_text())
+    keys |= dict(architectures=["GLMForSequenceClassification"], num_labels=3)
+    (tmp_path / "dir" / "config.json").write_text(json.dumps(keys))
+    given, _ = batch_of(np.random.default_rng(9), config, "whole")
+    hidden, _ = theirs(**{k: torch.tensor(v) for k, v in given.items()})
+    expected = out(torch.tanh(dense(hidden[:, 0])))
+    lm = plm.load(tmp_path / "dir")
+    near("logits", lm(**given).logits.numpy(), expected, 1e-5)
+    del given["source_lengths"]
+    near("logits", lm(**given).logits.numpy(), expected, 1e-5)
+
+
 def test_saved_names_are_the_published_ones(tmp_path):
     theirs, lm = both(CONFIGS["odd"], tmp_path / "dir")
     lm.save(tmp_path / "copy")

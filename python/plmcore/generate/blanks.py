@@ -180,8 +180,12 @@ def classify(
         raise ArgumentError("classify_blanks: it needs an answer for each class, as in {'positive': 'good'}")
     if "{}" not in template:
         raise ArgumentError(f"classify_blanks: the template has no {{}} for the text: {template!r:.200}")
-    rows = [(template.replace("{}", text), word) for text in texts for word in answers.values()]
-    parts = [score(lm, *zip(*rows[i : i + batch_size])) for i in range(0, len(rows), batch_size)]
+    filled_in = [template.replace("{}", text) for text in texts for _ in answers]
+    words = list(answers.values()) * len(texts)
+    parts = [
+        score(lm, filled_in[i : i + batch_size], words[i : i + batch_size])
+        for i in range(0, len(words), batch_size)
+    ]
     scores = np.concatenate([np.zeros(0), *parts]).reshape(-1, len(answers))
     shares = np.exp(scores - scores.max(1, keepdims=True, initial=-np.inf))
     shares /= shares.sum(1, keepdims=True)

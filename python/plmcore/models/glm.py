@@ -25,6 +25,7 @@ from plmcore.models.declaration import CLS_SEP, SENTENCES, Checkpoint, Recipe, S
 from plmcore.models.labels import BLANKS
 from plmcore.models.outputs import Output
 from plmcore.models.padding import Encoded, Layout
+from plmcore.models.relative import count
 
 EPS = 1e-5  # the published code has no key for it
 
@@ -196,6 +197,9 @@ def _check_range(name: str, x: Tensor | None, most: int, what: str) -> None:
         raise IndexRangeError(f"{name} must be from 0 to {most}, {what}, got {bad}")
 
 
+OTHERS = ("position_ids", "block_position_ids", "source_lengths", "attention_mask")  # as encode has them
+
+
 class GLMCausalLM(heads.Predicts, Fills):
     """logits [B, T, V]: in part B of the token that follows in the piece."""
 
@@ -207,26 +211,11 @@ class GLMCausalLM(heads.Predicts, Fills):
         self.lm_head = nn.Linear(config.hidden_size, config.vocab_size, bias=False, weight=tokens)
 
     def __call__(
-        self,
-        input_ids: Tensor,
-        position_ids: Tensor | None = None,
-        block_position_ids: Tensor | None = None,
-        source_lengths: Tensor | None = None,
-        attention_mask: Tensor | None = None,
-        *,
-        labels: Tensor | None = None,
-        **outputs: Any,
+        self, input_ids: Tensor, *others: Tensor, labels: Tensor | None = None, **inputs: Any
     ) -> Output:
         padding.check_ids(input_ids, labels=labels)
-        return super().__call__(
-            input_ids,
-            position_ids=position_ids,
-            block_position_ids=block_position_ids,
-            source_lengths=source_lengths,
-            attention_mask=attention_mask,
-            labels=labels,
-            **outputs,
-        )
+        inputs |= dict(zip(OTHERS, others, strict=False))
+        return super().__call__(input_ids, labels=labels, **inputs)
 
     def scored(self, input_ids: Tensor, attention_mask: Tensor | None, labels: Tensor) -> Encoded:
         return self.body.encode(input_ids, attention_mask=attention_mask, reads=(labels,))
@@ -240,10 +229,33 @@ class GLMCausalLM(heads.Predicts, Fills):
         return self.lm_head(rows)
 
 
+class GLMSequenceClassification(heads.SequenceClassification):
+    """logits [B, L] from the first token, which sees the whole row unless source_lengths says otherwise."""
+
+    def __init__(self, config: GLMConfig):
+        C, init = config.hidden_size, config.weight_init
+        super().__init__(config, GLM(config), C, config.output_dropout_prob, init)
+        self.dense = nn.Linear(C, C, activation="tanh", weight_init=init)
+
+    def __call__(self, input_ids: Tensor, *, labels: Tensor | None = None, **inputs: Any) -> Output:
+        padding.check_ids(input_ids)
+        if inputs.get("source_lengths") is None:
+            B, T = input_ids.shape
+            inputs["source_lengths"] = ops.broadcast_to(count(T, input_ids), (B,))
+        return super().__call__(input_ids, labels=labels, **inputs)
+
+    def pool(self, encoded: Encoded) -> Tensor:
+        return self.dense(self.dropout(encoded.first()))  # [B, C]
+
+
 CONFIG = GLMConfig
 MODEL_TYPES = {"glm": "GLM"}
-HEADS = {"base": GLM, "causal-lm": GLMCausalLM}
-ARCHITECTURES = {"GLMModel": "base", "GLMForConditionalGeneration": "causal-lm"}
+HEADS = {"base": GLM, "causal-lm": GLMCausalLM, "sequence-classification": GLMSequenceClassification}
+ARCHITECTURES = {
+    "GLMModel": "base",
+    "GLMForConditionalGeneration": "causal-lm",
+    "GLMForSequenceClassification": "sequence-classification",
+}
 PREFIX = "glm."
 NAMES = {
     "embeddings.tokens": "word_embeddings",
@@ -257,6 +269,8 @@ NAMES = {
     "blocks.{i}.mlp.down": "transformer.layers.{i}.mlp.dense_4h_to_h",
     "norm": "transformer.final_layernorm",
     "lm_head": "lm_head",
+    "dense": "dense",
+    "classifier": "out_proj",
 }
 PIECES = ("<|startofpiece|>", "<|endofpiece|>", "[gMASK]", "[sMASK]")
 ENDED: dict[str, Any] = dict(single="cls A eos", pair="cls A eos B eos")
