@@ -39,6 +39,7 @@ class Filling(State):
     blank: Tensor  # int64 [B, n], from 0
     place: Tensor  # int64 [B, n], of the newest token; the start token's is 1
     pieces: Pieces
+    runs: int = 0  # after the text
 
     @property
     def batch(self) -> int | Dim:
@@ -75,7 +76,7 @@ class Filling(State):
         blank = ops.minimum(ops.add(self.blank, ops.cast(ended, "int64")), last)
         place = ops.where(ended, one, self.place + 1)
         return ops.where(ended, start, tokens), replace(
-            self, cache=self.cache.extended(B, n), blank=blank, place=place
+            self, cache=self.cache.extended(B, n), blank=blank, place=place, runs=self.runs + 1
         )
 
     @property
@@ -86,6 +87,8 @@ class Filling(State):
 
     def limited(self, logits: Tensor) -> Tensor:
         """After `limit` tokens only the end may follow.  [B, n, V]"""
+        if self.runs < self.pieces.limit:
+            return logits
         B, n, V = logits.shape
         full = ops.reshape(self.place > self.pieces.limit, (B, n, 1))
         low, zero = (ops.full((), x, logits.dtype, like=logits) for x in (LOWEST[logits.dtype], 0.0))
