@@ -67,6 +67,9 @@ class Filling(State):
     def reserve(self, n: int, runs: int | None = None) -> Self:
         return replace(self, cache=self.cache.reserve(n, runs))
 
+    def grown(self, n: int | Dim) -> Self:
+        return replace(self, cache=self.cache.grown(n))
+
     def after(self, tokens: Tensor) -> tuple[Tensor, Self]:
         """What the next run takes for these tokens, and the state of it.  [B, n]"""
         B, n = tokens.shape
