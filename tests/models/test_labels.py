@@ -43,10 +43,12 @@ SMALL = {
         d_model=16, d_kv=8, d_ff=32, num_layers=1, num_heads=2, pad_token_id=0, decoder_start_token_id=0
     ),
 }
+SMALL["glm"] = dict(hidden_size=16, num_layers=1, num_attention_heads=2, block_position_encoding=True)
 SMALL["roberta"] = SMALL["bert"] | dict(pad_token_id=0)
 SMALL["albert"] = SMALL["bert"] | dict(embedding_size=8)
 SMALL["transformer"] = SMALL["mass"] = SMALL["bart"]
 TOKENIZERS = {
+    "glm": "bert",
     "openai-gpt": "gpt",
     "gpt2": "gpt",
     "gpt3": "gpt",
@@ -90,6 +92,11 @@ def claimed(objective, name, corpus, tokenizer, batch, examples):
         objective.masking.shares = (0.0, 0.0, 1.0)  # the same draws, and nothing is hidden
         whole = objective.batch(examples, seed=0, epoch=0)["input_ids"]
         return np.where(hidden, whole, -100)
+    if name == "blank-infilling":  # in a piece the next token, at its end the end token
+        block = np.pad(batch["block_position_ids"], ((0, 0), (0, 1)))
+        goes_on = block[:, 1:] == block[:, :-1] + 1
+        following = np.where(goes_on, np.roll(ids, -1, 1), tokenizer.id_of("<|endofpiece|>"))
+        return np.where(block[:, :-1] > 0, following, -100)
     return None  # a decoder: below
 
 

@@ -41,6 +41,17 @@ CASES = {  # objective -> tokenizer family, config, head, tasks whose losses add
         {"model_type": "xlnet", "d_model": 16, "n_layer": 1, "n_head": 2, "d_inner": 32},
         "causal-lm",
     ),
+    "blank-infilling": (
+        "bert",
+        {
+            "model_type": "glm",
+            "hidden_size": 16,
+            "num_layers": 1,
+            "num_attention_heads": 2,
+            "block_position_encoding": True,
+        },
+        "causal-lm",
+    ),
     "denoising": ("bart", {"model_type": "bart", **STACKS}, "seq2seq-lm"),
     "fragment": ("bart", {"model_type": "bart", **STACKS}, "seq2seq-lm"),
     "masked-seq2seq": ("bart", {"model_type": "bart", **STACKS}, "seq2seq-lm"),

@@ -38,6 +38,20 @@ MODELS = {  # kind of tokenizer, config, head
     ),
     "xlnet": ("unigram", dict(d_model=32, n_layer=2, n_head=2, d_inner=64, dropout=0.0), "causal-lm"),
     "gpt2": ("byte-bpe", GPT, "causal-lm"),
+    "glm": (
+        "wordpiece",
+        dict(
+            hidden_size=32,
+            num_layers=2,
+            num_attention_heads=2,
+            max_sequence_length=64,
+            block_position_encoding=True,
+            embedding_dropout_prob=0.0,
+            attention_dropout_prob=0.0,
+            output_dropout_prob=0.0,
+        ),
+        "causal-lm",
+    ),
     "openai-gpt": ("bpe", GPT, "causal-lm"),
     "bart": ("byte-bpe", STACKS, "seq2seq-lm"),
     "mass": (

@@ -73,7 +73,7 @@ def test_activations_in_bfloat16(directory, table, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "family", ["roberta", "albert", "distilbert", "xlnet", "gpt2", "openai-gpt", "bart", "t5"]
+    "family", ["roberta", "albert", "distilbert", "xlnet", "gpt2", "openai-gpt", "glm", "bart", "t5"]
 )
 def test_every_family_learns_to_classify(directory, table, tmp_path, family):
     out = tmp_path / "run"

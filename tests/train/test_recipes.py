@@ -15,6 +15,7 @@ COUNTS = {  # family, head, vocabulary -> parameters by size
         base=11_683_584, large=17_683_968, xlarge=58_724_864, xxlarge=222_595_584
     ),
     ("xlnet", "causal-lm", 32000): dict(base=116_750_336, large=360_300_800),
+    ("glm", "causal-lm", 30592): dict(base=109_338_624, large=334_688_256),
     ("bart", "seq2seq-lm", 50265): dict(base=139_420_416, large=406_291_456),
     ("mass", "seq2seq-lm", 30522): dict(base=123_469_824, middle=208_666_624),
     ("t5", "seq2seq-lm", 32128): dict(small=60_506_624, base=222_903_552, large=737_668_096),

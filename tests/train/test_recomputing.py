@@ -28,6 +28,16 @@ SMALL = {
             max_position_embeddings=LENGTH,
         ),
     ),
+    "glm": (
+        "causal-lm",
+        dict(
+            hidden_size=32,
+            num_layers=3,
+            num_attention_heads=2,
+            max_sequence_length=LENGTH,
+            block_position_encoding=True,
+        ),
+    ),
     "xlnet": ("causal-lm", dict(d_model=32, n_layer=3, n_head=2, d_inner=64)),
     "t5": ("seq2seq-lm", dict(d_model=32, d_kv=16, d_ff=64, num_layers=2, num_heads=2)),
     "bart": (

@@ -8,6 +8,7 @@ from plmcore.train import samples
 
 SMALL = {
     "gpt2": ["model.n_layer=1", "model.n_embd=32", "model.n_head=2"],
+    "glm": ["model.num_layers=1", "model.hidden_size=32", "model.num_attention_heads=2"],
     "xlnet": ["model.n_layer=1", "model.d_model=32", "model.n_head=2", "model.d_inner=64"],
     "bert": [
         "model.num_hidden_layers=1",

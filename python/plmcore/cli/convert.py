@@ -27,7 +27,8 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "is not needed. No code in a file is run. A file that holds anything but tensors is "
         "refused, unless --family says whose checkpoint it is.",
         epilog="examples:\n  plmcore convert bert-dir bert-new\n  plmcore convert pytorch_model.bin "
-        "model.safetensors\n  plmcore convert checkpoint_best.pt mass-dir --family mass --vocab dict.txt",
+        "model.safetensors\n  plmcore convert checkpoint_best.pt mass-dir --family mass --vocab dict.txt\n"
+        "  plmcore convert mp_rank_00_model_states.pt glm-dir --family glm --set num_attention_heads=16",
         formatter_class=Help,
     )
     command.add_argument(
@@ -48,7 +49,8 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     command.add_argument(
         "--family",
         metavar="NAME",
-        help="FILE is a checkpoint of the program that this family was published with (mass: fairseq's)",
+        help="FILE is a checkpoint of the program that this family was published with (mass: fairseq's, "
+        "glm: Megatron's)",
     )
     command.add_argument(
         "--vocab", type=pathlib.Path, metavar="FILE", help="the dict.txt that goes with the checkpoint"

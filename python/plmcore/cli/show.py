@@ -17,7 +17,6 @@ from plmcore.cli.arguments import Help
 from plmcore.objectives import NAMES, make
 
 SEQ2SEQ = ("denoising", "fragment", "masked-seq2seq", "span-corruption", "translation", "text-to-text")
-BLANKS = ("[sMASK]", "[gMASK]", "<|startofpiece|>", "<|endofpiece|>")
 TEXT = (
     "The river rises in the hills. It runs south through three valleys and a gorge. Below the town it "
     "meets the sea, where it has built a wide delta.\n\nBakers start before dawn. "
@@ -185,7 +184,6 @@ def words(objective: str, texts: Sequence[str], task: str) -> Any:
 
     family = families.of_objective(objective)
     special = [*dict.fromkeys(family.roles.values()), *family.extra]
-    special += BLANKS if objective == "blank-infilling" else ()
     cast = (TASKS | DECANLP).get(task)
     told = [*texts, cast.source, cast.target, *(cast.labels or ())] if cast else texts
     found = dict.fromkeys(w for t in told for w in re.findall(r"\w+|[^\w\s]", t))

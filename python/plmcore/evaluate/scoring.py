@@ -14,6 +14,7 @@ import numpy as np
 
 from plmcore._core import ArgumentError, ops
 from plmcore.models.labels import (
+    BLANKS,
     DECODER,
     FOLLOWING,
     NEXT,
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 KINDS = {  # of labels, as a head takes them
     NEXT: "causal",
     FOLLOWING: "causal",
+    BLANKS: "causal",  # without a source, as the model reads then
     TARGETS: "permuted",
     DECODER: "seq2seq",
     **dict.fromkeys((PLACE, NEXT_SENTENCE, SENTENCE_ORDER), "masked"),

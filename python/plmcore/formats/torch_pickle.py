@@ -105,6 +105,12 @@ class DataClass:
     name: str
 
 
+def listed(items: Any = ()) -> list[Any]:
+    if not isinstance(items, (list, tuple)):
+        raise FormatError("a set is made of a list")
+    return list(items)
+
+
 GLOBALS: dict[tuple[str, str], Allowed | StorageType | DataClass] = {
     ("collections", "OrderedDict"): Allowed("OrderedDict", ordered_dict),
     ("torch._utils", "_rebuild_tensor_v2"): Allowed("_rebuild_tensor_v2", rebuild_tensor),
@@ -114,6 +120,9 @@ GLOBALS: dict[tuple[str, str], Allowed | StorageType | DataClass] = {
     ("fairseq.meters", "AverageMeter"): DataClass("fairseq.meters.AverageMeter"),
     ("fairseq.meters", "TimeMeter"): DataClass("fairseq.meters.TimeMeter"),
     ("fairseq.meters", "StopwatchMeter"): DataClass("fairseq.meters.StopwatchMeter"),
+    # of DeepSpeed's: the names of sparse tensors
+    ("builtins", "set"): Allowed("set", listed),
+    ("__builtin__", "set"): Allowed("set", listed),
     ("torch", "DoubleStorage"): StorageType("float64"),
     ("torch", "FloatStorage"): StorageType("float32"),
     ("torch", "HalfStorage"): StorageType("float16"),

@@ -26,6 +26,7 @@ ROOM = 1 << 20
 # What a directory may hold beside config and weights, and a saved copy needs too.
 COMPANIONS = (
     "added_tokens.json",
+    "cog-pretrain.model",
     "config_sentence_transformers.json",
     "generation_config.json",
     "merges.txt",

@@ -22,7 +22,7 @@ from plmcore.tokenizers import Tokenizer, load_tokenizer
 
 if TYPE_CHECKING:
     from plmcore.evaluate.likelihood import Perplexity
-    from plmcore.generate import Generated
+    from plmcore.generate import Filled, Generated
     from plmcore.language_model.attention import Attention
     from plmcore.models import Model
 
@@ -278,6 +278,55 @@ class LanguageModel:
         from plmcore.tasks import inference
 
         return inference.fill_mask(self, text, k)
+
+    @overload
+    def fill_blanks(
+        self, text: str, num_beams: int = 1, max_new_tokens: int = 32, **options: Any
+    ) -> Filled: ...
+    @overload
+    def fill_blanks(
+        self, text: Sequence[str], num_beams: int = 1, max_new_tokens: int = 32, **options: Any
+    ) -> list[Filled]: ...
+    @checked
+    def fill_blanks(
+        self, text: str | Sequence[str], num_beams: int = 1, max_new_tokens: int = 32, **options: Any
+    ) -> Filled | list[Filled]:
+        """Fills the blanks of a text, or of several, [MASK], [sMASK] and [gMASK], with pieces of any length
+        (GLM): a plmcore.generate.Filled with text, pieces and score.
+
+        lm.fill_blanks("Paris is the [MASK] of [MASK]."). A piece has at most max_new_tokens tokens. Beams go
+        over all blanks of a text. The options are those of generate. docs/blanks.md has more.
+        """
+        from plmcore.generate import blanks
+
+        return blanks.fill(self, text, num_beams, max_new_tokens, **options)
+
+    @checked
+    def score_blanks(self, text: str, answers: Sequence[Any], end: bool = True) -> np.ndarray:
+        """Returns the log-probability of each answer in the blank of a text (GLM); for several blanks an
+        answer is a list of texts.  float64 [answers]
+
+        lm.score_blanks("It was [MASK].", ["good", "bad"]). The end of a piece counts, so that answers of
+        several lengths compare; end=False leaves it out, as the published scoring does.
+        """
+        from plmcore.generate import blanks
+
+        return blanks.score(self, [text] * len(answers), answers, end)
+
+    @checked
+    def classify_blanks(
+        self,
+        texts: Sequence[str],
+        answers: Mapping[str, str],
+        template: str = "{} It was [MASK].",
+        batch_size: int = 32,
+    ) -> list[dict[str, Any]]:
+        """Classifies texts by how likely the answer of each class is in a blank beside them (GLM), as
+        classify does: lm.classify_blanks(["a fine film"], {"positive": "good", "negative": "bad"}).
+        """
+        from plmcore.generate import blanks
+
+        return blanks.classify(self, texts, answers, template, batch_size)
 
     @checked
     def attention(

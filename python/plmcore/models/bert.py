@@ -294,7 +294,7 @@ TOKENIZERS = (
         kinds=("wordpiece",),
         usual=True,
         told=True,
-        shows=("masked-lm", "next-sentence", "sentence-order", "blank-infilling", "contrastive"),
+        shows=("masked-lm", "next-sentence", "sentence-order", "contrastive"),
     ),
 )
 

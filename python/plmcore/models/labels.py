@@ -14,13 +14,14 @@ for out.loss, criteria for what they compute from logits.
     targets          labels [B, M]: what stands where target_mapping [B, M, T] points. Nothing is moved.
     decoder          labels [B, T]: what the decoder writes. Its input is decoder_input_ids; without those the
                      head makes it of the labels.
+    blanks           labels [B, T]: behind a text the pieces for its blanks, each token where it is predicted.
+                     The objective has moved them.
     bidirectional    forward_labels and backward_labels [B, T]: at t the token that follows, and the one
                      before. The objective has moved them. The head gives forward_logits and backward_logits.
     text             beside the labels of a task: lm_labels like those of next.
     choice           beside those of next: mc_labels [B], the choice that is right.
 
-Kinds that an objective gives and no head takes yet: blanks (labels where they are predicted), pairs (no
-labels).
+A kind that an objective gives and no head takes yet: pairs (no labels).
 """
 
 from __future__ import annotations
@@ -37,8 +38,8 @@ if TYPE_CHECKING:
 
 NEXT, FOLLOWING, PLACE, TARGETS, DECODER = "next", "following", "place", "targets", "decoder"
 NEXT_SENTENCE, SENTENCE_ORDER = "next-sentence", "sentence-order"
-OF_TOKENS = (NEXT, FOLLOWING, PLACE, TARGETS, DECODER, NEXT_SENTENCE, SENTENCE_ORDER)
-BIDIRECTIONAL, BLANKS, PAIRS = "bidirectional", "blanks", "pairs"
+BLANKS, BIDIRECTIONAL, PAIRS = "blanks", "bidirectional", "pairs"
+OF_TOKENS = (NEXT, FOLLOWING, PLACE, TARGETS, DECODER, NEXT_SENTENCE, SENTENCE_ORDER, BLANKS)
 TEXT, CHOICE = "text", "choice"
 
 # Labels -> the logits they belong to

@@ -40,6 +40,10 @@ class Layout:
         """0, 1, ..., T - 1, or where the rows lie in there.  [1, T] or [N]"""
         return ops.reshape(ops.arange(0, self.T, like=self.ids), (1, self.T))
 
+    def rows_before(self, columns: Tensor) -> Tensor:
+        """How many of a sequence's rows lie in its first so many columns.  int64 [B]"""
+        return columns
+
     def spread(self, rows: Tensor) -> Tensor:
         """rows -> [B, T, ...], anything where the mask hides"""
         return rows
@@ -109,6 +113,10 @@ class Packed(Layout):
 
     def positions(self) -> Tensor:
         return self.pack(ops.broadcast_to(super().positions(), (self.B, self.T)))
+
+    def rows_before(self, columns: Tensor) -> Tensor:
+        inside = ops.less(super().positions(), ops.reshape(columns, (self.B, 1)))
+        return ops.sum(ops.cast(ops.logical_and(self.keep, inside), "int64"), 1)
 
     def spread(self, rows: Tensor) -> Tensor:
         return ops.unpack_rows(rows, self.index, self.B, self.T)

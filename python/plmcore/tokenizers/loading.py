@@ -15,7 +15,7 @@ from plmcore.tokenizers.families import FAMILIES, ROLES, Family
 from plmcore.tokenizers.tokenizer import Tokenizer
 
 VERY_LONG = 1_000_000  # a model_max_length above is the published way to say "none"
-PIECE_FILES = ("spiece.model", "sentencepiece.bpe.model", "tokenizer.model")
+PIECE_FILES = ("spiece.model", "sentencepiece.bpe.model", "tokenizer.model", "cog-pretrain.model")
 
 
 @checked
@@ -132,7 +132,7 @@ def _family_of_pieces(file: pathlib.Path) -> Family:
 
 def _make_special(backend: Any, known: Family, roles: Mapping[str, str]) -> None:
     """Special tokens are found in texts."""
-    tokens = list(dict.fromkeys(roles.values()))
+    tokens = list(dict.fromkeys([*roles.values(), *(t for t in known.extra if t in backend.vocabulary)]))
     if isinstance(backend, library.Library):
         backend.add_special(tokens, takes_space=roles.get("mask") if known.trims else None)
     else:

@@ -42,7 +42,7 @@ class Samples:
         return labels.NEXT in labels.taken(model) and not isinstance(model, Generates)
 
     def text(self, lm: LanguageModel, seed: int) -> str:
-        if lm.head == "causal-lm":
+        if lm.head == "causal-lm" and labels.BLANKS not in labels.taken(lm.model):
             return continued(lm, self.data.prompt(PROMPT), seed)
         if self.examples is None:
             self.examples = self.data.shown(seed)
