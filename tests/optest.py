@@ -9,8 +9,8 @@ the dtype under test), a list of tuples or ndarrays is a list of tensors, and an
 The checks, each a test of its own:
 
     value        against the NumPy reference in float64, for each dtype; the reference sees the rounded inputs
-    gradient     for each dtype against the reference's gradient; on the CPU also against central differences in
-                 float64
+    gradient     for each dtype against the reference's gradient; on the CPU also against central differences
+                 in float64
     trace        one program with symbolic sizes, run at the sizes of several cases, equals eager bit for bit:
                  forward, and forward with gradients
     misaligned   value and gradient of inputs that start at an odd element

@@ -5,7 +5,7 @@
 #pragma once
 
 #include "kernels/kernel.h"
-#include "kernels/reduce_plan.h"
+#include "core/reduce_plan.h"
 
 namespace plmcore::PLM_ISA {
 

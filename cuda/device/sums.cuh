@@ -1,4 +1,4 @@
-// Sums over any axes of a contiguous x, shared by sum, mean and sum_to. kernels/reduce_plan.h merges the axes
+// Sums over any axes of a contiguous x, shared by sum, mean and sum_to. core/reduce_plan.h merges the axes
 // to an innermost run, summed or kept, and outer axes of both kinds.
 //   rows     the run is summed: a warp takes an output, or a block takes a chunk of one
 //   columns  the run is kept: a block of (32, 8) takes 32 columns and a chunk of the rows
@@ -12,7 +12,7 @@
 #include "device/grid.h"
 #include "device/kernel.h"
 #include "device/reduce.cuh"
-#include "kernels/reduce_plan.h"
+#include "core/reduce_plan.h"
 
 namespace plmcore::cuda {
 
