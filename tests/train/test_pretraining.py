@@ -377,7 +377,7 @@ def test_every_recipe_is_consistent(family, size):
     known = run_settings.defaults_of(family, size)
     assert settings.merged(known, recipes.defaults(family, size)) == known
     values = {k: v for k, v in known["model"].items() if v is not None and k != "head"}
-    values = {k: tuple(v) if isinstance(v, list) else v for k, v in values.items()}
+    values = {k: tuple(v) if isinstance(v, list) else v for k, v in values.items()}  # config.toml has lists
     config = plm.models.config_class(family)(**values)
     assert config.longest is None or config.longest >= known["data"]["length"]
     assert known["model"]["head"] in plm.models.family(config).HEADS
