@@ -34,6 +34,7 @@ MODULES = {  # module -> its page's first line
     "tasks": "Fine-tuning, probing and adapters.",
     "evaluate": "Perplexity, zero-shot choices, metrics and contamination. The module itself can be called.",
     "compress": "Models with fewer bits.",
+    "vectors": "Word vectors: opened, compared, and trained by word2vec and GloVe.",
     "safetensors": "Files of tensors.",
     "cuda": "The CUDA plug-in.",
 }
@@ -50,6 +51,7 @@ GUIDES = {
     "tasks": ("fine-tuning",),
     "evaluate": ("evaluation",),
     "compress": ("compression",),
+    "vectors": ("vectors",),
     "cuda": ("cuda",),
     "optim": ("training",),
 }

@@ -78,6 +78,7 @@ class Vectors:
         return word in self._places
 
     def __getitem__(self, word: str) -> np.ndarray:
+        """The vector of a word; KeyError where there is none."""
         return self.matrix[self._place(word)]
 
     def _place(self, word: str) -> int:
