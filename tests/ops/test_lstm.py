@@ -36,6 +36,8 @@ spec = OpSpec(
         sizes(3, 5, 6, cell_clip=0.3),
         sizes(3, 5, 7, 4, cell_clip=0.5, projection_clip=0.4, lengths=lengths(5, 2, 4), reverse=True),
         sizes(1, 1, 5),
+        sizes(1, 1, 1),
+        sizes(2, 2, 1),
         sizes(2, 0, 5),
         sizes(0, 3, 5),
     ],
