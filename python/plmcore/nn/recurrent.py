@@ -145,16 +145,14 @@ class Recurrent(Module):
 
     def weights(self, end: str) -> tuple[Tensor, Tensor, Tensor | None, Tensor | None]:
         """weight_ih, weight_hh, bias_ih, bias_hh of a layer and direction."""
-        found = [getattr(self, f"{kind}_{end}", None) for kind in ("weight_ih", "weight_hh")]
-        biases = [getattr(self, f"{kind}_{end}", None) for kind in ("bias_ih", "bias_hh")]
-        return found[0], found[1], biases[0], biases[1]
+        bias_ih, bias_hh = (getattr(self, f"{kind}_{end}", None) for kind in ("bias_ih", "bias_hh"))
+        return getattr(self, f"weight_ih_{end}"), getattr(self, f"weight_hh_{end}"), bias_ih, bias_hh
 
     def begin(self, x: Tensor) -> RecurrentState:
         """Zeros for the sequences of x."""
-        zeros = lambda width: ops.full(
-            (self.layers * self.directions, x.shape[0], width), 0.0, x.dtype, like=x
-        )
-        return self.state_of(zeros(self.out_width), zeros(self.hidden))
+        rows = (self.layers * self.directions, x.shape[0])
+        h, c = (ops.full((*rows, n), 0.0, x.dtype, like=x) for n in (self.out_width, self.hidden))
+        return self.state_of(h, c)
 
     @staticmethod
     def state_of(h: Tensor, c: Tensor) -> RecurrentState:
@@ -164,7 +162,8 @@ class Recurrent(Module):
     def given(self, x: Tensor, state: RecurrentState | Sequence[Tensor] | Tensor) -> RecurrentState:
         """The caller's state, which must fit x."""
         if not isinstance(state, RecurrentState):
-            state = RecurrentState(state) if isinstance(state, Tensor) else RecurrentState(*state)
+            h, *c = (state,) if isinstance(state, Tensor) else state
+            state = RecurrentState(h, c[0] if c else None)
         name, wanted = type(self).__name__, self.begin(x)
         if state.tensors().keys() != wanted.tensors().keys():
             raise ArgumentError(
@@ -267,16 +266,19 @@ class LSTM(Recurrent):
         recurrent: Callable[[Tensor], Tensor],
     ) -> tuple[Tensor, ...]:
         weight_ih, weight_hh, bias_ih, bias_hh = self.weights(end)
-        return ops.lstm(
+        h, c = before
+        y, h, c = ops.lstm(
             project(weight_ih, both(bias_ih, bias_hh)),
             recurrent(weight_hh),
-            *before,
+            h,
+            c,
             getattr(self, f"weight_hr_{end}", None),
             lengths,
             end.endswith("_reverse"),
             self.cell_clip or 0.0,
             self.projection_clip or 0.0,
         )
+        return y, h, c
 
 
 class GRU(Recurrent):
@@ -315,7 +317,8 @@ class GRU(Recurrent):
             zero = ops.full((self.hidden,), 0.0, gates.dtype, like=gates)
             bias_hh = ops.concat([gates, zero], 0)
         x = project(weight_ih, both(bias_ih, bias_hh))
-        return ops.gru(x, recurrent(weight_hh), inside, *before, lengths, end.endswith("_reverse"))
+        y, h = ops.gru(x, recurrent(weight_hh), inside, before[0], lengths, end.endswith("_reverse"))
+        return y, h
 
 
 class RNN(Recurrent):
@@ -353,7 +356,8 @@ class RNN(Recurrent):
         weight_ih, weight_hh, bias_ih, bias_hh = self.weights(end)
         x = project(weight_ih, both(bias_ih, bias_hh))
         reverse = end.endswith("_reverse")
-        return ops.rnn(x, recurrent(weight_hh), *before, lengths, reverse, self.activation)
+        y, h = ops.rnn(x, recurrent(weight_hh), before[0], lengths, reverse, self.activation)
+        return y, h
 
 
 class DropConnect(Module):
