@@ -23,6 +23,8 @@ ONE_AXIS = {  # tensors without rows: indices, and gradients of one axis
     "pack_rows": {1},
     "select_labelled": {1, 2},
     "adafactor_step": {2},
+    "gru_grad": {3},
+    "conv1d_grad": {2},
 }
 
 needs_hook = pytest.mark.skipif(

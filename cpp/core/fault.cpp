@@ -70,6 +70,8 @@ void raise(const Fault& f) {
     case DataError::position:
       raise_as<ValueError>(f, attention_input(f.input), "[", f.at, "] is ", f.value, ", outside 0..", f.limit,
                            " keys");
+    case DataError::length:
+      raise_as<ValueError>(f, "lengths[", f.at, "] is ", f.value, ", outside 0..", f.limit, " steps");
     case DataError::cover:
       raise_as<ShapeError>(f, attention_input(f.input), " must cover the longest sequence, ", f.value,
                            " rows, got ", f.size[2], " by ", f.size[3]);

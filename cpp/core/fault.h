@@ -18,6 +18,7 @@ enum class DataError : int32_t {
   row_order,  // the row `value` comes after `limit`, which is not below it                -> ValueError
   offset,     // `value` does not rise from 0 to `limit`                                   -> ValueError
   position,   // `value` is outside of `limit` keys                                        -> ValueError
+  length,     // `value` is outside of 0 ... `limit` steps                                -> ValueError
   cover,      // a mask or bias does not cover the longest sequence, of `value` rows       -> ShapeError
 };
 // Which of them an op can meet, for OpDef.

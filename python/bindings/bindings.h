@@ -43,6 +43,7 @@ void bind_embedding(nb::module_& m);
 void bind_normalisation(nb::module_& m);
 void bind_dropout(nb::module_& m);
 void bind_attention(nb::module_& m);
+void bind_recurrent(nb::module_& m);
 void bind_rows(nb::module_& m);
 void bind_losses(nb::module_& m);
 void bind_generation(nb::module_& m);

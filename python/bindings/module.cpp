@@ -24,6 +24,7 @@ NB_MODULE(_core, m) {
   bind_normalisation(ops);
   bind_dropout(ops);
   bind_attention(ops);
+  bind_recurrent(ops);
   bind_rows(ops);
   bind_losses(ops);
   bind_generation(ops);

@@ -147,6 +147,30 @@ Tensors attention(const Tensor& q, const Tensor& k, const Tensor& v, const Atten
 // XLNet).
 Tensor rel_shift(const Tensor& x, Dim S);
 
+// ---- recurrent networks and convolutions ----
+// One layer in one direction over whole sequences. x [B, T, gates H]: the gates' sums from the input, biases
+// included; weight [gates H, P]; the state before the first step h [B, P], c [B, H]. lengths [B]: the steps
+// of each sequence; y is 0 behind them. reverse: from each sequence's last step to its first.
+struct LstmOptions {
+  Tensor projection;  // [P, H]: h = W_p (o tanh c); P = H without
+  Tensor lengths;  // int64 or int32 [B]
+  bool reverse = false;
+  double cell_clip = 0, projection_clip = 0;  // 0: none
+};
+// Gates i, f, g, o -> y [B, T, P], h [B, P] and c [B, H] after the last step.
+Tensors lstm(const Tensor& x, const Tensor& weight, const Tensor& h, const Tensor& c,
+             const LstmOptions& options);
+// Gates r, z, n -> y [B, T, H], h [B, H]. bias [H] or none: of the recurrent part of n, inside of r's
+// product.
+Tensors gru(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& h, const Tensor& lengths,
+            bool reverse = false);
+// activation: tanh or relu -> y [B, T, H], h [B, H]
+Tensors rnn(const Tensor& x, const Tensor& weight, const Tensor& h, const Tensor& lengths,
+            bool reverse = false, Activation activation = Activation::tanh);
+// y[b, t] = sum over w of weight[:, :, w] x[b, t + w - padding] + bias; x is 0 outside.  x [B, T, C]; weight
+// [O, C, W]; bias [O] or none -> [B, T + 2 padding - W + 1, O]
+Tensor conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias, int64_t padding = 0);
+
 // ---- rows without padding ----
 // mask bool [B, T] -> the rows of x [B, T, ...] where it is true, [N, ...], and their numbers int64 [N] in b
 // * T + t.

@@ -375,6 +375,54 @@ def rel_shift(x: TensorLike, S: int | Dim) -> Tensor:
     y[..., i, j] = x[..., i, j + T - 1 - i], 0 beyond the last column. x [..., T, L] -> [..., T, S].
     """
 
+def lstm(
+    x: TensorLike,
+    weight: TensorLike,
+    h: TensorLike,
+    c: TensorLike,
+    projection: TensorLike | None = None,
+    lengths: TensorLike | None = None,
+    reverse: bool = False,
+    cell_clip: float = 0.0,
+    projection_clip: float = 0.0,
+) -> tuple[Tensor, ...]:
+    """
+    i, f, g, o = sigmoid, sigmoid, tanh, sigmoid of x_t + h W^T; c = f c + i g; h = o tanh c, or (o tanh c) W_p^T.
+    x [B, T, 4 H], the part of the input with its biases; weight [4 H, P]; h [B, P]; c [B, H]; projection [P, H]
+    -> y [B, T, P], and h and c after the last step. lengths [B]: y is 0 behind them. reverse: each sequence from its end.
+    cell_clip, projection_clip: bounds of c and of h; 0: none.
+    """
+
+def gru(
+    x: TensorLike,
+    weight: TensorLike,
+    bias: TensorLike | None,
+    h: TensorLike,
+    lengths: TensorLike | None = None,
+    reverse: bool = False,
+) -> tuple[Tensor, ...]:
+    """
+    r, z = sigmoid of x_t + h W^T; n = tanh(x_t + r (h W_n^T + bias)); h = (1 - z) n + z h.
+    x [B, T, 3 H]; weight [3 H, H]; bias [H] or None; h [B, H] -> y [B, T, H], and h after the last step. lengths, reverse: see lstm.
+    """
+
+def rnn(
+    x: TensorLike,
+    weight: TensorLike,
+    h: TensorLike,
+    lengths: TensorLike | None = None,
+    reverse: bool = False,
+    activation: str = "tanh",
+) -> tuple[Tensor, ...]:
+    """
+    h = activation(x_t + h W^T), tanh or relu. x [B, T, H]; weight [H, H]; h [B, H] -> y [B, T, H], and h after the last step. lengths, reverse: see lstm.
+    """
+
+def conv1d(x: TensorLike, weight: TensorLike, bias: TensorLike | None = None, padding: int = 0) -> Tensor:
+    """
+    y[b, t] = sum over w of weight[:, :, w] x[b, t + w - padding] + bias; x is 0 outside. x [B, T, C]; weight [O, C, W]; bias [O] -> [B, T + 2 padding - W + 1, O].
+    """
+
 def pack_rows(x: TensorLike, mask: TensorLike) -> tuple[Tensor, Tensor]:
     """
     (rows [N, ...], index int64 [N]): the rows of x [B, T, ...] where mask bool [B, T] is true, and their numbers b * T + t.

@@ -5,6 +5,7 @@ from plmcore.nn.activations import GELU, Activation, ReLU, Sigmoid, SiLU, Tanh
 from plmcore.nn.adaptive import AdaptiveEmbedding, AdaptiveLoss, AdaptiveSoftmax, Clusters
 from plmcore.nn.attention import CrossAttention, SelfAttention
 from plmcore.nn.containers import ModuleList, Sequential
+from plmcore.nn.conv import Conv1d
 from plmcore.nn.dropout import Dropout, LockedDropout
 from plmcore.nn.embedding import Embedding
 from plmcore.nn.linear import Linear
@@ -14,18 +15,24 @@ from plmcore.nn.module import Module
 from plmcore.nn.norms import LayerNorm, RMSNorm
 from plmcore.nn.parameter import Buffer, Parameter, QuantizedWeight
 from plmcore.nn.quantized import QuantizedEmbedding, QuantizedLinear
+from plmcore.nn.recurrent import GRU, LSTM, RNN, DropConnect, RecurrentState
 from plmcore.nn.state import State
 
 __all__ = [
     "GELU",
+    "GRU",
+    "LSTM",
     "MLP",
+    "RNN",
     "Activation",
     "AdaptiveEmbedding",
     "AdaptiveLoss",
     "AdaptiveSoftmax",
     "Buffer",
     "Clusters",
+    "Conv1d",
     "CrossAttention",
+    "DropConnect",
     "Dropout",
     "Embedding",
     "LayerNorm",
@@ -39,6 +46,7 @@ __all__ = [
     "QuantizedWeight",
     "RMSNorm",
     "ReLU",
+    "RecurrentState",
     "SelfAttention",
     "Sequential",
     "SiLU",

@@ -1,0 +1,36 @@
+// Kernels that need several buffers: one place says which, for the workspace and for the run.
+#pragma once
+
+#include "kernels/gemm_space.h"
+#include "kernels/kernel.h"
+
+namespace plmcore::PLM_ISA {
+
+// Parts of the workspace, one after the other; without a base it only counts.
+struct Parts {
+  char* base = nullptr;
+  size_t used = 0;
+
+  template <class X>
+  X* take(int64_t n) {
+    char* p = base ? base + used : nullptr;
+    used += (static_cast<size_t>(n) * sizeof(X) + 63) / 64 * 64;
+    return reinterpret_cast<X*>(p);
+  }
+};
+
+// A kernel as a class of the element type: its constructor takes its parts, run() computes.
+template <template <class> class Pass>
+Workspace space_of(const KernelArgs& args) {
+  size_t bytes = 0;
+  for_float("kernel", args.in[0].dtype,
+            [&](auto type) { bytes = Pass<typename decltype(type)::type>(args, nullptr).parts.used; });
+  return {.shared = bytes, .per_worker = kGemmWorkspace};
+}
+template <template <class> class Pass>
+void run_pass(const KernelArgs& args) {
+  for_float("kernel", args.in[0].dtype,
+            [&](auto type) { Pass<typename decltype(type)::type>(args, args.shared).run(); });
+}
+
+}  // namespace plmcore::PLM_ISA
