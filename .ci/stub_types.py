@@ -81,6 +81,9 @@ TYPES: dict[str, dict[str, str]] = {
     "ops.pack_rows": {"return": TWO},
     "ops.select_labelled": {"return": THREE},
     "ops.beam_step": {"return": THREE},
+    "ops.lstm": {"return": THREE},
+    "ops.gru": {"return": TWO},
+    "ops.rnn": {"return": TWO},
     "ops.attention": {"return": f"Tensor | {TWO}"},
 }
 LEFT_OUT = {

@@ -26,8 +26,7 @@ struct Windows {
   void fill(const T* x) {
     std::memset(padded, 0, static_cast<size_t>((B * rows() + W) * C) * sizeof(T));
     for (int64_t b = 0; b < B; ++b)
-      std::memcpy(padded + (b * rows() + padding) * C, x + b * L * C,
-                  static_cast<size_t>(L * C) * sizeof(T));
+      std::memcpy(padded + (b * rows() + padding) * C, x + b * L * C, static_cast<size_t>(L * C) * sizeof(T));
     if constexpr (!kInPlace)
       for (int64_t b = 0; b < B; ++b)
         for (int64_t t = 0; t < M; ++t)
@@ -127,8 +126,7 @@ struct Backward {
     const T *w = args.in[1].as<T>(), *given = args.in[2].as<T>();
     for (int64_t o = 0; o < O; ++o)
       for (int64_t c = 0; c < C; ++c)
-        for (int64_t k = 0; k < W; ++k)
-          to_x.weight[(c * W + (W - 1 - k)) * O + o] = w[(o * C + c) * W + k];
+        for (int64_t k = 0; k < W; ++k) to_x.weight[(c * W + (W - 1 - k)) * O + o] = w[(o * C + c) * W + k];
     to_x.windows.fill(given);
     to_x.run(args, nullptr, args.out[0].as<T>());
 

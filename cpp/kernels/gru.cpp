@@ -1,8 +1,9 @@
-// A step: sums = h W^T (three blocks of units); r, z = sigmoid(x + sums);  q = sum + bias;  n = tanh(x + r q);
+// A step: sums = h W^T (three blocks of units); r, z = sigmoid(x + sums);  q = sum + bias;  n = tanh(x + r
+// q);
 //   h = n + z (h - n).
 // Backward, from the last step to the first: dh = dy + z dh + dg W of the step behind, with dg the gradients
-// of the three sums;  dn = dh (1 - z) (1 - n^2);  dq = dn r;  dr = dn q r (1 - r);  dz = dh (h - n) z (1 - z).
-// The gradient of W is one product over all steps.
+// of the three sums;  dn = dh (1 - z) (1 - n^2);  dq = dn r;  dr = dn q r (1 - r);  dz = dh (h - n) z (1 -
+// z). The gradient of W is one product over all steps.
 #include "kernels/recurrent.h"
 
 namespace plmcore::PLM_ISA {

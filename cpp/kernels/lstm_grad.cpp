@@ -83,8 +83,7 @@ struct Backward {
     give_in_order(at, dh, P, args.out[kDh0].as<T>());
     give_in_order(at, dc, H, args.out[kDc0].as<T>());
     weight_gradient(args, shared, 4 * H, P, at.rows(), dz, before, sums, args.out[kDweight].as<T>());
-    if (projects)
-      weight_gradient(args, shared, P, H, at.rows(), dp, m, sums, args.out[kDprojection].as<T>());
+    if (projects) weight_gradient(args, shared, P, H, at.rows(), dp, m, sums, args.out[kDprojection].as<T>());
   }
 
   // dh from the sums of step s, for the sequences that are at work there.
@@ -112,7 +111,8 @@ struct Backward {
 
   void cells(int64_t s, int64_t i, int64_t u, int64_t n, const S* shown) {
     const int64_t place = at.offset[s] + i;
-    const S *gates = args.in[kGates].as<S>() + place * 4 * H + u, *c = args.in[kCells].as<S>() + place * H + u,
+    const S *gates = args.in[kGates].as<S>() + place * 4 * H + u,
+            *c = args.in[kCells].as<S>() + place * H + u,
             *c_before = s ? args.in[kCells].as<S>() + (at.offset[s - 1] + i) * H + u : c0 + i * H + u;
     S *d = dz + place * 4 * H + u, *carry = dc + i * H + u, *kept = projects ? m + place * H + u : nullptr;
     T* dx = args.out[kDx].as<T>() + at.row(i, s) * 4 * H + u;

@@ -92,9 +92,7 @@ struct StepWeight {
     packed = space.take<float>(std::is_same_v<T, double> ? 0 : parts * block() + kNR);
   }
   int64_t block() const { return ceil_div(N, kNR) * kNR * K; }
-  Operand<T> operand(int64_t part) const {
-    return {first.p + part * between, first.ld, first.k_contiguous};
-  }
+  Operand<T> operand(int64_t part) const { return {first.p + part * between, first.ld, first.k_contiguous}; }
   void pack() const {
     if constexpr (!std::is_same_v<T, double>)
       for (int64_t g = 0; g < parts && K > 0; ++g) pack_strip(operand(g), 0, N, K, packed + g * block());

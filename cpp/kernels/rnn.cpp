@@ -49,8 +49,7 @@ struct Forward {
             *last = at.ends(i, s) ? args.out[1].as<T>() + at.order[i] * H + u : nullptr;
           S* to = after + i * H + u;
           over_row<T>(n, [&](int64_t j, int part) {
-            const auto sum = load_at(to, j, part) + load_at(x, j, part),
-                       v = rectify ? relu(sum) : tanh(sum);
+            const auto sum = load_at(to, j, part) + load_at(x, j, part), v = rectify ? relu(sum) : tanh(sum);
             store_at(to, j, part, v);
             store_at(y, j, part, v);
             if (last) store_at(last, j, part, v);

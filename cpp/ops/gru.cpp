@@ -1,6 +1,7 @@
 // r, z = sigmoid of x_t + h W^T;  n = tanh(x_t + r q), q = h W_n^T + bias;  h = n + z (h - n).
 //   x [B, T, 3 H]; weight [3 H, H]; bias [H] or none; h [B, H]
-// Saved for backward: r, z, n and q [B, T, 4 H], float32 (float64 for float64 x), as the device lays them out.
+// Saved for backward: r, z, n and q [B, T, 4 H], float32 (float64 for float64 x), as the device lays them
+// out.
 #include "ops/recurrent_rules.h"
 #include "plmcore/ops.h"
 
@@ -44,8 +45,8 @@ static Specs infer(const InSpecs& in, const Attrs& attrs) {
 
 static Tensors backward(const Grad& g) {
   const Tensors d =
-      dispatch(ops::gru_grad,
-               {g.in[kWeight], g.in[kH], g.in[kLengths], g.out[0], g.out[2], g.dy[0], g.dy[1]}, g.attrs);
+      dispatch(ops::gru_grad, {g.in[kWeight], g.in[kH], g.in[kLengths], g.out[0], g.out[2], g.dy[0], g.dy[1]},
+               g.attrs);
   Tensors dx(kInputs);
   dx[kX] = d[0];
   dx[kWeight] = d[1];
@@ -55,12 +56,9 @@ static Tensors backward(const Grad& g) {
 }
 
 const OpDef ops::gru = {
-    "gru",
-    infer,
-    backward,
-    saves(kWeight, kH, kLengths),
-    saves(0, 2),
-    {.exact_in = saves(kH), .exact_out = saves(0, 2), .meets = can_meet(DataError::length)}};
+    "gru",       infer,
+    backward,    saves(kWeight, kH, kLengths),
+    saves(0, 2), {.exact_in = saves(kH), .exact_out = saves(0, 2), .meets = can_meet(DataError::length)}};
 
 // weight, h, lengths, y, r z n q, dy, dh (of the state after the last step) -> dx, dweight, dh, dbias
 static Specs infer_grad(const InSpecs& in, const Attrs& attrs) {
@@ -81,7 +79,7 @@ static Specs infer_grad(const InSpecs& in, const Attrs& attrs) {
   return {{{n.B, n.T, 3 * n.H}, n.dtype}, in[kGWeight], made[1], {{n.H}, n.dtype}};
 }
 
-const OpDef ops::gru_grad = {
-    "gru_grad", infer_grad, no_grad, saves(), saves(), {.meets = can_meet(DataError::length)}};
+const OpDef ops::gru_grad = {"gru_grad", infer_grad, no_grad,
+                             saves(),    saves(),    {.meets = can_meet(DataError::length)}};
 
 }  // namespace plmcore

@@ -13,9 +13,9 @@ enum GradInput { kGY = 5, kGates, kCells, kDy, kDh, kDc, kGradInputs };
 }  // namespace
 
 Tensors lstm(const Tensor& x, const Tensor& weight, const Tensor& h, const Tensor& c, const LstmOptions& o) {
-  Tensors out = dispatch(
-      ops::lstm, {x, weight, h, c, o.projection, o.lengths},
-      {{"reverse", o.reverse}, {"cell_clip", o.cell_clip}, {"projection_clip", o.projection_clip}});
+  Tensors out =
+      dispatch(ops::lstm, {x, weight, h, c, o.projection, o.lengths},
+               {{"reverse", o.reverse}, {"cell_clip", o.cell_clip}, {"projection_clip", o.projection_clip}});
   out.resize(3);
   return out;
 }
@@ -25,8 +25,7 @@ static Recurrence check_weights(const char* op, const InSpecs& in, size_t first,
   Recurrence n = recurrence_of(op, in[first], 4);
   const size_t projection = first + 3;
   if (in.has(projection)) require_spec(op, "projection", in[projection], {{n.P, n.H}, n.dtype});
-  else
-    check(n.P == n.H, op, ": without a projection weight must be [4 H, H], got ", in[first].shape);
+  else check(n.P == n.H, op, ": without a projection weight must be [4 H, H], got ", in[first].shape);
   attrs.flag("reverse");
   for (const char* clip : {"cell_clip", "projection_clip"})
     check<ValueError>(attrs.f(clip) >= 0, op, ": ", clip, " must not be negative, got ", attrs.f(clip));
@@ -70,14 +69,13 @@ static Tensors backward(const Grad& g) {
   return d;
 }
 
-const OpDef ops::lstm = {"lstm",
-                         infer,
-                         backward,
-                         saves(kWeight, kH, kC, kProjection, kLengths),
-                         saves(0, 3, 4),
-                         {.exact_in = saves(kH, kC),
-                          .exact_out = saves(0, 3, 4),
-                          .meets = can_meet(DataError::length)}};
+const OpDef ops::lstm = {
+    "lstm",
+    infer,
+    backward,
+    saves(kWeight, kH, kC, kProjection, kLengths),
+    saves(0, 3, 4),
+    {.exact_in = saves(kH, kC), .exact_out = saves(0, 3, 4), .meets = can_meet(DataError::length)}};
 
 // weight, h, c, projection, lengths, y, gates, cells, dy, dh, dc (of the states after the last step)
 // -> dx, dweight, dh, dc, dprojection if there is one
@@ -102,7 +100,7 @@ static Specs infer_grad(const InSpecs& in, const Attrs& attrs) {
   return out;
 }
 
-const OpDef ops::lstm_grad = {
-    "lstm_grad", infer_grad, no_grad, saves(), saves(), {.meets = can_meet(DataError::length)}};
+const OpDef ops::lstm_grad = {"lstm_grad", infer_grad, no_grad,
+                              saves(),     saves(),    {.meets = can_meet(DataError::length)}};
 
 }  // namespace plmcore

@@ -23,8 +23,7 @@ void require_state(const char* op, const char* name, const Spec& got, const Recu
 void require_lengths(const char* op, const InSpecs& in, size_t i, const Recurrence& n) {
   if (!in.has(i)) return;
   check<DTypeError>(is_index(in[i].dtype), op, ": lengths must be int64 or int32, got ", in[i]);
-  check(in[i].shape.matches({n.B}), op, ": lengths must be [", n.B, "], one per sequence, got ",
-        in[i].shape);
+  check(in[i].shape.matches({n.B}), op, ": lengths must be [", n.B, "], one per sequence, got ", in[i].shape);
 }
 
 }  // namespace plmcore

@@ -22,9 +22,7 @@ static Recurrence check_weight(const char* op, const Spec& weight, const Attrs& 
   check<ValueError>(a == Activation::tanh || a == Activation::relu, op, ": activation must be tanh or relu");
   return n;
 }
-static Specs outputs_of(const Recurrence& n) {
-  return {{{n.B, n.T, n.H}, n.dtype}, {{n.B, n.H}, n.dtype}};
-}
+static Specs outputs_of(const Recurrence& n) { return {{{n.B, n.T, n.H}, n.dtype}, {{n.B, n.H}, n.dtype}}; }
 
 static Specs infer(const InSpecs& in, const Attrs& attrs) {
   in.expect(kInputs);
@@ -40,18 +38,16 @@ static Specs infer(const InSpecs& in, const Attrs& attrs) {
 }
 
 static Tensors backward(const Grad& g) {
-  Tensors d = dispatch(ops::rnn_grad,
-                       {g.in[kWeight], g.in[kH], g.in[kLengths], g.out[0], g.dy[0], g.dy[1]}, g.attrs);
+  Tensors d =
+      dispatch(ops::rnn_grad, {g.in[kWeight], g.in[kH], g.in[kLengths], g.out[0], g.dy[0], g.dy[1]}, g.attrs);
   d.resize(kInputs);
   return d;
 }
 
-const OpDef ops::rnn = {"rnn",
-                        infer,
-                        backward,
-                        saves(kWeight, kH, kLengths),
-                        saves(0),
-                        {.exact_in = saves(kH), .exact_out = saves(0), .meets = can_meet(DataError::length)}};
+const OpDef ops::rnn = {
+    "rnn",    infer,
+    backward, saves(kWeight, kH, kLengths),
+    saves(0), {.exact_in = saves(kH), .exact_out = saves(0), .meets = can_meet(DataError::length)}};
 
 // weight, h, lengths, y, dy, dh (of the state after the last step) -> dx, dweight, dh
 static Specs infer_grad(const InSpecs& in, const Attrs& attrs) {
@@ -71,7 +67,7 @@ static Specs infer_grad(const InSpecs& in, const Attrs& attrs) {
   return {made[0], in[kGWeight], made[1]};
 }
 
-const OpDef ops::rnn_grad = {
-    "rnn_grad", infer_grad, no_grad, saves(), saves(), {.meets = can_meet(DataError::length)}};
+const OpDef ops::rnn_grad = {"rnn_grad", infer_grad, no_grad,
+                             saves(),    saves(),    {.meets = can_meet(DataError::length)}};
 
 }  // namespace plmcore

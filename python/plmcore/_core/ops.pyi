@@ -385,7 +385,7 @@ def lstm(
     reverse: bool = False,
     cell_clip: float = 0.0,
     projection_clip: float = 0.0,
-) -> tuple[Tensor, ...]:
+) -> tuple[Tensor, Tensor, Tensor]:
     """
     i, f, g, o = sigmoid, sigmoid, tanh, sigmoid of x_t + h W^T; c = f c + i g; h = o tanh c, or (o tanh c) W_p^T.
     x [B, T, 4 H], the part of the input with its biases; weight [4 H, P]; h [B, P]; c [B, H]; projection [P, H]
@@ -400,7 +400,7 @@ def gru(
     h: TensorLike,
     lengths: TensorLike | None = None,
     reverse: bool = False,
-) -> tuple[Tensor, ...]:
+) -> tuple[Tensor, Tensor]:
     """
     r, z = sigmoid of x_t + h W^T; n = tanh(x_t + r (h W_n^T + bias)); h = (1 - z) n + z h.
     x [B, T, 3 H]; weight [3 H, H]; bias [H] or None; h [B, H] -> y [B, T, H], and h after the last step. lengths, reverse: see lstm.
@@ -413,7 +413,7 @@ def rnn(
     lengths: TensorLike | None = None,
     reverse: bool = False,
     activation: str = "tanh",
-) -> tuple[Tensor, ...]:
+) -> tuple[Tensor, Tensor]:
     """
     h = activation(x_t + h W^T), tanh or relu. x [B, T, H]; weight [H, H]; h [B, H] -> y [B, T, H], and h after the last step. lengths, reverse: see lstm.
     """

@@ -33,7 +33,7 @@ class RecurrentState(State):
         return {"h": self.h} if self.c is None else {"h": self.h, "c": self.c}
 
     def rebuilt(self, tensors: Mapping[str, Tensor]) -> RecurrentState:
-        return replace(self, **tensors)
+        return RecurrentState(tensors["h"], tensors.get("c"), self.n)
 
     @property
     def batch(self) -> int | Dim:
