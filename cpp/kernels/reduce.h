@@ -4,8 +4,8 @@
 // Traffic: one read of x.
 #pragma once
 
-#include "kernels/kernel.h"
 #include "core/reduce_plan.h"
+#include "kernels/kernel.h"
 
 namespace plmcore::PLM_ISA {
 

@@ -8,11 +8,11 @@
 
 #include <type_traits>
 
+#include "core/reduce_plan.h"
 #include "device/axes.h"
 #include "device/grid.h"
 #include "device/kernel.h"
 #include "device/reduce.cuh"
-#include "core/reduce_plan.h"
 
 namespace plmcore::cuda {
 
