@@ -38,7 +38,7 @@ __device__ __forceinline__ Pack<R, V> each(const F& f, const P&... x) {
 }
 
 template <int V, class F, class R, class... T>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kThreads, kResident)
     elementwise_flat(F f, R* __restrict__ y, int64_t n, Operand<T>... in) {
   for (int64_t i = first_of_thread() * V; i < n; i += threads_of_grid() * V) {
     if (i + V <= n) *reinterpret_cast<Pack<R, V>*>(y + i) = each<V, R>(f, read<V>(in, in.repeats ? 0 : i)...);
@@ -53,7 +53,7 @@ __device__ __forceinline__ Pack<R, V> each_at(const F& f, const int64_t* at, std
   return each<V, R>(f, read<V>(in, at[K])...);
 }
 template <int V, class F, class R, class... T>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kThreads, kResident)
     elementwise_axes(F f, R* __restrict__ y, int64_t packs, Axes<sizeof...(T)> axes, Operand<T>... in) {
   for (int64_t p = first_of_thread(); p < packs; p += threads_of_grid()) {
     int64_t at[sizeof...(T)];
@@ -62,49 +62,59 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-// Elements of a pack: 16 bytes of the widest operand.
+// Elements of a pack: 16 bytes of the widest operand, at most 8.
 template <class... T> inline constexpr int kPackOf = [] {
-  int least = 16;
+  int least = 8;  // also of bytes: 16 of them take too many registers
   ((least = kPack<T> < least ? kPack<T> : least), ...);
   return least;
 }();
 
+template <int N>
+bool all_aligned(const View& y, const View* in) {
+  bool packs = aligned(y.data);
+  for (int k = 0; k < N; ++k) packs = packs && (aligned(in[k].data) || in[k].numel == 1);
+  return packs;
+}
+
+// The launches are functions of their own: nvcc 13.0 does not get through lambdas over packs of types.
+template <int V, class R, class... T, class F, size_t... K>
+const char* launch_flat(const KernelArgs& args, const View& y, const View* in, F f,
+                        std::index_sequence<K...>) {
+  return problem(launch<elementwise_flat<V, F, R, T...>>(
+      grid_for((y.numel + V - 1) / V), dim3(kThreads), 0, stream_of(args), f, y.as<R>(), y.numel,
+      Operand<T>{in[K].template as<T>(), in[K].numel == 1}...));
+}
+template <int V, class R, class... T, class F, int N, size_t... K>
+const char* launch_axes(const KernelArgs& args, const View& y, const View* in, F f, const Plan<N>& part,
+                        const int64_t (&start)[N], std::index_sequence<K...>) {
+  const int64_t n = part.count() / V;
+  return problem(launch<elementwise_axes<V, F, R, T...>>(
+      grid_for(n), dim3(kThreads), 0, stream_of(args), f, y.as<R>() + start[N - 1], n,
+      part.template in_packs<N - 1>(V),
+      Operand<T>{in[K].template as<T>() + start[K], part.rank == 0 || part.stride[K][0] == 0}...));
+}
+
 // Every operand has y's shape or one element.
 template <class R, class... T, class F>
 const char* elementwise_equal(const KernelArgs& args, const View& y, const View* in, F f) {
-  const bool packs = [&]<size_t... K>(std::index_sequence<K...>) {
-    return aligned(y.data) && ((aligned(in[K].data) || in[K].numel == 1) && ...);
-  }(std::index_sequence_for<T...>{});
-  const auto go = [&]<int V, size_t... K>(Constant<V>, std::index_sequence<K...>) {
-    return problem(launch<elementwise_flat<V, F, R, T...>>(
-        grid_for((y.numel + V - 1) / V), dim3(kThreads), 0, stream_of(args), f, y.as<R>(), y.numel,
-        Operand<T>{in[K].template as<T>(), in[K].numel == 1}...));
-  };
+  constexpr std::index_sequence_for<T...> places;
   if (y.numel == 0) return nullptr;
-  return packs ? go(Constant<kPackOf<R, T...>>{}, std::index_sequence_for<T...>{})
-               : go(Constant<1>{}, std::index_sequence_for<T...>{});
+  if (all_aligned<sizeof...(T)>(y, in)) return launch_flat<kPackOf<R, T...>, R, T...>(args, y, in, f, places);
+  return launch_flat<1, R, T...>(args, y, in, f, places);
 }
 
 // `in` gives the shapes and the data of the operands.
 template <class R, class... T, class F>
 const char* elementwise(const KernelArgs& args, const View& y, const View* in, F f) {
-  constexpr int N = sizeof...(T), V = kPackOf<R, T...>;
+  constexpr int N = sizeof...(T) + 1, V = kPackOf<R, T...>;
+  constexpr std::index_sequence_for<T...> places;
   if (y.numel == 0) return nullptr;
-  const Plan<N + 1> plan = broadcast_plan<N + 1>(y, in);
+  const Plan<N> plan = broadcast_plan<N>(y, in);
   if (plan.rank <= 1) return elementwise_equal<R, T...>(args, y, in, f);
-  const auto go = [&]<int W, size_t... K>(Constant<W>, std::index_sequence<K...>, const Plan<N + 1>& part,
-                                          const int64_t (&start)[N + 1]) {
-    const int64_t n = part.count() / W;
-    return problem(launch<elementwise_axes<W, F, R, T...>>(
-        grid_for(n), dim3(kThreads), 0, stream_of(args), f, y.as<R>() + start[N], n,
-        part.template in_packs<N>(W),
-        Operand<T>{in[K].template as<T>() + start[K], part.rank == 0 || part.stride[K][0] == 0}...));
-  };
-  bool packs = aligned(y.data);
-  for (int k = 0; k < N; ++k) packs = packs && (aligned(in[k].data) || in[k].numel == 1);
-  return plan.in_parts([&](const Plan<N + 1>& part, const int64_t (&start)[N + 1]) {
-    if (packs && part.has_packs(V)) return go(Constant<V>{}, std::index_sequence_for<T...>{}, part, start);
-    return go(Constant<1>{}, std::index_sequence_for<T...>{}, part, start);
+  const bool packs = all_aligned<N - 1>(y, in);
+  return plan.in_parts([&](const Plan<N>& part, const int64_t (&start)[N]) {
+    if (packs && part.has_packs(V)) return launch_axes<V, R, T...>(args, y, in, f, part, start, places);
+    return launch_axes<1, R, T...>(args, y, in, f, part, start, places);
   });
 }
 

@@ -8,6 +8,9 @@
 namespace plmcore::cuda {
 
 inline constexpr int kThreads = 256;
+// Blocks that a processor must hold: 64 registers a thread. Without the number the compiler takes 32 at most,
+// and spills.
+inline constexpr int kResident = 4;
 inline constexpr int64_t kBlocks = 4096;  // beyond that a thread takes several
 
 inline dim3 grid_for(int64_t work) {

@@ -67,7 +67,7 @@ __device__ __forceinline__ PartOf<T> sum_pieces(const T* x, int64_t run, Divisor
 
 // grid (outputs / 8), block 256: a warp an output
 template <class T, class R>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kThreads, kResident)
     sum_rows_by_warp(const T* __restrict__ x, R* __restrict__ y, int64_t outputs, int64_t run,
                      Divisor segments, uint32_t pieces, Axes<1> kept, Axes<1> summed, double factor) {
   const int lane = threadIdx.x % 32;
@@ -80,7 +80,7 @@ __global__ void __launch_bounds__(kThreads)
 }
 // grid (outputs, chunks), block 256; part [outputs][chunks]
 template <class T>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kThreads, kResident)
     sum_rows_by_block(const T* __restrict__ x, PartOf<T>* __restrict__ part, int64_t run, Divisor segments,
                       uint32_t pieces, Axes<1> kept, Axes<1> summed) {
   const uint64_t chunks = gridDim.y, chunk = blockIdx.y;
@@ -122,7 +122,7 @@ __global__ void __launch_bounds__(32 * kSumLanes)
 }
 // y[o][c] = the sum over the chunks of part[o][chunk][c]; a thread an element
 template <class T, class R>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kThreads, kResident)
     sum_chunks(const PartOf<T>* __restrict__ part, R* __restrict__ y, int64_t n, int64_t chunks,
                int64_t columns, Divisor width, double factor) {
   for (int64_t i = first_of_thread(); i < n; i += threads_of_grid()) {

@@ -1,6 +1,5 @@
 // Floats out of range of a whole number become the smallest one, as on the CPU; the short types are cut from
 // 32 bits.
-#include <limits>
 #include <type_traits>
 
 #include "device/elementwise.cuh"
@@ -15,7 +14,7 @@ struct Convert {
     if constexpr (kBool) return x != 0;
     else if constexpr (std::is_integral_v<R> && std::is_floating_point_v<A>) {
       using I = std::conditional_t<(sizeof(R) < 8), int32_t, int64_t>;
-      constexpr I least = std::numeric_limits<I>::min();
+      constexpr I least = static_cast<I>(std::make_unsigned_t<I>(1) << (8 * sizeof(I) - 1));
       constexpr A limit = -static_cast<A>(least);
       return static_cast<R>(x >= -limit && x < limit ? static_cast<I>(x) : least);
     } else return static_cast<Acc<R>>(x);
