@@ -45,7 +45,7 @@ METRICS: dict[str, tuple[str, str, dict[str, Any]]] = {
 # metric -> the library of the extra `eval` that computes it
 LIBRARIES = {
     **dict.fromkeys(("f1", "f1_micro", "f1_macro", "matthews"), "sklearn.metrics"),
-    **dict.fromkeys(("pearson", "spearman"), "scipy.stats"),
+    "pearson": "scipy.stats",
     **dict.fromkeys(("coreference", "ceaf"), "scipy.optimize"),
     **dict.fromkeys(("entities", "chunks"), "seqeval.metrics.sequence_labeling"),
     "bleu": "sacrebleu.metrics",
