@@ -58,6 +58,18 @@ def test_padding_changes_nothing(kind):
     np.testing.assert_array_equal(layer(Tensor(spoilt), lengths=np.array(lengths))[0].numpy(), y.numpy())
 
 
+@pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU, nn.RNN])
+def test_second_direction_reads_from_the_end(kind):
+    both, one, x = kind(6, 5, bidirectional=True), kind(6, 5), text()
+    reverse = {n[: -len("_reverse")]: p for n, p in both.named_parameters() if n.endswith("_reverse")}
+    one.load_state_dict(reverse)
+    y, state = both(x)
+    expected, end = one(Tensor(x.numpy()[:, ::-1].copy()))
+    np.testing.assert_array_equal(y.numpy()[..., 5:], expected.numpy()[:, ::-1])
+    for a, b in zip(state, end):
+        np.testing.assert_array_equal(a.numpy()[1:], b.numpy())
+
+
 @every_kind
 def test_state_is_selected_by_prompt_and_sequence(kind):
     _, state = KINDS[kind]()(text(B=3))
