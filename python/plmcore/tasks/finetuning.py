@@ -108,7 +108,17 @@ def finetune(
 
 
 class _Finetuning(Run):
-    new, resumed = staticmethod(task_settings.new), staticmethod(task_settings.resumed)
+    def new(self, given: Settings, config: str | os.PathLike[str] | None, changes: Sequence[str]) -> Settings:
+        return task_settings.new(given, config, changes)
+
+    def resumed(
+        self,
+        begun: pathlib.Path,
+        given: Settings,
+        config: str | os.PathLike[str] | None,
+        changes: Sequence[str],
+    ) -> Settings:
+        return task_settings.resumed(begun, given, config, changes)
 
     def __init__(
         self,

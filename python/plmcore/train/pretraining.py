@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import pathlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -77,7 +78,18 @@ def pretrain(
 class _Pretraining(Run):
     """Each part is in the directory before the next begins."""
 
-    new, resumed = staticmethod(run_settings.new), staticmethod(run_settings.resumed)
+    def new(self, given: Settings, config: str | os.PathLike[str] | None, changes: Sequence[str]) -> Settings:
+        return run_settings.new(given, config, changes)
+
+    def resumed(
+        self,
+        begun: pathlib.Path,
+        given: Settings,
+        config: str | os.PathLike[str] | None,
+        changes: Sequence[str],
+    ) -> Settings:
+        return run_settings.resumed(begun, given, config, changes)
+
     data: RunData
 
     def defaults(self, stored: Settings) -> Settings:
@@ -109,7 +121,7 @@ class _Pretraining(Run):
         """The size, and what the tokenizer knows: the number of tokens and the special ones."""
         kind = models.config_class(self.settings["run"]["family"])
         known = {f.name for f in dataclasses.fields(kind)}
-        values = {
+        values: dict[str, Any] = {
             k: tuple(v) if isinstance(v, list) else v
             for k, v in self.settings["model"].items()
             if v is not None and k != "head"

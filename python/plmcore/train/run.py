@@ -32,7 +32,9 @@ TRAIN: dict[str, Any] = {
     "tensorboard": False,
 }
 # of settings without a default
-KINDS = dict.fromkeys(("train.steps", "train.patience", "train.save_every", "train.evaluate_every"), "int")
+KINDS: dict[str, str] = dict.fromkeys(
+    ("train.steps", "train.patience", "train.save_every", "train.evaluate_every"), "int"
+)
 
 
 class Run:
