@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from plmcore.criteria.carried import Carried
 from plmcore.criteria.criterion import (
     Batch,
     Counts,
@@ -24,6 +25,7 @@ from plmcore.models import labels
 __all__ = [
     "Batch",
     "Bidirectional",
+    "Carried",
     "Counts",
     "Criterion",
     "Labelled",
@@ -42,7 +44,7 @@ __all__ = [
 ]
 
 
-def of(model: Any, label_smoothing: float = 0.0) -> Criterion:
+def of(model: Any, label_smoothing: float = 0.0) -> Labelled:
     """The criterion that goes with the kind of labels which the model's head takes first."""
     kind = next(iter(labels.taken(model)), None)
     if kind == labels.BIDIRECTIONAL:

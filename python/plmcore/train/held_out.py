@@ -10,6 +10,7 @@ from plmcore import criteria, nn
 from plmcore._core import ArgumentError
 from plmcore.data import Corpus
 from plmcore.evaluate.likelihood import perplexity_of
+from plmcore.models import labels as kinds
 from plmcore.train import batching
 
 
@@ -89,4 +90,7 @@ class HeldOutLoss:
         found = {"loss": mean}
         if len(sums.counts) == 1:  # and not the sum of two losses
             found["perplexity"] = perplexity_of(mean)
+        for name in [name for name in kinds.DIRECTIONS if name in sums.counts]:
+            direction = name.removesuffix("_labels")
+            found[f"{direction}_perplexity"] = perplexity_of(sums.sums[name] / max(1, sums.counts[name]))
         return found | {f"{name}_loss": other(model)["loss"] for name, other in self.others.items()}

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from plmcore import criteria, data, nn, objectives, tokenizers
+from plmcore import criteria, data, models, nn, objectives, tokenizers
 from plmcore._core import ArgumentError, FormatError
 from plmcore.files.text import check_text
 from plmcore.files.whole import atomic_directory
@@ -175,7 +175,7 @@ class RunData:
             rank=group.rank,
             ranks=group.size,
         )
-        batches = carrying.Continued(batches) if self.memory else batches
+        batches = carrying.Continued(batches) if self.carries else batches
         times, steps = self.table["accumulate"], self.table["ramp"]
         if steps:
             return batching.Accumulated(batches, batching.ramp(1, times, steps))
@@ -202,7 +202,8 @@ class RunData:
     def criterion(self, model: nn.Module, label_smoothing: float = 0.0) -> criteria.Criterion:
         """What is trained with: with a memory where the settings give one."""
         if not self.memory:
-            return criteria.of(model, label_smoothing)
+            plain = criteria.of(model, label_smoothing)
+            return criteria.Carried(plain) if self.carries else plain
         kind, reuse = (
             objectives.labels_of(self.settings["objective"]["name"]),
             self.settings["objective"]["stride"],
@@ -215,10 +216,19 @@ class RunData:
         return self.settings["train"].get("mem_len") or 0
 
     @property
+    def carries(self) -> bool:
+        """Whether something goes from batch to batch: a memory, or the state of a recurrent head."""
+        head = models.head_class(
+            models.config_class(self.settings["run"]["family"])(), self.settings["model"]["head"]
+        )
+        streams = bool(self.settings["objective"].get("streams"))
+        return bool(self.memory) or (streams and getattr(head, "CARRIES", False))
+
+    @property
     def held_out_streams(self) -> int | None:
-        """Few enough that each has several windows; none without a memory or for a short text."""
+        """Few enough that each has several windows; none where nothing is carried, or for a short text."""
         windows = len(self.parts[1][0].ids) // self.table["length"]
-        return max(1, min(self.table["batch"], windows // 4)) if self.memory and windows > 1 else None
+        return max(1, min(self.table["batch"], windows // 4)) if self.carries and windows > 1 else None
 
     def mixed(self) -> objectives.Objective:
         """What is trained on: the text, and the supervised tasks beside it."""
@@ -272,10 +282,12 @@ class RunData:
 
 
 def format_of(kind: str, family: str) -> str | None:
-    """The family whose special tokens a new tokenizer gets: characters and words have their own."""
-    if kind in ("characters", "words"):
-        return None
-    return recipes.recipe(family).special_tokens or family
+    """The family whose special tokens a new tokenizer gets: characters and words have their own, unless the
+    family is one of words.
+    """
+    name = recipes.recipe(family).special_tokens or family
+    known = tokenizers.FAMILIES.get(name)
+    return None if kind in ("characters", "words") and (known is None or kind not in known.kinds) else name
 
 
 def check_parallel(sources: Sequence[str], targets: Sequence[str], errors: str = "strict") -> None:
