@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from plmcore.criteria.carried import Carried
 from plmcore.criteria.criterion import (
     Batch,
     Counts,
@@ -24,6 +25,7 @@ from plmcore.models import labels
 __all__ = [
     "Batch",
     "Bidirectional",
+    "Carried",
     "Counts",
     "Criterion",
     "Labelled",

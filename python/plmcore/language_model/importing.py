@@ -14,6 +14,9 @@ from plmcore.formats.torch_pickle import Fields
 from plmcore.language_model import directory
 from plmcore.models import names
 from plmcore.tokenizers.fairseq import read_dictionary
+from plmcore.tokenizers.word_list import read_words
+
+VOCABULARIES = {"fairseq": read_dictionary, "list": read_words}
 
 
 def convert_checkpoint(
@@ -24,8 +27,9 @@ def convert_checkpoint(
     changes: Mapping[str, Any] | None = None,
     max_shard_bytes: int | None = None,
 ) -> None:
-    """Writes the model directory of a checkpoint, with its tokenizer where `vocab`, a dict.txt of fairseq, is
-    given. `changes` replace keys of the config. Nothing of the file is run.
+    """Writes the model directory of a checkpoint, with its tokenizer where `vocab` is given, a file of the
+    kind that the family's CHECKPOINT names. `changes` replace keys of the config. Nothing of the files is
+    run.
     """
     known = models.family(family)
     form = known.CHECKPOINT
@@ -35,7 +39,7 @@ def convert_checkpoint(
     source, out = pathlib.Path(source), pathlib.Path(out)
     arrays, rest = torch_file.read_checkpoint(source, form.state)
     tensors = {name: registry.as_tensor("torch", name, array) for name, array in arrays.items()}
-    tokenizer = None if vocab is None else read_dictionary(vocab, family)
+    tokenizer = None if vocab is None else VOCABULARIES[form.vocabulary](vocab, family)
     ids: dict[str, int] = {}
     if tokenizer is not None:
         ids = {role: tokenizer.backend.vocabulary[token] for role, token in tokenizer.roles.items()}
