@@ -107,6 +107,11 @@ def single(found: dict[str, list[Found]], key: str) -> str:
 
 SECTIONS = (
     ("shakespeare", "Tiny Shakespeare, nanoGPT's setting", lambda f: single(f, "validation loss")),
+    (
+        "penn",
+        "Penn Treebank, two LSTMs of 200, 13 epochs",
+        lambda f: single(f, "validation perplexity"),
+    ),
     ("markov", "Markov chain of 20 states", markov),
     ("copying", "Strings of 10 to 20 symbols, the Transformer", lambda f: single(f, "exact")),
     ("transfer", "WikiText-2, then a task", task_table),

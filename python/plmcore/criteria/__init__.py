@@ -17,6 +17,7 @@ from plmcore.criteria.criterion import (
     loss,
     run,
 )
+from plmcore.criteria.directions import CarriedDirections
 from plmcore.criteria.labelled import Labelled, Spans, WithText
 from plmcore.criteria.memory import Remembered
 from plmcore.criteria.tokens import Bidirectional, Tokens
@@ -26,6 +27,7 @@ __all__ = [
     "Batch",
     "Bidirectional",
     "Carried",
+    "CarriedDirections",
     "Counts",
     "Criterion",
     "Labelled",

@@ -276,7 +276,6 @@ class ElmoPreTraining(nn.Module):
     """The language models of both directions, over one softmax. While it trains that is a sampled one."""
 
     LABELS = (BIDIRECTIONAL,)
-    CARRIES = True
 
     def __init__(self, config: ElmoConfig):
         self.config, self.body = config, Elmo(config)
@@ -369,6 +368,7 @@ def streams(chosen: dict[str, dict[str, Any]]) -> None:
     if objective["name"] == "bidirectional-lm":
         usual = dict(streams=data["batch"], characters=model["max_characters_per_token"] or 50)
         objective |= {k: v for k, v in usual.items() if objective[k] is None}
+        chosen["train"]["carry"] = bool(objective["streams"])
     if optim["kind"] == "adagrad" and optim["start"] is None:
         optim["start"] = (2 / data["length"]) ** 2
     if optim["clip_norm"] is None:
@@ -390,6 +390,7 @@ RECIPES = {
         optim=dict(kind="adagrad", betas=None, eps=1e-10, weight_decay=0.0, start=None, clip_norm=None),
         schedule=dict(kind="constant"),
         data=dict(documents="file", sentences="lines", unwrap=False),
+        train=dict(carry=True),
         sizes={
             "tiny": Size(2, 32, 1, 20, 16, 1, 5000, 2000, 0.2, dropout=0.0),
             "mini": Size(2, 64, 1, 20, 32, 1, 10_000, 10_000, 0.2),
@@ -402,4 +403,4 @@ RECIPES = {
     )
 }
 FINETUNING = Finetuning(lr=1e-3, small_lr_times=1.0)
-CHECKPOINT = Checkpoint(open=elmo_files.opened, read=elmo_files.converted, head="base", takes_vocab=False)
+CHECKPOINT = Checkpoint(open=elmo_files.opened, read=elmo_files.converted, head="base", vocabulary="")

@@ -130,7 +130,6 @@ class Predicts(nn.Module):
 
     LABELS: tuple[str, ...]
     REMEMBERS: ClassVar[bool] = False  # the body takes the mems of the text before, and gives those after
-    CARRIES: ClassVar[bool] = False  # the head takes the state of the text before, and gives out.state
     body: Any
 
     def logits(self, rows: Tensor) -> Tensor:

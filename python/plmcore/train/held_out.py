@@ -58,6 +58,17 @@ def part(corpus: Corpus, begin: int, end: int) -> Corpus:
     return Corpus(corpus.ids[begin:end], sentences, documents, np.searchsorted(sentences, documents), content)
 
 
+def backward(corpus: Corpus) -> Corpus:
+    """The corpus from its end: the last token of its last document first."""
+    sentences, documents = (len(corpus.ids) - o[::-1] for o in (corpus.sentences, corpus.documents))
+    content = {
+        "vocab_size": corpus.vocab_size, "tokenizer": corpus.tokenizer, "source": corpus.source,
+        "fingerprint": f"{corpus.fingerprint}[::-1]",
+    }  # fmt: skip
+    ids = np.ascontiguousarray(corpus.ids[::-1])
+    return Corpus(ids, sentences, documents, np.searchsorted(sentences, documents), content)
+
+
 def _within(offsets: np.ndarray, begin: int, end: int) -> np.ndarray:
     first, last = np.searchsorted(offsets, begin, side="right"), np.searchsorted(offsets, end, side="left")
     return np.concatenate([[begin], offsets[first:last], [end]]).astype(offsets.dtype) - begin
