@@ -130,6 +130,11 @@ class Finetuning:
     unfreeze_every: float | None = None  # epochs after which classifiers learn with one layer more
     label_smoothing: float = 0.0  # where it writes text
     lm_weight: float = 0.0  # of the next token, beside classes and choices
+    # of a body that gives features (adapt.layers, adapt.freeze, adapt.encoder, adapt.dropout)
+    layers: str | None = None
+    freeze: str | None = None
+    encoder: int = 0
+    dropout: float = 0.1
 
 
 @dataclass(frozen=True, kw_only=True)
