@@ -302,7 +302,9 @@ class ElmoPreTraining(nn.Module):
         logits = {
             name: lambda rows=rows: self.softmax.logits(rows) for name, rows in zip(DIRECTIONS.values(), ways)
         }
-        return encoded.output(loss=loss, losses=losses, state=encoded.state, **logits)
+        return encoded.output(
+            last_hidden_state=encoded.rows, loss=loss, losses=losses, state=encoded.state, **logits
+        )
 
     def embed(self, *args: Any, **options: Any) -> list[np.ndarray]:
         """As Elmo.embed."""
