@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-from learning import copying, markov_runs, shakespeare, transfer, translation
+from learning import copying, markov_runs, sentences, shakespeare, transfer, translation
 
 Found = dict[str, float]
 NEAR = 0.02  # of the best possible loss
@@ -97,6 +97,12 @@ EXPERIMENTS: dict[str, Experiment] = {
         )
         for family, title in (("gpt2", "GPT-2"), ("bert", "BERT"))
     },
+    "SST-2, CNN": Experiment(
+        "convolution",
+        sentences.run,
+        lambda f: min(f["GloVe"], f["GloVe, static"]) > f["random"],
+        "GloVe's vectors above random ones",
+    ),
     "translation, recurrent": Experiment(
         "recurrent",
         translation.recurrent,

@@ -6,7 +6,7 @@ import itertools
 import statistics
 from collections.abc import Iterable, Sequence
 
-from learning import transfer, translation
+from learning import sentences, transfer, translation
 from learning.experiments import EXPERIMENTS, Found
 
 BEGIN, END = "<!-- benchmarks/learning: begin -->", "<!-- benchmarks/learning: end -->"
@@ -117,12 +117,26 @@ def networks(found: dict[str, list[Found]]) -> str:
     )
 
 
+def starts(found: dict[str, list[Found]]) -> str:
+    """A line for each start of a convolutional network."""
+    lines = []
+    for name, runs in found.items():
+        for start in sentences.STARTS:
+            values = ", ".join(f"{100 * r[start]:.1f}" for r in runs)
+            mean = f"{100 * statistics.mean(r[start] for r in runs):.1f}"
+            lines.append((start, values, mean, mark(name, runs), minutes(runs)))
+    return rows(
+        ("embeddings", "accuracy, %", "mean", "GloVe above random", "processor minutes of all"), lines
+    )
+
+
 SECTIONS = (
     ("shakespeare", "Tiny Shakespeare, nanoGPT's setting", lambda f: single(f, "validation loss")),
     ("markov", "Markov chain of 20 states", markov),
     ("copying", "Strings of 10 to 20 symbols, the Transformer", lambda f: single(f, "exact")),
     ("reversing", "Strings of 20 symbols turned round, a recurrent network", lambda f: single(f, "exact")),
     ("transfer", "WikiText-2, then a task", task_table),
+    ("convolution", "SST-2, Kim's convolutional network", starts),
     ("translation", "Multi30k, German to English", lambda f: single(f, "BLEU")),
     ("recurrent", "Multi30k, recurrent networks", networks),
 )

@@ -63,9 +63,9 @@ def test_heads_and_widths(name):
         with pytest.raises(plm.ArgumentError, match=f"{width} must be a multiple of {heads[0]} = 2, got 9"):
             config(name, **{width: 9})
     names = ("num_hidden_layers", "n_layers", "n_layer", "num_layers", "encoder_layers", "layers")
-    layers = next(k for k in keys if k in names)
-    with pytest.raises(plm.ArgumentError, match=f"{layers} must be at most 10000, got"):
-        config(name, **{layers: 2**40})
+    for layers in [k for k in keys if k in names][:1]:
+        with pytest.raises(plm.ArgumentError, match=f"{layers} must be at most 10000, got"):
+            config(name, **{layers: 2**40})
     with pytest.raises(plm.ArgumentError, match="vocab_size must be at most 2147483647"):
         config(name, vocab_size=2**31)
 
