@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-from learning import copying, markov_runs, penn, shakespeare, transfer, translation
+from learning import copying, markov_runs, penn, sentences, shakespeare, transfer, translation
 
 Found = dict[str, float]
 NEAR = 0.02  # of the best possible loss
@@ -82,6 +82,19 @@ EXPERIMENTS: dict[str, Experiment] = {
         for name in copying.ORDERS
     },
     **{
+        name: Experiment(
+            "reversing",
+            partial(lambda name, data, folder, seed: copying.run(name, seed), name),
+            *(
+                (lambda f: f["exact"] <= 0.05, "at most 0.05")
+                if config["attention"] == "none"
+                else (lambda f: f["exact"] >= 0.99, "at least 0.99")
+            ),
+            needs_data=False,
+        )
+        for name, config in copying.NETWORKS.items()
+    },
+    **{
         f"transfer, {title}": Experiment(
             "transfer",
             partial(transfer.run, family),
@@ -91,6 +104,18 @@ EXPERIMENTS: dict[str, Experiment] = {
         )
         for family, title in (("gpt2", "GPT-2"), ("bert", "BERT"))
     },
+    "SST-2, CNN": Experiment(
+        "convolution",
+        sentences.run,
+        lambda f: min(f["GloVe"], f["GloVe, static"]) > f["random"],
+        "GloVe's vectors above random ones",
+    ),
+    "translation, recurrent": Experiment(
+        "recurrent",
+        translation.recurrent,
+        lambda f: f["LSTM"] < f["GRU"] < f["Bahdanau"],
+        "BLEU of LSTM < GRU < Bahdanau",
+    ),
     "translation, short": Experiment(
         "translation",
         partial(translation.run, "translation, short"),
