@@ -132,6 +132,20 @@ def translation_model(folder, change=lambda t: t, **config):
     return folder
 
 
+def test_the_encoder_of_a_trained_translation_model(tmp_path):
+    """What the translation model's encoder gives is what CoVe gives."""
+    plm.seed(0)
+    config = dict(model_type="rnn-seq2seq", vocab_size=30, d_embed=D, d_hidden=H, bidirectional=True)
+    mt = plm.from_config(config, "seq2seq-lm").eval()
+    mt.save(tmp_path / "mt")
+    convert_checkpoint(tmp_path / "mt", tmp_path / "cove", "cove")
+    ids = np.array([[3, 4, 5, 6]])
+    wanted = mt(ids, decoder_input_ids=ids[:, :2]).encoder_last_hidden_state.numpy()
+    tensors, _ = plm.safetensors.read(tmp_path / "mt" / "model.safetensors")
+    x = tensors["encoder.embedding.weight"].numpy()[ids]
+    assert np.allclose(plm.load(tmp_path / "cove")(x).last_hidden_state.numpy(), wanted, atol=1e-6)
+
+
 def test_the_encoder_of_a_translation_model(tmp_path):
     convert_checkpoint(translation_model(tmp_path / "mt"), tmp_path / "cove", "cove")
     lm = plm.load(tmp_path / "cove")
@@ -143,6 +157,7 @@ def test_the_encoder_of_a_translation_model(tmp_path):
     [
         (dict(model_type="bert"), (), "is of 'bert': CoVe is the encoder of an rnn-seq2seq"),
         (dict(cell="gru"), (), "cell=lstm"),
+        (dict(reverse_source=True), (), "reads its source from the end"),
         ({}, ("encoder.rnn.weight_ih_l0_reverse",), "it has no weight_ih_l0_reverse"),
         ({}, ("encoder.rnn.weight_ih_l0",), "it has no weight_ih_l0"),
         ({}, ("encoder.rnn.bias_hh_l1",), "missing: bias_hh_l1"),

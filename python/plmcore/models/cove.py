@@ -170,6 +170,8 @@ def opened(source: pathlib.Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
             f"'{source}' is of {config.get('model_type')!r}: CoVe is the encoder of an rnn-seq2seq with "
             f"cell=lstm and bidirectional=true"
         )
+    if config.get("reverse_source"):
+        raise FormatError(f"'{source}' reads its source from the end: train it with reverse_source=false")
     tensors, _ = registry.read(source)
     names = [name for name in tensors if re.search(r"(^|\.)encoder\.rnn\.", name)]
     return {name[name.index("encoder.") :]: tensors[name] for name in names}, config
