@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-from learning import copying, markov_runs, penn, sentences, shakespeare, transfer, translation
+from learning import contextual, copying, markov_runs, penn, sentences, shakespeare, transfer, translation
 
 Found = dict[str, float]
 NEAR = 0.02  # of the best possible loss
@@ -104,6 +104,26 @@ EXPERIMENTS: dict[str, Experiment] = {
         )
         for family, title in (("gpt2", "GPT-2"), ("bert", "BERT"))
     },
+    "biLM of the Penn Treebank": Experiment(
+        "directions",
+        contextual.directions,
+        lambda f: abs(f["forward"] / f["backward"] - 1) <= 0.05,
+        "forward and backward within 5 %",
+    ),
+    "ELMo's layers, CoNLL-2003": Experiment(
+        "contextual",
+        contextual.elmo,
+        lambda f: f["with"] > f["without"],
+        "[GloVe; ELMo] above GloVe",
+        prepare=contextual.wikipedia,
+    ),
+    "CoVe's layers, SST-2": Experiment(
+        "contextual",
+        contextual.cove,
+        lambda f: f["with"] > f["without"],
+        "[GloVe; CoVe] above GloVe",
+        prepare=contextual.translator,
+    ),
     "SST-2, CNN": Experiment(
         "convolution",
         sentences.run,
