@@ -1,4 +1,4 @@
-"""Follows docs/adding-an-op.md in a checkout, as a reader would: python tests/follow_adding_an_op.py CHECKOUT.
+"""Follows docs/adding-an-op.md in a checkout, as a reader would: follow_adding_an_op.py CHECKOUT.
 
 Writes the page's blocks where it says; .ci/nightly builds and tests the result.
 """
