@@ -61,7 +61,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         type=pathlib.Path,
         default=[],
         metavar="FILE",
-        help="translations of the lines of --text, for the family transformer",
+        help="translations of the lines of --text, for the families transformer and rnn-seq2seq",
     )
     command.add_argument(
         "--supervised",

@@ -66,7 +66,9 @@ class Recurrent(Module):
         projection: int = 0,
         dropout: float = 0.0,
         bias: bool = True,
+        weight_init: init.Init | None = None,
     ):
+        """weight_init: of all parameters; None: uniform within 1 / sqrt(hidden)."""
         name = type(self).__name__
         if inputs < 1 or hidden < 1 or layers < 1 or projection < 0:
             raise ArgumentError(
@@ -78,7 +80,8 @@ class Recurrent(Module):
         self.inputs, self.hidden, self.layers = inputs, hidden, layers
         self.bidirectional, self.projection, self.dropout = bidirectional, projection, dropout
         bound = 1 / math.sqrt(hidden)
-        draw, G, P = init.uniform(-bound, bound), self.gates * hidden, self.out_width
+        draw = init.uniform(-bound, bound) if weight_init is None else weight_init
+        G, P = self.gates * hidden, self.out_width
         for layer in range(layers):
             width = inputs if layer == 0 else P * self.directions
             for end in self.ends(layer):
@@ -237,6 +240,7 @@ class LSTM(Recurrent):
         bias: bool = True,
         cell_clip: float | None = None,
         projection_clip: float | None = None,
+        weight_init: init.Init | None = None,
     ):
         super().__init__(
             inputs,
@@ -246,6 +250,7 @@ class LSTM(Recurrent):
             projection=projection,
             dropout=dropout,
             bias=bias,
+            weight_init=weight_init,
         )
         for name, clip in (("cell_clip", cell_clip), ("projection_clip", projection_clip)):
             if clip is not None and not clip > 0:
@@ -299,8 +304,17 @@ class GRU(Recurrent):
         bidirectional: bool = False,
         dropout: float = 0.0,
         bias: bool = True,
+        weight_init: init.Init | None = None,
     ):
-        super().__init__(inputs, hidden, layers, bidirectional=bidirectional, dropout=dropout, bias=bias)
+        super().__init__(
+            inputs,
+            hidden,
+            layers,
+            bidirectional=bidirectional,
+            dropout=dropout,
+            bias=bias,
+            weight_init=weight_init,
+        )
 
     def layer(
         self,

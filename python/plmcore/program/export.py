@@ -27,20 +27,24 @@ def export(
 
     plm.export(plm.load("gpt2"), "gpt2.plm"): the program "main" of a model is its forward pass in eval mode,
     at any batch size and length, for the inputs of `signature`. A model that makes text also has the entry
-    points of plmcore.program.decoding, with which plmcore::Decoder runs a search in C++. Other inputs, or
-    labels: plm.export(plm.trace(lm.model, input_ids=..., labels=...), "loss.plm").
+    points of plmcore.program.decoding, with which plmcore::Decoder runs a search in C++; a decoder that needs
+    each token's result for the next one has these alone. Other inputs, or labels:
+    plm.export(plm.trace(lm.model, input_ids=..., labels=...), "loss.plm").
     """
     from plmcore.formats import program_file
     from plmcore.models.generates import Generates
     from plmcore.nn.modes import inference
     from plmcore.program import decoding
 
-    programs = what if isinstance(what, Mapping) else {"main": what}
-    by_name = {name: _program(name, program) for name, program in programs.items()}
     model = getattr(what, "model", what)
-    if isinstance(model, Generates) and model.TRACES:
+    writer = model if isinstance(model, Generates) and model.TRACES else None
+    programs = what if isinstance(what, Mapping) else {"main": what}
+    if writer is not None and writer.stepwise:
+        programs = {}
+    by_name = {name: _program(name, program) for name, program in programs.items()}
+    if writer is not None:
         with inference():
-            by_name |= decoding.programs(model)
+            by_name |= decoding.programs(writer)
     program_file.write(path, by_name)
 
 
@@ -71,6 +75,11 @@ def _program(name: str, what: LanguageModel | nn.Module | _core.Program) -> _cor
         raise _core.DTypeError(
             f"export: {name!r} must be a model, or a Program, which plm.trace(module, x=plm.spec(...)) "
             f"makes, got {type(what).__name__}"
+        )
+    if getattr(model, "stepwise", False):
+        raise _core.ArgumentError(
+            f"export: the decoder of {type(model).__name__} needs each token's result for the next one: a "
+            f"whole text has no program; export the head seq2seq-lm, whose programs make text"
         )
     from plmcore.nn.modes import inference
 

@@ -50,7 +50,7 @@ def pretrain(
     Writes the model to `out`/final; returns the model. word2vec and glove give word vectors: plm.vectors.
     pretrain is this function with their type.
 
-    `target` has the translations of `text`, line by line, for the Transformer. `supervised` tasks are mixed
+    `target` has the translations of `text`, line by line, to learn to translate. `supervised` tasks are mixed
     with the text of T5 and BART: "sst2=FILE", or dict(task=, file=, columns=, source=, target=, rate=).
     errors="replace" reads bytes that are not UTF-8 as U+FFFD. `tokenizer` is a directory, or the kind to
     train on the text. `config` is the config.toml of another run, `changes` are settings as "optim.lr=3e-4";
