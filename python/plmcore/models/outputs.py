@@ -41,6 +41,7 @@ class Output(Mapping[str, Any]):
     mc_logits: Field
     mems: Layers
     past_key_values: Any
+    state: Any
     decoder_hidden_states: Layers
     decoder_attentions: Layers
     cross_attentions: Layers

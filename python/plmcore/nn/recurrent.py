@@ -223,7 +223,8 @@ class LSTM(Recurrent):
     """Long short-term memory: i, f, o = sigmoid, g = tanh of W_ih x + b_ih + W_hh h + b_hh; c = f c + i g;
     h = o tanh c, or W_hr (o tanh c) with a projection.
 
-    dropout: between layers. cell_clip, projection_clip: bounds of c and of the projected h.
+    dropout: between layers. cell_clip, projection_clip: bounds of c and of the projected h. reverse: each
+    sequence is read from its end.
     """
 
     gates = 4
@@ -241,7 +242,10 @@ class LSTM(Recurrent):
         cell_clip: float | None = None,
         projection_clip: float | None = None,
         weight_init: init.Init | None = None,
+        reverse: bool = False,
     ):
+        if reverse and bidirectional:
+            raise ArgumentError("LSTM: reverse is for one direction, and bidirectional has both")
         super().__init__(
             inputs,
             hidden,
@@ -255,7 +259,7 @@ class LSTM(Recurrent):
         for name, clip in (("cell_clip", cell_clip), ("projection_clip", projection_clip)):
             if clip is not None and not clip > 0:
                 raise ArgumentError(f"LSTM: {name} must be positive, got {clip}")
-        self.cell_clip, self.projection_clip = cell_clip, projection_clip
+        self.cell_clip, self.projection_clip, self.reverse = cell_clip, projection_clip, reverse
 
     @staticmethod
     def state_of(h: Tensor, c: Tensor) -> RecurrentState:
@@ -279,7 +283,7 @@ class LSTM(Recurrent):
             c,
             getattr(self, f"weight_hr_{end}", None),
             lengths,
-            end.endswith("_reverse"),
+            self.reverse or end.endswith("_reverse"),
             self.cell_clip or 0.0,
             self.projection_clip or 0.0,
         )

@@ -51,10 +51,12 @@ def export(
 def signature(model: Model) -> dict[str, Spec]:
     """The inputs of a model's exported program, int64: input_ids and attention_mask [B, T], [B, K, T] where
     it chooses one of K; token_type_ids where there are several types; decoder_input_ids [B, T] where they are
-    read, and the encoder's inputs are [B, S].
+    read, and the encoder's inputs are [B, S]. A model that reads something else has `program_inputs`.
     """
     from plmcore import models
 
+    if hasattr(model, "program_inputs"):
+        return {name: spec(*sizes) for name, sizes in model.program_inputs().items()}
     config, head = model.config, models.head_name(model)
     targets = "seq2seq-lm" in models.family(config).HEADS and head in ("base", "seq2seq-lm")
     sizes = ("B", "K", "T") if head in ("multiple-choice", "double-heads") else ("B", "S" if targets else "T")
