@@ -12,7 +12,7 @@ from plmcore.nn.linear import Linear
 from plmcore.nn.mlp import MLP
 from plmcore.nn.modes import inference
 from plmcore.nn.module import Module
-from plmcore.nn.norms import LayerNorm, RMSNorm
+from plmcore.nn.norms import BatchNorm, LayerNorm, RMSNorm
 from plmcore.nn.parameter import Buffer, Parameter, QuantizedWeight
 from plmcore.nn.quantized import QuantizedEmbedding, QuantizedLinear
 from plmcore.nn.recurrent import GRU, LSTM, RNN, DropConnect, RecurrentState
@@ -29,6 +29,7 @@ __all__ = [
     "AdaptiveEmbedding",
     "AdaptiveLoss",
     "AdaptiveSoftmax",
+    "BatchNorm",
     "Buffer",
     "Clusters",
     "Conv1d",
