@@ -15,6 +15,7 @@ sys.path.insert(0, str(BENCHMARKS))
 contest, cases, table = (
     importlib.import_module(name) for name in ("contest", "models.cases", "models.table")
 )
+before_cases = importlib.import_module("before.cases")
 ops_cases, ops_table = (importlib.import_module(f"ops.{name}") for name in ("cases", "table"))
 train_table, train_cases = (importlib.import_module(f"train.{name}") for name in ("table", "cases"))
 corpus_table, objectives_table = (
@@ -486,3 +487,14 @@ def test_objectives_reach_their_targets_or_are_marked():
     rows = [line for line in text.splitlines() if line.startswith("|")]
     assert len(rows) == 4 and len({row.count("|") for row in rows}) == 1 and r"9.0\*" in rows[-1]
     assert objectives_table.BEGIN in (BENCHMARKS / "README.md").read_text()
+
+
+SMALL = ["add of 16 numbers, 1000 times", "layer_norm 1024x768 +grad", "attention 8x128x12x64"]
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_cases_of_two_checkouts_repeat_their_outputs(name):
+    call = before_cases.CASES[name]()
+    first, second = ([x.numpy() for x in call()] for _ in range(2))
+    assert first and all(np.isfinite(x).all() for x in first)
+    assert all(np.array_equal(x, y) for x, y in zip(first, second, strict=True))
