@@ -132,9 +132,10 @@ Tensors host_inputs(const OpDef& op, const Inputs& in, SmallVector<View, 8>& vie
 Tensors execute(const OpDef& op, const Inputs& in, const AttrList& attrs, Specs& specs, Device& device,
                 bool recorded) {
   const uint64_t any_layout = recorded ? 0 : device.any_layout(op_id(op));
-  for (size_t i = 0; i < in.size(); ++i)
-    if (in[i].defined() && !(in_mask(any_layout, i) && in[i].has_data()))
-      in[i].data();  // a traced tensor has none
+  if (op.extra.view || op.extra.measure)  // the kernels of others ask for their inputs' data
+    for (size_t i = 0; i < in.size(); ++i)
+      if (in[i].defined() && !(in_mask(any_layout, i) && in[i].has_data()))
+        in[i].data();  // a traced tensor has none
   settle_sizes(op, in, attrs, specs);
   if (op.extra.view) return views(op, in, attrs, specs, device);
   Tensors out;
