@@ -61,6 +61,7 @@ CONFIGS = {
     "mass": dict(STACKS, eos_token_id=2, decoder_start_token_id=2),
     "transformer": STACKS,
     "marian": dict(STACKS, pad_token_id=29, decoder_start_token_id=29),
+    "cnn": dict(vocab_size=30, d_embed=6, filters=[[2, 4], [3, 5]], layers=1),
     "rnn-seq2seq": dict(
         vocab_size=30, d_embed=6, d_hidden=8, encoder_layers=1, decoder_layers=1, bidirectional=True
     ),

@@ -75,6 +75,19 @@ EXPERIMENTS: dict[str, Experiment] = {
         for name in copying.ORDERS
     },
     **{
+        name: Experiment(
+            "reversing",
+            partial(lambda name, data, folder, seed: copying.run(name, seed), name),
+            *(
+                (lambda f: f["exact"] <= 0.05, "at most 0.05")
+                if config["attention"] == "none"
+                else (lambda f: f["exact"] >= 0.99, "at least 0.99")
+            ),
+            needs_data=False,
+        )
+        for name, config in copying.NETWORKS.items()
+    },
+    **{
         f"transfer, {title}": Experiment(
             "transfer",
             partial(transfer.run, family),
@@ -84,6 +97,12 @@ EXPERIMENTS: dict[str, Experiment] = {
         )
         for family, title in (("gpt2", "GPT-2"), ("bert", "BERT"))
     },
+    "translation, recurrent": Experiment(
+        "recurrent",
+        translation.recurrent,
+        lambda f: f["LSTM"] < f["GRU"] < f["Bahdanau"],
+        "BLEU of LSTM < GRU < Bahdanau",
+    ),
     "translation, short": Experiment(
         "translation",
         partial(translation.run, "translation, short"),

@@ -6,7 +6,7 @@ import itertools
 import statistics
 from collections.abc import Iterable, Sequence
 
-from learning import transfer
+from learning import transfer, translation
 from learning.experiments import EXPERIMENTS, Found
 
 BEGIN, END = "<!-- benchmarks/learning: begin -->", "<!-- benchmarks/learning: end -->"
@@ -105,12 +105,26 @@ def single(found: dict[str, list[Found]], key: str) -> str:
     return rows(("experiment", key, "expected", "holds", "processor minutes"), lines)
 
 
+def networks(found: dict[str, list[Found]]) -> str:
+    """A line for each recurrent network of an experiment."""
+    lines = []
+    for name, runs in found.items():
+        for network in translation.NETWORKS:
+            loss = each(runs, f"{network}, loss", ".3f")
+            lines.append((network, each(runs, network, ".1f"), loss, mark(name, runs), minutes(runs)))
+    return rows(
+        ("network", "BLEU", "held-out loss", "LSTM < GRU < Bahdanau", "processor minutes of all"), lines
+    )
+
+
 SECTIONS = (
     ("shakespeare", "Tiny Shakespeare, nanoGPT's setting", lambda f: single(f, "validation loss")),
     ("markov", "Markov chain of 20 states", markov),
     ("copying", "Strings of 10 to 20 symbols, the Transformer", lambda f: single(f, "exact")),
+    ("reversing", "Strings of 20 symbols turned round, a recurrent network", lambda f: single(f, "exact")),
     ("transfer", "WikiText-2, then a task", task_table),
     ("translation", "Multi30k, German to English", lambda f: single(f, "BLEU")),
+    ("recurrent", "Multi30k, recurrent networks", networks),
 )
 
 

@@ -62,9 +62,8 @@ def test_heads_and_widths(name):
     if heads and name not in ("t5", "transfo-xl"):  # whose heads have a width of their own
         with pytest.raises(plm.ArgumentError, match=f"{width} must be a multiple of {heads[0]} = 2, got 9"):
             config(name, **{width: 9})
-    layers = next(
-        k for k in keys if k in ("num_hidden_layers", "n_layers", "n_layer", "num_layers", "encoder_layers")
-    )
+    names = ("num_hidden_layers", "n_layers", "n_layer", "num_layers", "encoder_layers", "layers")
+    layers = next(k for k in keys if k in names)
     with pytest.raises(plm.ArgumentError, match=f"{layers} must be at most 10000, got"):
         config(name, **{layers: 2**40})
     with pytest.raises(plm.ArgumentError, match="vocab_size must be at most 2147483647"):

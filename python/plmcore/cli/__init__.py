@@ -23,6 +23,7 @@ from plmcore.cli import (
     finetune,
     generate,
     info,
+    new,
     pretrain,
     quantize,
     show,
@@ -34,6 +35,7 @@ from plmcore.runtime import startup
 COMMANDS = {
     "demo": demo,
     "pretrain": pretrain,
+    "new": new,
     "finetune": finetune,
     "classify": classify,
     "fill-mask": fill_mask,
