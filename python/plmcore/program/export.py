@@ -60,6 +60,7 @@ def signature(model: Model) -> dict[str, Spec]:
         *(["token_type_ids"] if getattr(config, "type_vocab_size", 1) != 1 else []),
     ]
     inputs = {name: spec("int64", *sizes) for name in names}
+    inputs |= {name: spec("int64", *shape) for name, shape in config.further_inputs.items()}
     return inputs | ({"decoder_input_ids": spec("int64", "B", "T")} if targets else {})
 
 
