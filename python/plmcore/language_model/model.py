@@ -412,7 +412,7 @@ class LanguageModel:
 
 def as_tensor(name: str, value: Any, device: str) -> Any:
     """Lists and arrays of numbers as tensors on a device, whole numbers as int64; anything else as it is."""
-    if value is None or isinstance(value, (Tensor, bool, str, Mapping)):
+    if value is None or isinstance(value, (Tensor, bool, str, Mapping, nn.State)):
         return value
     if isinstance(value, (list, tuple)) and any(isinstance(v, (Tensor, tuple, type(None))) for v in value):
         return value  # memories and caches of layers

@@ -98,13 +98,6 @@ class Config:
         """The number of layers; None where there is not one stack of them. As `width`, by DEPTHS."""
         return next((getattr(self, key) for key in DEPTHS if hasattr(self, key)), None)
 
-    @property
-    def further_inputs(self) -> Mapping[str, tuple[str | int, ...]]:
-        """What models of the family read beside input_ids and attention_mask, all int64, with their sizes:
-        {"char_ids": ("B", "T", 20)}.
-        """
-        return {}
-
     def fitted(self, tensors: Mapping[str, Any]) -> Self:
         """The config that the tensors of a file, by published names,
         ask for where they know better than config.json.

@@ -9,7 +9,6 @@ Shapes: B batch, T length, N rows without padding, W characters of a word, P wid
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,12 +16,12 @@ import numpy as np
 
 from plmcore import nn
 from plmcore._core import Tensor, ops
-from plmcore.models import cross_view, padding
+from plmcore.models import cross_view, padding, recurrent
 from plmcore.models.config import Config
 from plmcore.models.cross_view import CrossView
 from plmcore.models.declaration import GENERIC, Finetuning, TokenizerFormat, WordVectors
 from plmcore.models.outputs import Output
-from plmcore.models.padding import Encoded, Layout, Packed
+from plmcore.models.padding import Encoded, Layout
 
 WORD_LENGTH = 20  # characters of a word that are read
 
@@ -81,10 +80,6 @@ class CVTConfig(Config):
     def depth(self) -> int:
         return 2
 
-    @property
-    def further_inputs(self) -> Mapping[str, tuple[str | int, ...]]:
-        return {"char_ids": ("B", "T", WORD_LENGTH)}
-
 
 def forgetful(inputs: int, hidden: int, projection: int) -> nn.LSTM:
     """Two directions whose gates begin open: the published cells add 1 to the forget gate."""
@@ -129,8 +124,8 @@ class CVT(nn.Module):
         p = self.config.dropout if dropout is None else dropout
         layout = padding.layout(input_ids, self.mask(input_ids, attention_mask))
         x = self.read(input_ids, char_ids, layout, p)
-        uni = self.dropped(run(self.uni, x, layout), p)
-        bi = self.dropped(run(self.bi, uni, layout), p)
+        uni = self.dropped(recurrent.read(self.uni, x, layout)[0], p)
+        bi = self.dropped(recurrent.read(self.bi, uni, layout)[0], p)
         states = [x, uni, bi] if output_hidden_states else None
         return Encoded(ops.concat([uni, bi], uni.ndim - 1), layout, states)
 
@@ -189,23 +184,23 @@ class CVT(nn.Module):
         ids = (self.config.bos_token_id, self.config.eos_token_id)
         return [i for i in ids if i is not None]
 
+    def program_inputs(self) -> dict[str, tuple[Any, ...]]:
+        """Of an exported program: dtype and sizes by name."""
+        inputs = dict.fromkeys(("input_ids", "attention_mask"), ("int64", "B", "T"))
+        return {**inputs, "char_ids": ("int64", "B", "T", WORD_LENGTH)}
+
     def __call__(self, *args: Any, **inputs: Any) -> Output:
         encoded = self.encode(*args, **inputs)
         return encoded.output(last_hidden_state=encoded.layout.unpack(encoded.rows))
 
 
-def run(lstm: nn.LSTM, rows: Tensor, layout: Layout) -> Tensor:
-    """A recurrent layer over rows, each sequence from its first row to its last."""
-    if not isinstance(layout, Packed):
-        return lstm(rows)[0]  # [B, T, 2 P]
-    B, T, places = layout.B, layout.T, layout.places()
-    y, _ = lstm(ops.unpack_rows(rows, places, B, T), lengths=layout.lengths)
-    return ops.index_select(ops.reshape(y, (B * T, y.shape[2])), places)  # [N, 2 P]
-
-
 class _Heads(CrossView):
     def __init__(self, config: CVTConfig):
         super().__init__(config, CVT(config), config.uni_width, config.d_projection)
+
+    def program_inputs(self) -> dict[str, tuple[Any, ...]]:
+        """Those of the body."""
+        return self.body.program_inputs()
 
     def alone(self, task: int) -> Any:
         """The model of one of its tasks; body and heads are the same, not copies."""
@@ -256,7 +251,7 @@ TOKENIZERS = (
         single="bos A eos",
         pair="bos A eos B eos",
         kinds=("words",),
-        spelled=WORD_LENGTH,
+        characters=WORD_LENGTH,
     ),
 )
 FINETUNING = Finetuning(

@@ -21,6 +21,7 @@ A module may also have
 
 from __future__ import annotations
 
+import pathlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import ModuleType
@@ -57,8 +58,10 @@ class TokenizerFormat:
     told: bool = False  # by the special tokens of a vocabulary, where nothing else tells the family
     file: str | None = None  # by which it is known, where there is nothing else
     shows: tuple[str, ...] = ()  # objectives whose examples `plmcore show` prints with its special tokens
+    # its words are spelled as characters: the key of config.json with the width of a word
+    spelled: str = ""
     trims: bool = False  # offsets have no space; that before the mask belongs to it
-    spelled: int = 0  # characters of each token that batches have, as char_ids
+    characters: int = 0  # of each token that batches have beside its id, as char_ids
     # how its sentencepiece model is read, see tokenizers/pieces.py
     pieces: Mapping[str, object] = field(default_factory=dict)
     # where a new sentencepiece model has its special tokens
@@ -145,13 +148,18 @@ class WordVectors:
 class Checkpoint:
     """A file of the program that a family was published with, which `plmcore convert --family` reads.
 
-    state, settings: the keys of its tensors and of the settings of the run; a file may also hold the tensors
-    alone. read: (tensors, settings, ids) -> keys of the config, and tensors by names that NAMES and RENAMED
-    know. ids: of the special tokens of the vocabulary, by role, and its `size`; empty where none was given.
+    state, settings: the keys, in a file of torch.save, of its tensors and of the settings of the run; a file
+    may also hold the tensors alone. open: path -> tensors and settings, of files of another kind. read:
+    (tensors, settings, ids) -> keys of the config, and tensors by names that NAMES and RENAMED know. ids: of
+    the special tokens of the vocabulary, by role, and its `size`; empty where none was given. takes_vocab:
+    whether one can be given. head: that the tensors are of; None: that of the recipe.
     """
 
-    state: str
-    settings: str
+    state: str = ""
+    settings: str = ""
+    open: Callable[[pathlib.Path], tuple[Mapping[str, Tensor], Mapping[str, Any]]] | None = None
+    takes_vocab: bool = True
+    head: str | None = None
     read: Callable[
         [Mapping[str, Tensor], Mapping[str, Any], Mapping[str, int]],
         tuple[dict[str, Any], Mapping[str, Tensor]],

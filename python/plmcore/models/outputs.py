@@ -41,12 +41,15 @@ class Output(Mapping[str, Any]):
     mc_logits: Field
     mems: Layers
     past_key_values: Any
+    state: Any
     decoder_hidden_states: Layers
     decoder_attentions: Layers
     cross_attentions: Layers
     encoder_last_hidden_state: Field
     encoder_hidden_states: Layers
     encoder_attentions: Layers
+    alignments: Field
+    decoder_states: Field
 
     def __init__(self, losses: Mapping[str, Field] | None = None, **fields: Any | Callable[[], Any]):
         """losses: means, each by the name of the labels that it is of; the loss by `labels` unless given."""

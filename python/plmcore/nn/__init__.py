@@ -12,10 +12,11 @@ from plmcore.nn.linear import Linear
 from plmcore.nn.mlp import MLP
 from plmcore.nn.modes import inference
 from plmcore.nn.module import Module
-from plmcore.nn.norms import LayerNorm, RMSNorm
+from plmcore.nn.norms import BatchNorm, LayerNorm, RMSNorm
 from plmcore.nn.parameter import Buffer, Parameter, QuantizedWeight
 from plmcore.nn.quantized import QuantizedEmbedding, QuantizedLinear
 from plmcore.nn.recurrent import GRU, LSTM, RNN, DropConnect, RecurrentState
+from plmcore.nn.scalar_mix import ScalarMix
 from plmcore.nn.state import State
 
 __all__ = [
@@ -28,6 +29,7 @@ __all__ = [
     "AdaptiveEmbedding",
     "AdaptiveLoss",
     "AdaptiveSoftmax",
+    "BatchNorm",
     "Buffer",
     "Clusters",
     "Conv1d",
@@ -48,6 +50,7 @@ __all__ = [
     "RMSNorm",
     "ReLU",
     "RecurrentState",
+    "ScalarMix",
     "SelfAttention",
     "Sequential",
     "SiLU",

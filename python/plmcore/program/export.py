@@ -27,30 +27,36 @@ def export(
 
     plm.export(plm.load("gpt2"), "gpt2.plm"): the program "main" of a model is its forward pass in eval mode,
     at any batch size and length, for the inputs of `signature`. A model that makes text also has the entry
-    points of plmcore.program.decoding, with which plmcore::Decoder runs a search in C++. Other inputs, or
-    labels: plm.export(plm.trace(lm.model, input_ids=..., labels=...), "loss.plm").
+    points of plmcore.program.decoding, with which plmcore::Decoder runs a search in C++; a decoder that needs
+    each token's result for the next one has these alone. Other inputs, or labels:
+    plm.export(plm.trace(lm.model, input_ids=..., labels=...), "loss.plm").
     """
     from plmcore.formats import program_file
     from plmcore.models.generates import Generates
     from plmcore.nn.modes import inference
     from plmcore.program import decoding
 
-    programs = what if isinstance(what, Mapping) else {"main": what}
-    by_name = {name: _program(name, program) for name, program in programs.items()}
     model = getattr(what, "model", what)
-    if isinstance(model, Generates) and model.TRACES:
+    writer = model if isinstance(model, Generates) and model.TRACES else None
+    programs = what if isinstance(what, Mapping) else {"main": what}
+    if writer is not None and writer.stepwise:
+        programs = {}
+    by_name = {name: _program(name, program) for name, program in programs.items()}
+    if writer is not None:
         with inference():
-            by_name |= decoding.programs(model)
+            by_name |= decoding.programs(writer)
     program_file.write(path, by_name)
 
 
 def signature(model: Model) -> dict[str, Spec]:
     """The inputs of a model's exported program, int64: input_ids and attention_mask [B, T], [B, K, T] where
     it chooses one of K; token_type_ids where there are several types; decoder_input_ids [B, T] where they are
-    read, and the encoder's inputs are [B, S].
+    read, and the encoder's inputs are [B, S]. A model that reads something else has `program_inputs`.
     """
     from plmcore import models
 
+    if hasattr(model, "program_inputs"):
+        return {name: spec(*sizes) for name, sizes in model.program_inputs().items()}
     config, head = model.config, models.head_name(model)
     targets = "seq2seq-lm" in models.family(config).HEADS and head in ("base", "seq2seq-lm")
     sizes = ("B", "K", "T") if head in ("multiple-choice", "double-heads") else ("B", "S" if targets else "T")
@@ -60,7 +66,6 @@ def signature(model: Model) -> dict[str, Spec]:
         *(["token_type_ids"] if getattr(config, "type_vocab_size", 1) != 1 else []),
     ]
     inputs = {name: spec("int64", *sizes) for name in names}
-    inputs |= {name: spec("int64", *shape) for name, shape in config.further_inputs.items()}
     return inputs | ({"decoder_input_ids": spec("int64", "B", "T")} if targets else {})
 
 
@@ -72,6 +77,11 @@ def _program(name: str, what: LanguageModel | nn.Module | _core.Program) -> _cor
         raise _core.DTypeError(
             f"export: {name!r} must be a model, or a Program, which plm.trace(module, x=plm.spec(...)) "
             f"makes, got {type(what).__name__}"
+        )
+    if getattr(model, "stepwise", False):
+        raise _core.ArgumentError(
+            f"export: the decoder of {type(model).__name__} needs each token's result for the next one: a "
+            f"whole text has no program; export the head seq2seq-lm, whose programs make text"
         )
     from plmcore.nn.modes import inference
 

@@ -44,8 +44,9 @@ def annotate(lm: LanguageModel, texts: Any, batch_size: int) -> Any:
         scoring = Scoring(examples, batch_size)
         scoring(task.model)
         for i, predicted in zip(asked, scoring.predictions, strict=True):
-            answer = predicted.get("label", predicted.get("tags"))
-            found[i][task.name] = labels.bio(answer) if "tags" in predicted and scheme == "bioes" else answer
+            answer: Any = predicted["tags" if task.kind == "tagging" else "label"]
+            bioes = task.kind == "tagging" and scheme == "bioes"
+            found[i][task.name] = labels.bio(answer) if bioes else answer
     return found
 
 

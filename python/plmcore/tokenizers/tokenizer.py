@@ -282,7 +282,7 @@ class Tokenizer:
         for i, ids in enumerate(a):
             windows += cut.windows(i, len(ids), None if b is None else len(b[i]), added)
         arrays = fill(windows, a, b, format, padding)
-        if self.family.spelled:
+        if self.family.characters:
             spelled = [None if t is None else self._spelled(t, words) for t in (texts, pairs)]
             arrays["char_ids"] = fill_spelled(windows, spelled, format, padding, arrays["input_ids"].shape)
         squeeze = one and stride is None
@@ -303,13 +303,13 @@ class Tokenizer:
         return Batch({name: x[0] for name, x in arrays.items()} if squeeze else arrays, sample, detail)
 
     def _spelled(self, texts: Sequence[Any], words: bool) -> list[np.ndarray]:
-        """The characters of every token of each text.  uint8 [n, spelled]"""
+        """The characters of every token of each text.  uint8 [n, characters]"""
         rows = self._word_rows_of(texts) if words else self.backend.rows(list(texts))
         parts = [
             [(text[w] if words else text)[begin:end] for w, (begin, end) in zip(numbers, offsets.tolist())]
             for text, (_, offsets, numbers) in zip(texts, rows, strict=True)
         ]
-        return TaggerCharacters().spelled(parts, self.family.spelled)
+        return TaggerCharacters().spelled(parts, self.family.characters)
 
     def _word_ids_of(self, texts: Sequence[Sequence[str]]) -> list[np.ndarray]:
         return [ids for ids, _, _ in self._word_rows_of(texts)]
