@@ -147,6 +147,7 @@ class _Finetuning(Run):
         task_settings.check_installed(self.settings)
         self.data = TaskData(self.settings, in_memory)
         self.data.check()
+        task_model.needed_head(directory.read_config(self.settings["run"]["model"]), self.data)
 
     def defaults(self, stored: Settings) -> Settings:
         return task_settings.defaults(stored["run"]["task"], stored["run"]["model"])

@@ -75,10 +75,10 @@ class TaskData:
         """
         given: list[pathlib.Path] = []
         now: list[str] = []
-        for path in (self.table["unlabelled"], *(t.get(s) for t in self.table["also"] for s in SPLITS)):
-            if path:
-                given.append(existing(path))
-                now.append(checkpoint.digest(given[-1]))
+        others = [other.table[split] for other in self.further.values() for split in SPLITS]
+        for path in filter(None, (self.table["unlabelled"], *others)):
+            given.append(existing(path))
+            now.append(checkpoint.digest(given[-1]))
         for key in (*SPLITS, "folder"):
             if key in self.in_memory:
                 given.append(self.path(key))

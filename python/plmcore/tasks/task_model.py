@@ -35,10 +35,8 @@ def load(
     """
     adapt, config = task_data.settings["adapt"], directory.read_config(folder)
     quantized.refuse(folder, config, "finetune")
-    reads = adapt["layers"] is not None or adapt["pooling"] is not None
     manual_seed(task_data.settings["run"]["seed"])
-    head = "base" if reads else head_for("seq2seq" if task_data.as_text else task_data.kind, config)
-    cross_view.check(config, head, task_data)
+    reads, head = reads_layers(adapt), needed_head(config, task_data)
     changes = changes_for(task_data) | tasks_of(config, head, task_data)
     new_head = needs_new_head(config, head, task_data, changes)
     if head == models.head_of(config) and head in directory.TASK_HEADS:
@@ -80,6 +78,19 @@ def load(
         extra = {key: value for key, value in extra.items() if key not in ("id2label", "label2id")}
     set_config(lm.model, lm.config.replace(extra=extra))
     return lm
+
+
+def reads_layers(adapt: Mapping[str, Any]) -> bool:
+    """Whether the task reads the layers of a body and not a head of the family."""
+    return adapt["layers"] is not None or adapt["pooling"] is not None
+
+
+def needed_head(config: Config, task_data: TaskData) -> str:
+    """The head of the family that the task needs; ArgumentError where it cannot learn from what is given."""
+    kind = "seq2seq" if task_data.as_text else task_data.kind
+    head = "base" if reads_layers(task_data.settings["adapt"]) else head_for(kind, config)
+    cross_view.check(config, head, task_data)
+    return head
 
 
 def tasks_of(config: Config, head: str, task_data: TaskData) -> dict[str, Any]:
