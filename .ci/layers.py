@@ -45,7 +45,7 @@ plmcore.files plmcore.runtime
 plmcore._core
 """
 
-PROTOCOLS = ("Fills", "Generates")  # classes of models/ that say what a model can do, not which one it is
+PROTOCOLS = ("CrossView", "Fills", "Generates")  # classes of models/ that say what a model can do, not which one it is
 
 
 class Known(NamedTuple):

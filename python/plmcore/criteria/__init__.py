@@ -16,6 +16,7 @@ from plmcore.criteria.criterion import (
     loss,
     run,
 )
+from plmcore.criteria.cross_view import CrossView
 from plmcore.criteria.labelled import Labelled, Spans, WithText
 from plmcore.criteria.memory import Remembered
 from plmcore.criteria.tokens import Bidirectional, Tokens
@@ -26,6 +27,7 @@ __all__ = [
     "Bidirectional",
     "Counts",
     "Criterion",
+    "CrossView",
     "Labelled",
     "Remembered",
     "Spans",

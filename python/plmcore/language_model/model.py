@@ -268,6 +268,21 @@ class LanguageModel:
 
         return inference.answer(self, questions, contexts, batch_size)
 
+    @overload
+    def annotate(self, texts: str, batch_size: int = 32) -> dict[str, Any]: ...  # type: ignore[overload-overlap]
+    @overload
+    def annotate(
+        self, texts: Sequence[str] | Sequence[Sequence[str]], batch_size: int = 32
+    ) -> list[dict[str, Any]]: ...
+    def annotate(self, texts: Any, batch_size: int = 32) -> Any:
+        """Labels texts, or lists of words, with every task of the model: {"words", TASK: tags or class}.
+
+        lm.annotate("Ada lives in Paris .") -> {"words": ["Ada", ...], "tagging": ["B-PER", "O", ...]}
+        """
+        from plmcore.tasks import annotating
+
+        return annotating.annotate(self, texts, batch_size)
+
     @checked
     def fill_mask(self, text: str, k: int = 5) -> list[dict[str, Any]] | Any:  # the number of masks decides
         """Returns the k most likely tokens for the mask of a text, [{"token", "probability", "text"}]; a list

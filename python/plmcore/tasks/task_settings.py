@@ -43,11 +43,18 @@ LENGTHS = {
     "seq2seq": 128,
     "lm": 512,
 }
-FILES = ("data.train", "data.dev", "data.test", "data.folder")  # may be elsewhere when a run goes on
+FILES = (
+    "data.train",
+    "data.dev",
+    "data.test",
+    "data.folder",
+    "data.unlabelled",
+)  # may be elsewhere when a run goes on
 WIDE = 512  # narrower models have ten times the published rates
 # What a model must be used with later as in its training: kept in config.json.
 KEPT_IN, KEPT = "task_specific_params", "finetuning"
 KEPT_SETTINGS = (
+    "name",
     "as_text",
     "both_orders",
     "scheme",
@@ -93,6 +100,8 @@ def usual(task: str, config: Config, model: str) -> Settings:
             "dev": None,
             "test": None,
             "folder": None,
+            "unlabelled": None,
+            "also": [],
             "columns": [],
             "labels": [],
             "held_out": 0.0,
@@ -101,8 +110,10 @@ def usual(task: str, config: Config, model: str) -> Settings:
             "errors": "strict",
             "batch": 12 if kind == "qa" else 32,
             "accumulate": 1,
+            **family.data,
         },
         "task": {
+            "name": task,
             "metrics": list(metrics.TASKS.get(task.replace("-", "_")) or METRICS[kind]),
             "label_smoothing": family.label_smoothing if kind == "seq2seq" else 0.0,
             "lm_weight": family.lm_weight if kind != "regression" else 0.0,
@@ -118,6 +129,7 @@ def usual(task: str, config: Config, model: str) -> Settings:
             "prefix": "",
             "target_length": None,
             "beams": 1,
+            **family.task,
         },
         "adapt": {
             "layers": None,
@@ -152,6 +164,7 @@ def usual(task: str, config: Config, model: str) -> Settings:
             "steps": None,
             "extended": [],
             "warmup_share": family.warmup_share,
+            "most_warmup": family.most_warmup,
             "log_every": 10,
             "save_every": None,
             "keep": 2,
@@ -164,6 +177,7 @@ def usual(task: str, config: Config, model: str) -> Settings:
             "recompute": False,
             "activations": "float32",
             "tensorboard": False,
+            **family.train,
         },
     }
 

@@ -26,7 +26,8 @@ KINDS = {  # of settings without a default
     "task.stride": "int",
     "task.question_length": "int",
     "task.target_length": "int",
-    **dict.fromkeys(("data.train", "data.dev", "data.test", "data.folder"), "str"),
+    "train.most_warmup": "int",
+    **dict.fromkeys(("data.train", "data.dev", "data.test", "data.folder", "data.unlabelled"), "str"),
 }
 
 

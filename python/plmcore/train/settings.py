@@ -35,7 +35,7 @@ NEEDED = (
     "schedule.kind",
 )
 FREE = ("train.save_every", "train.evaluate_every")
-TABLES = ("mixture.tables", "train.extended")  # empty lists whose members are no texts
+TABLES = ("mixture.tables", "train.extended", "data.also")  # empty lists whose members are no texts
 # What one step or one row takes grows with these: a slip of the pen must not look like a program that hangs.
 MOST = {"data.accumulate": 1 << 16, "data.batch": 1 << 20, "data.length": 1 << 20, "data.vocab": 1 << 24}
 
