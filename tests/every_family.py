@@ -3,6 +3,7 @@
 import numpy as np
 import plmcore as plm
 from plmcore import models
+from plmcore.nn.state import State
 
 SMALL = dict(
     vocab_size=30,
@@ -25,6 +26,7 @@ STACKS = dict(
     max_position_embeddings=10,
 )
 CONFIGS = {
+    "awd-lstm": dict(vocab_size=30, d_embed=8, d_hidden=12, n_layers=2, bptt=4, pad_token_id=0),
     "bert": SMALL,
     "roberta": SMALL,
     "xlm-roberta": SMALL,
@@ -103,8 +105,9 @@ def given(lm, head, **changes):
 
 
 def flat(output):
-    """A tuple's tensors are name.0, name.1, ..."""
-    several = {k: v for k, v in output.items() if isinstance(v, tuple)}
+    """A tuple's tensors are name.0, name.1, ...; those of a state have its names"""
+    several = {k: dict(enumerate(v)) for k, v in output.items() if isinstance(v, tuple)}
+    several |= {k: v.tensors() for k, v in output.items() if isinstance(v, State)}
     return {k: v for k, v in output.items() if k not in several} | {
-        f"{k}.{i}": t for k, v in several.items() for i, t in enumerate(v)
+        f"{k}.{i}": t for k, v in several.items() for i, t in v.items()
     }

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-from learning import copying, markov_runs, shakespeare, transfer, translation
+from learning import copying, markov_runs, penn, shakespeare, transfer, translation
 
 Found = dict[str, float]
 NEAR = 0.02  # of the best possible loss
@@ -62,6 +62,13 @@ EXPERIMENTS: dict[str, Experiment] = {
         lambda f: 1.80 <= f["validation loss"] <= 1.95,
         "1.80 to 1.95",
         seeds=(1337,),
+    ),
+    "LSTM of the Penn Treebank": Experiment(
+        "penn",
+        penn.run,
+        lambda f: 117 <= f["validation perplexity"] <= 125,
+        "121 ± 4",
+        nightly=True,
     ),
     **{name: _markov(name) for name in markov_runs.CASES},
     **{

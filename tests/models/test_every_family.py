@@ -17,7 +17,7 @@ HEAD_COUNTS = (
     "encoder_attention_heads",
     "decoder_attention_heads",
 )
-WIDTHS = ("hidden_size", "dim", "n_embd", "d_model")
+WIDTHS = ("hidden_size", "dim", "n_embd", "d_model")  # of attention; networks before it have others
 WRONG = [None, "x", "", [], [1], {}, {"a": 1}, True, 1.5, -1, 0, float("nan"), float("inf"), 10**30, 2**62]
 
 
@@ -52,7 +52,7 @@ def test_a_wrong_value_is_one_clear_error(name):
 def test_heads_and_widths(name):
     keys = [f.name for f in dataclasses.fields(config(name))]
     heads, width = [k for k in HEAD_COUNTS if k in keys], next((k for k in WIDTHS if k in keys), None)
-    assert bool(heads) == (width is not None)  # of attention; networks before it have neither
+    assert width is not None or not heads
     for key in heads:
         for value in (0, -2):
             with pytest.raises(plm.ArgumentError, match=rf"{key} must be at least 1, got {value}"):

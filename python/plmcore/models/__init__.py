@@ -19,6 +19,7 @@ from plmcore.models.config import Config
 if TYPE_CHECKING:  # imported on first use
     from plmcore.models import (
         albert,
+        awd_lstm,
         bart,
         bert,
         cnn,
@@ -52,6 +53,7 @@ __all__ = [
     "FAMILIES",
     "albert",
     "architecture_of",
+    "awd_lstm",
     "bart",
     "bert",
     "build",
@@ -83,6 +85,7 @@ __all__ = [
 # model_type -> module of this package, or whole name of a registered one
 FAMILIES = {
     "albert": "albert",
+    "awd-lstm": "awd_lstm",
     "bart": "bart",
     "bert": "bert",
     "cnn": "cnn",

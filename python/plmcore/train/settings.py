@@ -34,6 +34,8 @@ NEEDED = (
     "optim.layer_decay",
     "schedule.kind",
 )
+# of several kinds: whoever uses them looks
+MIXED = ("train.average",)
 FREE = ("train.save_every", "train.evaluate_every")
 TABLES = ("mixture.tables", "train.extended", "data.also")  # empty lists whose members are no texts
 # What one step or one row takes grows with these: a slip of the pen must not look like a program that hangs.
@@ -79,6 +81,8 @@ def fitted(name: str, value: Any, default: Any, kind: str = "") -> Any:
     """`value`, if it is of the default's kind, or of `kind` where there is none; whole numbers will do where
     a fraction may stand, and "none" for no value.
     """
+    if name in MIXED:
+        default = None
     if value == NONE and not isinstance(default, str):
         value = None
     if type(value) is int and not -(2**63) <= value < 2**63:
