@@ -105,6 +105,21 @@ def single(found: dict[str, list[Found]], key: str) -> str:
     return rows(("experiment", key, "expected", "holds", "processor minutes"), lines)
 
 
+def ulmfit_table(found: dict[str, list[Found]]) -> str:
+    lines = [
+        (
+            name,
+            each(runs, "pre-trained"),
+            each(runs, "from scratch"),
+            each(runs, "gain", "+.4f"),
+            mark(name, runs),
+            minutes(runs),
+        )
+        for name, runs in found.items()
+    ]
+    return rows(("experiment", "pre-trained", "from scratch", "gain", "holds", "processor minutes"), lines)
+
+
 SECTIONS = (
     ("shakespeare", "Tiny Shakespeare, nanoGPT's setting", lambda f: single(f, "validation loss")),
     (
@@ -115,6 +130,7 @@ SECTIONS = (
     ("markov", "Markov chain of 20 states", markov),
     ("copying", "Strings of 10 to 20 symbols, the Transformer", lambda f: single(f, "exact")),
     ("transfer", "WikiText-2, then a task", task_table),
+    ("ulmfit", "IMDb with 500 labels, accuracy of ULMFiT above that from scratch", ulmfit_table),
     ("translation", "Multi30k, German to English", lambda f: single(f, "BLEU")),
 )
 

@@ -12,6 +12,7 @@ from plmcore.train import recipes
 
 LENGTH = 32
 SMALL = {
+    "awd-lstm": dict(d_embed=16, d_hidden=24, n_layers=2),
     "openai-gpt": dict(n_embd=16, n_layer=1, n_head=2),
     "gpt2": dict(n_embd=16, n_layer=1, n_head=2),
     "gpt3": dict(n_embd=16, n_layer=2, n_head=2),
@@ -48,6 +49,7 @@ SMALL["roberta"] = SMALL["bert"] | dict(pad_token_id=0)
 SMALL["albert"] = SMALL["bert"] | dict(embedding_size=8)
 SMALL["transformer"] = SMALL["mass"] = SMALL["bart"]
 TOKENIZERS = {
+    "awd-lstm": "gpt",
     "glm": "bert",
     "openai-gpt": "gpt",
     "gpt2": "gpt",

@@ -152,14 +152,7 @@ class _Finetuning(Run):
         adapting.prepare(lm.model, self.settings["adapt"], run["seed"], task_model.fresh_names(lm))
         lm.to(run["device"])
         self.examples = self.make_examples(lm)
-        batches: Any = data.Batches(
-            self.examples["train"],
-            table["batch"],
-            seed=run["seed"],
-            drop_last=False,
-            rank=self.group.rank,
-            ranks=self.group.size,
-        )
+        batches = self.batches(self.examples["train"])
         per_epoch = batches.steps_per_epoch(0)
         if table["accumulate"] > 1:
             batches, per_epoch = (
@@ -187,6 +180,16 @@ class _Finetuning(Run):
             ),
         )
 
+    def batches(self, examples: Any) -> Any:
+        """To train on. A last batch that is smaller than the model can learn from is left out."""
+        options = dict(seed=self.settings["run"]["seed"], rank=self.group.rank, ranks=self.group.size)
+        if self.data.kind == "lm":
+            return examples.batches(**options)
+        batch = self.settings["data"]["batch"]
+        rest = examples.examples(0) % (batch * self.group.size) // self.group.size
+        least = getattr(self.lm.model, "LEAST_ROWS", 1)
+        return data.Batches(examples, batch, drop_last=0 < rest < least, **options)
+
     def started(self, training: Training) -> None:
         if self.unfreezing:
             self.unfreezing(training, {})
@@ -213,7 +216,8 @@ class _Finetuning(Run):
             for split, folder in corpora.items():
                 if not ((self.begun or self.group.rank) and folder.exists()):
                     language_modelling.write_corpus(folder, table[split], lm, table["errors"])
-            return {s: TextExamples(folder, lm, table["length"]) for s, folder in corpora.items()}
+            common = (lm, table["length"], table["batch"], self.settings["train"])
+            return {s: TextExamples(folder, *common) for s, folder in corpora.items()}
         made = {
             split: self.data.examples(split, needed_tokenizer(lm, "finetune"), lm.model)
             for split in self.data.records
