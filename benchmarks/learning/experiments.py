@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-from learning import copying, markov_runs, penn, shakespeare, transfer, translation
+from learning import copying, markov_runs, penn, shakespeare, transfer, translation, ulmfit
 
 Found = dict[str, float]
 NEAR = 0.02  # of the best possible loss
@@ -109,6 +109,14 @@ EXPERIMENTS: dict[str, Experiment] = {
         translation.recurrent,
         lambda f: f["LSTM"] < f["GRU"] < f["Bahdanau"],
         "BLEU of LSTM < GRU < Bahdanau",
+    ),
+    "ULMFiT": Experiment(
+        "ulmfit",
+        ulmfit.run,
+        lambda f: f["gain"] >= 0.03,
+        "at least 0.03 above scratch",
+        nightly=True,
+        prepare=ulmfit.prepare,
     ),
     "translation, short": Experiment(
         "translation",

@@ -117,6 +117,21 @@ def networks(found: dict[str, list[Found]]) -> str:
     )
 
 
+def ulmfit_table(found: dict[str, list[Found]]) -> str:
+    lines = [
+        (
+            name,
+            each(runs, "pre-trained"),
+            each(runs, "from scratch"),
+            each(runs, "gain", "+.4f"),
+            mark(name, runs),
+            minutes(runs),
+        )
+        for name, runs in found.items()
+    ]
+    return rows(("experiment", "pre-trained", "from scratch", "gain", "holds", "processor minutes"), lines)
+
+
 SECTIONS = (
     ("shakespeare", "Tiny Shakespeare, nanoGPT's setting", lambda f: single(f, "validation loss")),
     (
@@ -128,6 +143,7 @@ SECTIONS = (
     ("copying", "Strings of 10 to 20 symbols, the Transformer", lambda f: single(f, "exact")),
     ("reversing", "Strings of 20 symbols turned round, a recurrent network", lambda f: single(f, "exact")),
     ("transfer", "WikiText-2, then a task", task_table),
+    ("ulmfit", "IMDb with 500 labels, accuracy of ULMFiT above that from scratch", ulmfit_table),
     ("translation", "Multi30k, German to English", lambda f: single(f, "BLEU")),
     ("recurrent", "Multi30k, recurrent networks", networks),
 )

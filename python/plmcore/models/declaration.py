@@ -130,7 +130,10 @@ class Finetuning:
     most_warmup: int | None = None  # steps; None: any number
     optim: Mapping[str, Any] = field(default_factory=dict)
     schedule: str = "linear"
+    epochs: int = 3
     unfreeze_every: float | None = None  # epochs after which classifiers learn with one layer more
+    # tables of the task lm, where they differ
+    text: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     label_smoothing: float = 0.0  # where it writes text
     lm_weight: float = 0.0  # of the next token, beside classes and choices
     data: Mapping[str, Any] = field(default_factory=dict)

@@ -169,7 +169,8 @@ def check_objective(chosen: Settings) -> None:
             more = "" if stride is None else f", and objective.stride={stride}, data.length - 1"
             raise SettingError(
                 f"train.carry needs rows that go on from batch to batch: objective.streams={batch} like "
-                f"data.batch{more}; got {streams} and {chosen['objective'].get('stride')}; or train.carry=false"
+                f"data.batch{more}; got {streams} and {chosen['objective'].get('stride')}; or "
+                "train.carry=false"
             )
     if chosen["train"].get("vary") and not chosen["train"].get("carry"):
         raise SettingError("train.vary draws the lengths of windows that go on: it needs train.carry=true")
