@@ -117,19 +117,14 @@ def networks(found: dict[str, list[Found]]) -> str:
     )
 
 
-def ulmfit_table(found: dict[str, list[Found]]) -> str:
+def columns(found: dict[str, list[Found]], **keys: str) -> str:
+    """A column for each key, with its form."""
     lines = [
-        (
-            name,
-            each(runs, "pre-trained"),
-            each(runs, "from scratch"),
-            each(runs, "gain", "+.4f"),
-            mark(name, runs),
-            minutes(runs),
-        )
+        (name, *(each(runs, key, form) for key, form in keys.items()), EXPERIMENTS[name].target,
+         mark(name, runs), minutes(runs))
         for name, runs in found.items()
-    ]
-    return rows(("experiment", "pre-trained", "from scratch", "gain", "holds", "processor minutes"), lines)
+    ]  # fmt: skip
+    return rows(("experiment", *keys, "expected", "holds", "processor minutes"), lines)
 
 
 SECTIONS = (
@@ -143,7 +138,38 @@ SECTIONS = (
     ("copying", "Strings of 10 to 20 symbols, the Transformer", lambda f: single(f, "exact")),
     ("reversing", "Strings of 20 symbols turned round, a recurrent network", lambda f: single(f, "exact")),
     ("transfer", "WikiText-2, then a task", task_table),
-    ("ulmfit", "IMDb with 500 labels, accuracy of ULMFiT above that from scratch", ulmfit_table),
+    (
+        "ulmfit",
+        "IMDb with 500 labels, accuracy of ULMFiT above that from scratch",
+        lambda f: columns(f, **{"pre-trained": ".4f", "from scratch": ".4f", "gain": "+.4f"}),
+    ),
+    (
+        "memories",
+        "Tiny Shakespeare, characters, bits per character",
+        lambda f: columns(f, **{"memory 256": ".3f", "memory 64": ".3f", "without": ".3f"}),
+    ),
+    (
+        "clusters",
+        "WikiText-2, 10,000 words, perplexity",
+        lambda f: columns(f, adaptive=".1f", full=".1f", worse="+.2%"),
+    ),
+    (
+        "fragments",
+        "Multi30k, German to English, 1,000 pairs",
+        lambda f: columns(f, **{"BLEU, pre-trained": ".1f", "BLEU, from scratch": ".1f"}),
+    ),
+    (
+        "summaries",
+        "SciTLDR, one-line summaries",
+        lambda f: columns(
+            f, **{f"ROUGE-L, {kind}": ".1f" for kind in ("pre-trained", "from scratch", "first sentence")}
+        ),
+    ),
+    (
+        "cloze",
+        "SST-2, 100 labelled sentences, accuracy",
+        lambda f: columns(f, **{"cloze": ".1%", "linear head": ".1%"}),
+    ),
     ("translation", "Multi30k, German to English", lambda f: single(f, "BLEU")),
     ("recurrent", "Multi30k, recurrent networks", networks),
 )
