@@ -15,6 +15,7 @@ from learning import (
     markov_runs,
     memories,
     penn,
+    sentences,
     shakespeare,
     transfer,
     translation,
@@ -122,6 +123,12 @@ EXPERIMENTS: dict[str, Experiment] = {
         )
         for family, title in (("gpt2", "GPT-2"), ("bert", "BERT"))
     },
+    "SST-2, CNN": Experiment(
+        "convolution",
+        sentences.run,
+        lambda f: min(f["GloVe"], f["GloVe, static"]) > f["random"],
+        "GloVe's vectors above random ones",
+    ),
     "translation, recurrent": Experiment(
         "recurrent",
         translation.recurrent,

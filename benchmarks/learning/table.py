@@ -6,7 +6,7 @@ import itertools
 import statistics
 from collections.abc import Iterable, Sequence
 
-from learning import transfer, translation
+from learning import sentences, transfer, translation
 from learning.experiments import EXPERIMENTS, Found
 
 BEGIN, END = "<!-- benchmarks/learning: begin -->", "<!-- benchmarks/learning: end -->"
@@ -127,6 +127,19 @@ def columns(found: dict[str, list[Found]], **keys: str) -> str:
     return rows(("experiment", *keys, "expected", "holds", "processor minutes"), lines)
 
 
+def starts(found: dict[str, list[Found]]) -> str:
+    """A line for each start of a convolutional network."""
+    lines = []
+    for name, runs in found.items():
+        for start in sentences.STARTS:
+            values = ", ".join(f"{100 * r[start]:.1f}" for r in runs)
+            mean = f"{100 * statistics.mean(r[start] for r in runs):.1f}"
+            lines.append((start, values, mean, mark(name, runs), minutes(runs)))
+    return rows(
+        ("embeddings", "accuracy, %", "mean", "GloVe above random", "processor minutes of all"), lines
+    )
+
+
 SECTIONS = (
     ("shakespeare", "Tiny Shakespeare, nanoGPT's setting", lambda f: single(f, "validation loss")),
     (
@@ -170,6 +183,7 @@ SECTIONS = (
         "SST-2, 100 labelled sentences, accuracy",
         lambda f: columns(f, **{"cloze": ".1%", "linear head": ".1%"}),
     ),
+    ("convolution", "SST-2, Kim's convolutional network", starts),
     ("translation", "Multi30k, German to English", lambda f: single(f, "BLEU")),
     ("recurrent", "Multi30k, recurrent networks", networks),
 )
