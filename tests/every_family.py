@@ -72,6 +72,7 @@ CONFIGS = {
 }
 # Families whose input is not ids [B, T]: their own tests have what they refuse, and their programs.
 OTHERS = {
+    "cove": dict(d_embed=6, d_hidden=5, n_layers=2),
     "elmo": dict(
         vocab_size=30, char_embed_dim=4, filters=[[1, 4], [2, 8]], dim=12, projection_dim=6, sampled=8
     ),
