@@ -334,6 +334,7 @@ RECIPES = {
         head="causal-lm",
         objective=dict(name="causal-lm"),
         tokenizer="words",
+        special_tokens="gpt2",  # of pieces; words have their own
         vocab=60_000,
         lr=30.0,
         small_lr=30.0,
