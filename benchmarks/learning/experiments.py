@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-from learning import copying, markov_runs, shakespeare, transfer, translation
+from learning import copying, cross_view, markov_runs, shakespeare, transfer, translation
 
 Found = dict[str, float]
 NEAR = 0.02  # of the best possible loss
@@ -84,6 +84,14 @@ EXPERIMENTS: dict[str, Experiment] = {
         )
         for family, title in (("gpt2", "GPT-2"), ("bert", "BERT"))
     },
+    "cross-view training": Experiment(
+        "cross-view",
+        cross_view.run,
+        cross_view.gains,
+        "above supervised, with as many labels or steps",
+        seeds=(0, 1, 2, 3, 4),
+        prepare=cross_view.prepare,
+    ),
     "translation, short": Experiment(
         "translation",
         partial(translation.run, "translation, short"),
