@@ -158,5 +158,18 @@ def further_scores(lm: LanguageModel, data: TaskData, tokenizer: Tokenizer) -> d
     return found
 
 
+def of_task(lm: LanguageModel, kind: str, name: str | None = None) -> LanguageModel:
+    """The model of one of its tasks: of the one with this name, else of the first of this kind."""
+    if not learns(lm.config, lm.head) or not lm.config.tasks:
+        return lm
+    names, kinds = lm.model.tasks, [heads.kind for heads in lm.model.heads]
+    if name is not None and name not in names:
+        raise ArgumentError(f"task.name must be one of the model's tasks, {', '.join(names)}, got {name!r}")
+    if name is None and kind not in kinds:
+        return lm
+    number = kinds.index(kind) if name is None else names.index(name)
+    return type(lm)(lm.model.alone(number), lm.tokenizer, lm.source, lm.report) if number else lm
+
+
 def _has_views(kind: Any) -> bool:
     return isinstance(kind, type) and issubclass(kind, CrossView)

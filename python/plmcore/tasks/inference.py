@@ -10,7 +10,7 @@ import numpy as np
 from plmcore._core import ArgumentError
 from plmcore.evaluate import scoring
 from plmcore.nn import inference
-from plmcore.tasks import task_settings
+from plmcore.tasks import cross_view, task_settings
 from plmcore.tasks.examples import softmax
 from plmcore.tasks.features import Features
 from plmcore.tasks.rows import Rows, takes_types
@@ -29,6 +29,7 @@ def classify(
 ) -> Found | list[Found]:
     """See LanguageModel.classify."""
     tokenizer = needed_tokenizer(lm, "classify")
+    lm = cross_view.of_task(lm, "classification")
     if isinstance(texts, str):
         return cast(
             list[Found], classify(lm, [texts], None if pairs is None else [cast(str, pairs)], batch_size)
