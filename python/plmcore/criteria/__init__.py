@@ -16,7 +16,7 @@ from plmcore.criteria.criterion import (
     loss,
     run,
 )
-from plmcore.criteria.cross_view import CrossView
+from plmcore.criteria.cross_view import CrossView, CrossViewTranslation
 from plmcore.criteria.labelled import Labelled, Spans, WithText
 from plmcore.criteria.memory import Remembered
 from plmcore.criteria.tokens import Bidirectional, Tokens
@@ -28,6 +28,7 @@ __all__ = [
     "Counts",
     "Criterion",
     "CrossView",
+    "CrossViewTranslation",
     "Labelled",
     "Remembered",
     "Spans",
