@@ -3,6 +3,7 @@
 import numpy as np
 import plmcore as plm
 from plmcore import models
+from plmcore.nn.state import State
 
 SMALL = dict(
     vocab_size=30,
@@ -25,6 +26,7 @@ STACKS = dict(
     max_position_embeddings=10,
 )
 CONFIGS = {
+    "awd-lstm": dict(vocab_size=30, d_embed=8, d_hidden=12, n_layers=2, bptt=4, pad_token_id=0),
     "bert": SMALL,
     "roberta": SMALL,
     "xlm-roberta": SMALL,
@@ -62,6 +64,7 @@ CONFIGS = {
     "mass": dict(STACKS, eos_token_id=2, decoder_start_token_id=2),
     "transformer": STACKS,
     "marian": dict(STACKS, pad_token_id=29, decoder_start_token_id=29),
+    "cnn": dict(vocab_size=30, d_embed=6, filters=[[2, 4], [3, 5]], layers=1),
     "rnn-seq2seq": dict(
         vocab_size=30, d_embed=6, d_hidden=8, encoder_layers=1, decoder_layers=1, bidirectional=True
     ),
@@ -102,8 +105,9 @@ def given(lm, head, **changes):
 
 
 def flat(output):
-    """A tuple's tensors are name.0, name.1, ..."""
-    several = {k: v for k, v in output.items() if isinstance(v, tuple)}
+    """A tuple's tensors are name.0, name.1, ...; those of a state have its names"""
+    several = {k: dict(enumerate(v)) for k, v in output.items() if isinstance(v, tuple)}
+    several |= {k: v.tensors() for k, v in output.items() if isinstance(v, State)}
     return {k: v for k, v in output.items() if k not in several} | {
-        f"{k}.{i}": t for k, v in several.items() for i, t in enumerate(v)
+        f"{k}.{i}": t for k, v in several.items() for i, t in v.items()
     }

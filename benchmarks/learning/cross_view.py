@@ -67,7 +67,7 @@ def run(data: pathlib.Path, folder: pathlib.Path, seed: int) -> dict[str, float]
     model = folder / f"model-{seed}"
     if not model.exists():
         vectors = data / "glove-6b-50d-top20k" / "glove.6B.50d.top20k.txt"
-        plm.new("cvt", out=model, text=folder / "text.txt", vectors=vectors, seed=seed, changes=SIZES)
+        plm.new("cvt", out=model, text=folder / "text.txt", vectors=vectors, seed=seed, **SIZES)
     found = {}
     for name, (unlabelled, steps) in arms(folder).items():
         out = folder / f"{name.replace(' ', '-').replace(',', '')}-{seed}"

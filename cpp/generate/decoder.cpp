@@ -43,13 +43,20 @@ Decoder::Decoder(const Model& model, std::vector<std::vector<int64_t>> prompts,
   check<ValueError>(model.has("start") && model.has("step"),
                     "the file has no entry points that make text; export a model with the head causal-lm or "
                     "seq2seq-lm");
-  bool encodes = false;
-  for (const auto& input : model.program("start").inputs()) encodes |= input.name == "decoder_input_ids";
+  bool encodes = false, pads = false;
+  for (const auto& input : model.program("start").inputs()) {
+    encodes |= input.name == "decoder_input_ids";
+    pads |= input.name == "attention_mask";
+  }
   check<ValueError>(encodes == !sources_.empty(),
                     encodes ? "the model has an encoder: pass a source for each prompt"
                             : "the model has no encoder to read sources");
   check<ValueError>(sources_.empty() || sources_.size() == prompts_.size(), "there are ", prompts_.size(),
                     " prompts and ", sources_.size(), " sources");
+  for (const auto& prompt : prompts_)
+    check<ValueError>(pads || prompt.size() == prompts_[0].size(),
+                      "the model takes no padding: prompts must have one length, got ", prompts_[0].size(),
+                      " and ", prompt.size());
 }
 
 Tensor Decoder::run(const char* entry, Named given) {

@@ -11,7 +11,7 @@ SIZES = dict(d_embed=4, d_char=4, char_filters=[[2, 3]], d_uni=5, d_bi=4, d_proj
 def model(tmp_path):
     text = tmp_path / "text.txt"
     text.write_text("the cat sees the dog\nthe dog sees\n")
-    plm.new("cvt", out=tmp_path / "base", text=text, min_count=1, changes=SIZES)
+    plm.new("cvt", out=tmp_path / "base", text=text, min_count=1, **SIZES)
     tasks = [dict(name="kind", task="classification", labels=["long", "short"])]
     lm = plm.load(
         tmp_path / "base",

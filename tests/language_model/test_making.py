@@ -27,7 +27,7 @@ def words_of(lm):
 
 def test_words_of_a_text_with_their_vectors(files):
     out = files / "model"
-    lm = plm.new("cvt", out=out, text=files / "text.txt", vectors=files / "vectors.txt", changes=SMALL)
+    lm = plm.new("cvt", out=out, text=files / "text.txt", vectors=files / "vectors.txt", **SMALL)
     words = words_of(lm)
     assert words[:4] == ["<pad>", "<unk>", "<s>", "</s>"]
     # all that are there twice, and dog, which has a vector; neither zebra nor the moon
@@ -46,18 +46,18 @@ def test_words_of_a_text_with_their_vectors(files):
 
 
 def test_words_of_either_alone(files):
-    of_vectors = plm.new("cvt", out=files / "a", vectors=files / "vectors.txt", changes=SMALL)
+    of_vectors = plm.new("cvt", out=files / "a", vectors=files / "vectors.txt", **SMALL)
     assert words_of(of_vectors)[4:] == ["the", "dog", "moon"]
     of_text = plm.new(
-        "cvt", out=files / "b", text=files / "text.txt", min_count=1, lower=False, changes=SMALL, seed=2
+        "cvt", out=files / "b", text=files / "text.txt", min_count=1, lower=False, **SMALL, seed=2
     )
     assert {"The", "the", "zebra"} <= set(words_of(of_text)) and of_text.config.d_embed == 300
     few = plm.new(
         "cvt", out=files / "c", text=[files / "text.txt"], vectors=files / "vectors.txt", vocab_size=6,
-        changes=SMALL,
+        **SMALL,
     )  # fmt: skip
     assert few.config.vocab_size == 6 and words_of(few)[4] == "the"
-    same = plm.new("cvt", out=files / "d", vectors=Vectors(["a"], np.ones((1, 4))), changes=SMALL)
+    same = plm.new("cvt", out=files / "d", vectors=Vectors(["a"], np.ones((1, 4))), **SMALL)
     assert same.model.tokens.weight.numpy()[4].tolist() == [1, 1, 1, 1]
 
 
@@ -69,8 +69,8 @@ def test_what_cannot_be_made(files):
             r"new makes models that read words \(.*cvt.*pretrain bert",
         ),
         (dict(), "new needs words: a text"),
-        (dict(vectors=vectors, changes=dict(d_embed=7)), "d_embed is 4, from words and vectors, not 7"),
-        (dict(vectors=vectors, changes=dict(d_unni=7)), "CVTConfig has no key 'd_unni'"),
+        (dict(vectors=vectors, d_embed=7), "d_embed is 4, from words and vectors, not 7"),
+        (dict(vectors=vectors, d_unni=7), "new: there is no key 'd_unni'"),
         (dict(text=files / "text.txt", min_count=0), "min_count must be at least 1, got 0"),
         (dict(vectors=vectors, out=files), "is there, and not empty"),
     ):

@@ -17,7 +17,7 @@ HEAD_COUNTS = (
     "encoder_attention_heads",
     "decoder_attention_heads",
 )
-WIDTHS = ("hidden_size", "dim", "n_embd", "d_model")
+WIDTHS = ("hidden_size", "dim", "n_embd", "d_model")  # of attention; networks before it have others
 WRONG = [None, "x", "", [], [1], {}, {"a": 1}, True, 1.5, -1, 0, float("nan"), float("inf"), 10**30, 2**62]
 
 
@@ -52,7 +52,7 @@ def test_a_wrong_value_is_one_clear_error(name):
 def test_heads_and_widths(name):
     keys = [f.name for f in dataclasses.fields(config(name))]
     heads, width = [k for k in HEAD_COUNTS if k in keys], next((k for k in WIDTHS if k in keys), None)
-    assert bool(heads) == (width is not None)  # of attention; networks before it have neither
+    assert width is not None or not heads
     for key in heads:
         for value in (0, -2):
             with pytest.raises(plm.ArgumentError, match=rf"{key} must be at least 1, got {value}"):
@@ -62,7 +62,7 @@ def test_heads_and_widths(name):
     if heads and name not in ("t5", "transfo-xl"):  # whose heads have a width of their own
         with pytest.raises(plm.ArgumentError, match=f"{width} must be a multiple of {heads[0]} = 2, got 9"):
             config(name, **{width: 9})
-    layers = ("num_hidden_layers", "n_layers", "n_layer", "num_layers", "encoder_layers")
+    layers = ("num_hidden_layers", "n_layers", "n_layer", "num_layers", "encoder_layers", "layers")
     for key in [k for k in keys if k in layers][:1]:
         with pytest.raises(plm.ArgumentError, match=f"{key} must be at most 10000, got"):
             config(name, **{key: 2**40})

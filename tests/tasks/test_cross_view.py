@@ -35,7 +35,7 @@ def files(tmp_path_factory):
     (folder / "text.txt").write_text("".join(f"{t}\n" for t in texts))
     rows = (f"{t}\t{'long' if len(t.split()) > 3 else 'short'}\n" for t in texts[:20])
     (folder / "classes.tsv").write_text("".join(rows))
-    plm.new("cvt", out=folder / "model", text=folder / "text.txt", changes=SIZES)
+    plm.new("cvt", out=folder / "model", text=folder / "text.txt", **SIZES)
     return folder
 
 

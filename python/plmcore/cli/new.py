@@ -14,6 +14,7 @@ EXAMPLES = """\
 examples:
   plmcore new cvt --vectors glove.6B.300d.txt --text news.txt --out cvt-dir
   plmcore new cvt --vectors glove.txt --text news.txt --set d_uni=256 --set d_projection=128 --out cvt-dir
+  plmcore new cnn --text train.tsv --vectors vectors.bin --cased --set static=true --out cnn-dir
   plmcore finetune cvt-dir --task tagging --train train.txt --unlabelled news.txt --out run
 """
 
@@ -29,7 +30,7 @@ def add_parser(commands: Any) -> None:
         formatter_class=Help,
     )
     add = command.add_argument
-    add("family", metavar="FAMILY", help="cvt, or another family that reads words")
+    add("family", metavar="FAMILY", help="a family that reads words: cnn, cvt, ...")
     add("--text", nargs="+", metavar="FILE", help="text files or folders, words between white space")
     add("--vectors", metavar="FILE", help="word vectors: word2vec, GloVe or safetensors")
     add("--vocab", type=positive, metavar="N", help="at most so many words (default: all)")
@@ -41,6 +42,7 @@ def add_parser(commands: Any) -> None:
         help="how often a word without a vector must be seen (default: %(default)s)",
     )
     add("--cased", action="store_true", help="keep words apart that differ in upper and lower case")
+    add("--head", default="base", metavar="HEAD", help="the head (default: base; finetune adds its own)")
     add("--seed", type=int, default=0, metavar="S", help="seed of the random weights (default: %(default)s)")
     add(
         "--set",
@@ -64,8 +66,9 @@ def run(args: argparse.Namespace) -> int:
         min_count=args.min_count,
         lower=not args.cased,
         errors=args.errors,
+        head=args.head,
         seed=args.seed,
-        changes=dict(args.set),
+        **dict(args.set),
     )
     print(f"{args.out}: {lm.config.vocab_size:,} words, {lm.model.num_parameters():,} parameters")
     return 0

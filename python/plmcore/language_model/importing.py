@@ -15,6 +15,9 @@ from plmcore.language_model import directory
 from plmcore.models import names
 from plmcore.models.declaration import Checkpoint
 from plmcore.tokenizers.fairseq import read_dictionary
+from plmcore.tokenizers.word_list import read_words
+
+VOCABULARIES = {"fairseq": read_dictionary, "list": read_words}
 
 
 def convert_checkpoint(
@@ -25,8 +28,9 @@ def convert_checkpoint(
     changes: Mapping[str, Any] | None = None,
     max_shard_bytes: int | None = None,
 ) -> None:
-    """Writes the model directory of a checkpoint, with its tokenizer where `vocab`, a dict.txt of fairseq, is
-    given. `changes` replace keys of the config. Nothing of the file is run.
+    """Writes the model directory of a checkpoint, with its tokenizer where `vocab` is given, a file of the
+    kind that the family's CHECKPOINT names. `changes` replace keys of the config. Nothing of the files is
+    run.
     """
     known = models.family(family)
     form = known.CHECKPOINT
@@ -34,10 +38,10 @@ def convert_checkpoint(
         able = sorted(m for k in models.families() if k.CHECKPOINT for m in k.MODEL_TYPES)
         raise ArgumentError(f"{family} has no checkpoints of its own: --family is one of {', '.join(able)}")
     source, out = pathlib.Path(source), pathlib.Path(out)
-    if vocab is not None and not form.takes_vocab:
+    if vocab is not None and not form.vocabulary:
         raise ArgumentError(f"{family} reads words as they are spelled and takes no --vocab")
     tensors, settings = opened(source, form)
-    tokenizer = None if vocab is None else read_dictionary(vocab, family)
+    tokenizer = None if vocab is None else VOCABULARIES[form.vocabulary](vocab, family)
     ids: dict[str, int] = {}
     if tokenizer is not None:
         ids = {role: tokenizer.backend.vocabulary[token] for role, token in tokenizer.roles.items()}

@@ -36,14 +36,16 @@ def new(
     min_count: int = 2,
     lower: bool = True,
     errors: str = "strict",
+    head: str = "base",
     seed: int = 0,
-    changes: Mapping[str, Any] | None = None,
+    **keys: Any,
 ) -> LanguageModel:
     """Writes the directory of an untrained model that reads words, for finetune; returns the model.
 
     The words are those of `text` (files or folders) that have a vector or are seen `min_count` times, at most
     `vocab_size`, the frequent ones first; without a text all that have a vector. A word without a vector gets
-    a random one of the same size. `changes` are keys of the config: {"d_uni": 256}.
+    a random one of the same size. `keys` are keys of the config, as d_uni=256. finetune brings a head of its
+    own.
     """
     from plmcore.vectors import load_vectors
 
@@ -64,9 +66,9 @@ def new(
         raise ArgumentError(f"'{folder}' is there, and not empty; name another directory")
     table = load_vectors(vectors) if isinstance(vectors, str | os.PathLike) else vectors
     tokenizer = _tokenizer(format, text, table, vocab_size, min_count, lower, errors)
-    keys = _keys(models.config_class(model_type), known.VECTORS.width, tokenizer, table, dict(changes or {}))
+    known_keys = _keys(models.config_class(model_type), known.VECTORS.width, tokenizer, table, keys)
     manual_seed(seed)
-    lm = from_config({"model_type": model_type}, **keys)
+    lm = from_config({"model_type": model_type}, head, **known_keys)
     if table is not None:
         _place(lm, known.VECTORS.parameter, table, tokenizer)
     lm.tokenizer = tokenizer
@@ -104,20 +106,22 @@ def _tokenizer(
 
 
 def _keys(
-    kind: type[Any], width: str, tokenizer: Tokenizer, table: Vectors | None, changes: dict[str, Any]
+    kind: type[Any], width: str, tokenizer: Tokenizer, table: Vectors | None, asked: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Of the config: what follows from vocabulary and vectors, and what is asked for."""
     keys: dict[str, Any] = {"vocab_size": tokenizer.vocab_size}
     fields = {f.name for f in dataclasses.fields(kind)}
+    if unknown := [key for key in asked if key not in fields]:
+        raise ArgumentError(f"new: there is no key {unknown[0]!r}; one of {', '.join(sorted(fields))}")
     for role in tokenizer.roles:
         if f"{role}_token_id" in fields:
             keys[f"{role}_token_id"] = getattr(tokenizer, f"{role}_token_id")
     if table is not None:
         keys[width] = table.matrix.shape[1]
-    for key, value in changes.items():
+    for key, value in asked.items():
         if keys.get(key, value) != value:
             raise ArgumentError(f"new: {key} is {keys[key]}, from words and vectors, not {value}")
-    return keys | changes
+    return keys | dict(asked)
 
 
 def _place(lm: LanguageModel, name: str, table: Vectors, tokenizer: Tokenizer) -> None:

@@ -17,6 +17,7 @@ from plmcore.language_model import directory, pooling
 from plmcore.models.config import Config
 from plmcore.models.names import Report
 from plmcore.models.outputs import Output
+from plmcore.nn.state import State
 from plmcore.runtime.kinds import checked
 from plmcore.tokenizers import Tokenizer, load_tokenizer
 
@@ -412,7 +413,7 @@ class LanguageModel:
 
 def as_tensor(name: str, value: Any, device: str) -> Any:
     """Lists and arrays of numbers as tensors on a device, whole numbers as int64; anything else as it is."""
-    if value is None or isinstance(value, (Tensor, bool, str, Mapping, nn.State)):
+    if value is None or isinstance(value, (Tensor, State, bool, str, Mapping)):
         return value
     if isinstance(value, (list, tuple)) and any(isinstance(v, (Tensor, tuple, type(None))) for v in value):
         return value  # memories and caches of layers

@@ -19,8 +19,10 @@ from plmcore.models.config import Config
 if TYPE_CHECKING:  # imported on first use
     from plmcore.models import (
         albert,
+        awd_lstm,
         bart,
         bert,
+        cnn,
         cvt,
         distilbert,
         elmo,
@@ -51,9 +53,11 @@ __all__ = [
     "FAMILIES",
     "albert",
     "architecture_of",
+    "awd_lstm",
     "bart",
     "bert",
     "build",
+    "cnn",
     "config_from_dict",
     "count_parameters",
     "cvt",
@@ -81,8 +85,10 @@ __all__ = [
 # model_type -> module of this package, or whole name of a registered one
 FAMILIES = {
     "albert": "albert",
+    "awd-lstm": "awd_lstm",
     "bart": "bart",
     "bert": "bert",
+    "cnn": "cnn",
     "cvt": "cvt",
     "distilbert": "distilbert",
     "elmo": "elmo",

@@ -53,6 +53,7 @@ class TokenizerFormat:
     extra: tuple[str, ...] = ()  # special tokens without a role, in the order of their ids
     languages: tuple[str, ...] = ()
     lower: bool = True  # WordPiece: where tokenizer_config.json does not say
+    splits: bool = False  # words are those of running text, see tokenizers/library.py
     kinds: tuple[str, ...] = ()  # of tokenizers that it goes with: wordpiece, bpe, byte-bpe, unigram, words
     usual: bool = False  # the one of these kinds where nobody names another
     told: bool = False  # by the special tokens of a vocabulary, where nothing else tells the family
@@ -129,6 +130,10 @@ class Finetuning:
     most_warmup: int | None = None  # steps; None: any number
     optim: Mapping[str, Any] = field(default_factory=dict)
     schedule: str = "linear"
+    epochs: int = 3
+    unfreeze_every: float | None = None  # epochs after which classifiers learn with one layer more
+    # tables of the task lm, where they differ
+    text: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     label_smoothing: float = 0.0  # where it writes text
     lm_weight: float = 0.0  # of the next token, beside classes and choices
     data: Mapping[str, Any] = field(default_factory=dict)
@@ -151,19 +156,20 @@ class Checkpoint:
     state, settings: the keys, in a file of torch.save, of its tensors and of the settings of the run; a file
     may also hold the tensors alone. open: path -> tensors and settings, of files of another kind. read:
     (tensors, settings, ids) -> keys of the config, and tensors by names that NAMES and RENAMED know. ids: of
-    the special tokens of the vocabulary, by role, and its `size`; empty where none was given. takes_vocab:
-    whether one can be given. head: that the tensors are of; None: that of the recipe.
+    the special tokens of the vocabulary, by role, and its `size`; empty where none was given. head: that
+    the tensors are of; None: that of the recipe. vocabulary: what its file is: "fairseq", a dict.txt; "list",
+    a pickled list of words; "" where there is none.
     """
 
     state: str = ""
     settings: str = ""
     open: Callable[[pathlib.Path], tuple[Mapping[str, Tensor], Mapping[str, Any]]] | None = None
-    takes_vocab: bool = True
     head: str | None = None
     read: Callable[
         [Mapping[str, Tensor], Mapping[str, Any], Mapping[str, int]],
         tuple[dict[str, Any], Mapping[str, Tensor]],
     ]
+    vocabulary: str = "fairseq"
 
 
 DECODER_FINETUNING = Finetuning(lr=6.25e-5, warmup_share=0.002)

@@ -21,10 +21,12 @@ import numpy as np
 from plmcore import nn
 from plmcore._core import ArgumentError, ShapeError, Tensor, ops
 from plmcore.models import elmo_files, padding, spelling
+from plmcore.models.carried import joined_state, over, rows_of, split_state
 from plmcore.models.config import Config
-from plmcore.models.declaration import GENERIC, Checkpoint, Finetuning, TokenizerFormat
+from plmcore.models.declaration import GENERIC, Checkpoint, Finetuning, Recipe, Size, TokenizerFormat
+from plmcore.models.labels import BIDIRECTIONAL, DIRECTIONS
 from plmcore.models.outputs import Output
-from plmcore.models.padding import Encoded, Layout
+from plmcore.models.padding import Encoded, Layout, Packed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -186,7 +188,7 @@ class Elmo(nn.Module):
         layout = padding.layout(ops.slice(input_ids, 2, 0, 1), attention_mask, ())
         x = layout.unpack(self.words(layout.pack(input_ids)))  # [B, T, P], 0 behind the end
         other = x if backward_input_ids is None else self.words(backward_input_ids)
-        lengths = None if attention_mask is None else ops.sum(ops.cast(attention_mask, "int64"), 1)
+        lengths = layout.lengths if isinstance(layout, Packed) else None
         before = split_state(state, input_ids.shape[0], 2 * self.config.n_layers)
         ahead, h = self.forward(x, before[::2], lengths)
         back, g = self.backward(other, before[1::2], lengths)
@@ -270,50 +272,58 @@ class Read(Encoded):
     state: nn.RecurrentState | None = None
 
 
-def split_state(state: Any, B: Any, n: int) -> list[nn.RecurrentState | None]:
-    """Of each layer and direction."""
-    if state is None:
-        return [None] * n
-    state = state if isinstance(state, nn.RecurrentState) else nn.RecurrentState(*state)
-    state.check_batch(B)
-    if state.c is None or state.h.shape[0] != n:
-        raise ShapeError(
-            f"the state must have h and c, each [{n}, batch, width], got h {list(state.h.shape)}"
-        )
-    return [nn.RecurrentState(ops.narrow(state.h, i, 1), ops.narrow(state.c, i, 1)) for i in range(n)]
+class ElmoPreTraining(nn.Module):
+    """The language models of both directions, over one softmax. While it trains that is a sampled one."""
 
+    LABELS = (BIDIRECTIONAL,)
 
-def joined_state(states: Sequence[nn.RecurrentState]) -> nn.RecurrentState:
-    h, c = (ops.concat([s.tensors()[name] for s in states], 0) for name in ("h", "c"))
-    return nn.RecurrentState(h, c)
+    def __init__(self, config: ElmoConfig):
+        self.config, self.body = config, Elmo(config)
+        self.dropout = nn.Dropout(config.dropout)
+        self.softmax = nn.SampledSoftmax(config.projection_dim, config.vocab_size, config.sampled)
 
+    def __call__(
+        self,
+        input_ids: Tensor,
+        *,
+        forward_labels: Tensor | None = None,
+        backward_labels: Tensor | None = None,
+        **inputs: Any,
+    ) -> Output:
+        """loss is the mean of both directions; forward_logits and backward_logits [B, T, V]"""
+        encoded = self.body.encode(input_ids, **inputs)
+        P = self.config.projection_dim
+        ways = ops.split(self.dropout(encoded.rows), (P, P), 2)  # [B, T, P] each
+        losses = {}
+        for name, labels, rows in zip(DIRECTIONS, (forward_labels, backward_labels), ways, strict=True):
+            if labels is not None:
+                padding.check_shape(name, labels, input_ids.shape[:2])
+                losses[name] = self.softmax(*encoded.layout.labelled(rows, labels))
+        loss = None
+        if len(losses) == 2:
+            loss = ops.affine(ops.add(*losses.values()), 0.5, 0.0)
+        logits = {
+            name: lambda rows=rows: self.softmax.logits(rows) for name, rows in zip(DIRECTIONS.values(), ways)
+        }
+        return encoded.output(loss=loss, losses=losses, state=encoded.state, **logits)
 
-def rows_of(state: nn.RecurrentState | None, B: int) -> nn.RecurrentState | None:
-    """Of the first B sentences; zeros for those that had none."""
-    if state is None:
-        return None
-    return state.rebuilt({k: resized(t, B) for k, t in state.tensors().items()})
+    def embed(self, *args: Any, **options: Any) -> list[np.ndarray]:
+        """As Elmo.embed."""
+        return self.body.embed(*args, **options)
 
+    def reset(self) -> None:
+        """As Elmo.reset."""
+        self.body.reset()
 
-def resized(t: Tensor, B: int) -> Tensor:
-    n = int(t.shape[1])
-    return ops.slice(t, 1, 0, B) if n >= B else ops.pad(t, [0, 0, 0], [0, B - n, 0])
-
-
-def over(before: nn.RecurrentState | None, now: nn.RecurrentState | None) -> nn.RecurrentState | None:
-    """`now`, and the rows before that have no later ones."""
-    if before is None or now is None or int(before.h.shape[1]) <= int(now.h.shape[1]):
-        return now
-    pairs = zip(now.tensors().items(), before.tensors().values(), strict=True)
-    return now.rebuilt(
-        {k: ops.concat([t, ops.slice(b, 1, t.shape[1], b.shape[1])], 1) for (k, t), b in pairs}
-    )
+    def program_inputs(self) -> dict[str, tuple[str | int, ...]]:
+        """As Elmo.program_inputs."""
+        return self.body.program_inputs()
 
 
 CONFIG = ElmoConfig
 MODEL_TYPES = {"elmo": "Elmo"}
-HEADS = {"base": Elmo}
-ARCHITECTURES = {"ElmoModel": "base"}
+HEADS = {"base": Elmo, "pretraining": ElmoPreTraining}
+ARCHITECTURES = {"ElmoModel": "base", "ElmoForPreTraining": "pretraining"}
 PREFIX = "elmo."
 NAMES = {
     "words.characters": "words.characters",
@@ -326,6 +336,7 @@ NAMES = {
         for way in ("forward", "backward")
         for part in ("weight_ih", "weight_hh", "bias_hh", "weight_hr")
     },
+    "softmax": "softmax",
 }
 TOKENIZERS = (
     TokenizerFormat(
@@ -334,8 +345,62 @@ TOKENIZERS = (
         dict(unk="<UNK>", bos="<S>", eos="</S>"),
         "bos A eos",
         "bos A eos bos:1 B:1 eos:1",
+        kinds=("words",),
         spelled="max_characters_per_token",
     ),
 )
+
+
+def sized(s: Size) -> dict[str, Any]:
+    """Words of the published filters from small on; of fewer below."""
+    few = s.width < 128
+    filters = [[1, 16], [2, 32], [3, 64], [4, 64]] if few else [list(f) for f in ElmoConfig.filters]
+    return dict(dim=8 * s.width, projection_dim=s.width, n_layers=s.layers, filters=filters,
+                n_highway=2 if s.width >= 512 else 1, dropout=s.dropout, sampled=None)  # fmt: skip
+
+
+def streams(chosen: dict[str, dict[str, Any]]) -> None:
+    """Rows go on from batch to batch. The published program multiplies its loss, the mean of both directions,
+    by the steps of a row, clips gradients to a norm of 10 and begins Adagrad's sums at 1; ours is the sum of
+    the directions, so that a norm and a root of that sum `steps / 2` times smaller do the same.
+    """
+    data, objective, optim, model = (chosen[name] for name in ("data", "objective", "optim", "model"))
+    if objective["name"] == "bidirectional-lm":
+        usual = dict(streams=data["batch"], characters=model["max_characters_per_token"] or 50)
+        objective |= {k: v for k, v in usual.items() if objective[k] is None}
+        chosen["train"]["carry"] = bool(objective["streams"])
+    if optim["kind"] == "adagrad" and optim["start"] is None:
+        optim["start"] = (2 / data["length"]) ** 2
+    if optim["clip_norm"] is None:
+        optim["clip_norm"] = 10 * 2 / data["length"]
+    if model["sampled"] is None:
+        model["sampled"] = max(1, min(8192, data["vocab"] // 4))
+
+
+RECIPES = {
+    "elmo": Recipe(
+        model=sized,
+        head="pretraining",
+        objective=dict(name="bidirectional-lm", packing="sentences"),
+        tokenizer="words",
+        vocab=793_471,
+        lr=0.2,
+        steps=1_000_000,
+        warmup=0.0,
+        optim=dict(kind="adagrad", betas=None, eps=1e-10, weight_decay=0.0, start=None, clip_norm=None),
+        schedule=dict(kind="constant"),
+        data=dict(documents="file", sentences="lines", unwrap=False),
+        train=dict(carry=True),
+        sizes={
+            "tiny": Size(2, 32, 1, 20, 16, 1, 5000, 2000, 0.2, dropout=0.0),
+            "mini": Size(2, 64, 1, 20, 32, 1, 10_000, 10_000, 0.2),
+            "small": Size(2, 128, 1, 20, 128, 1, 50_000, 50_000, 0.2),
+            "medium": Size(2, 256, 1, 20, 128, 1, 100_000, 100_000, 0.2),
+            "base": Size(2, 512, 1, 20, 128, 3, None, None),
+        },
+        lacks=("large",),
+        derive=streams,
+    )
+}
 FINETUNING = Finetuning(lr=1e-3, small_lr_times=1.0)
-CHECKPOINT = Checkpoint(open=elmo_files.opened, read=elmo_files.converted, head="base", takes_vocab=False)
+CHECKPOINT = Checkpoint(open=elmo_files.opened, read=elmo_files.converted, head="base", vocabulary="")

@@ -16,6 +16,7 @@ from plmcore.nn.norms import BatchNorm, LayerNorm, RMSNorm
 from plmcore.nn.parameter import Buffer, Parameter, QuantizedWeight
 from plmcore.nn.quantized import QuantizedEmbedding, QuantizedLinear
 from plmcore.nn.recurrent import GRU, LSTM, RNN, DropConnect, RecurrentState
+from plmcore.nn.sampled import SampledSoftmax
 from plmcore.nn.scalar_mix import ScalarMix
 from plmcore.nn.state import State
 
@@ -50,6 +51,7 @@ __all__ = [
     "RMSNorm",
     "ReLU",
     "RecurrentState",
+    "SampledSoftmax",
     "ScalarMix",
     "SelfAttention",
     "Sequential",

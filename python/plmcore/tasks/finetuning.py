@@ -162,19 +162,18 @@ class _Finetuning(Run):
         adapting.prepare(lm.model, self.settings["adapt"], run["seed"], task_model.fresh_names(lm))
         lm.to(run["device"])
         self.examples = self.make_examples(lm)
-        order: Any = dict(seed=run["seed"], rank=self.group.rank, ranks=self.group.size)
-        batches: Any = data.Batches(self.examples["train"], table["batch"], drop_last=False, **order)
+        batches = self.batches(self.examples["train"])
         criterion: criteria.Criterion = self.examples["train"].criterion(lm.model)
         if cross_view.learns(lm.config, lm.head):
             tokenizer = needed_tokenizer(lm, "finetune")
-            batches = cross_view.batches(lm, self.data, batches, tokenizer, **order)
+            batches = cross_view.batches(lm, self.data, batches, tokenizer, **self.order)
             criterion = criteria.CrossView(cast("CrossView", lm.model))
         trained: Any = lm.model
         evaluate = self.scoring(self.data.watched) if self.data.watched else None
         if table["unlabelled"] and self.data.kind == "seq2seq":
             tokenizer = needed_tokenizer(lm, "finetune")
             trained, batches, criterion = cross_view.translation(
-                lm, self.data, batches, criterion, tokenizer, **order
+                lm, self.data, batches, criterion, tokenizer, **self.order
             )
             evaluate = evaluate and cross_view.OfPrimary(evaluate.examples, table["batch"])
         per_epoch = batches.steps_per_epoch(0)
@@ -206,6 +205,20 @@ class _Finetuning(Run):
             ),
         )
 
+    @property
+    def order(self) -> dict[str, Any]:
+        """What the order of examples depends on."""
+        return dict(seed=self.settings["run"]["seed"], rank=self.group.rank, ranks=self.group.size)
+
+    def batches(self, examples: Any) -> Any:
+        """To train on. A last batch that is smaller than the model can learn from is left out."""
+        if self.data.kind == "lm":
+            return examples.batches(**self.order)
+        batch = self.settings["data"]["batch"]
+        rest = examples.examples(0) % (batch * self.group.size) // self.group.size
+        least = getattr(self.lm.model, "LEAST_ROWS", 1)
+        return data.Batches(examples, batch, drop_last=0 < rest < least, **self.order)
+
     def started(self, training: Training) -> None:
         if self.unfreezing:
             self.unfreezing(training, {})
@@ -232,7 +245,8 @@ class _Finetuning(Run):
             for split, folder in corpora.items():
                 if not ((self.begun or self.group.rank) and folder.exists()):
                     language_modelling.write_corpus(folder, table[split], lm, table["errors"])
-            return {s: TextExamples(folder, lm, table["length"]) for s, folder in corpora.items()}
+            common = (lm, table["length"], table["batch"], self.settings["train"])
+            return {s: TextExamples(folder, *common) for s, folder in corpora.items()}
         made = {
             split: self.data.examples(split, needed_tokenizer(lm, "finetune"), lm.model)
             for split in self.data.records

@@ -11,7 +11,14 @@ from plmcore._core import ArgumentError, manual_seed
 from plmcore.language_model import directory
 from plmcore.models import names, quantized
 from plmcore.models.config import Config
-from plmcore.tasks import adapting, cross_view, decoder_format, language_modelling, task_settings
+from plmcore.tasks import (
+    adapting,
+    cross_view,
+    decoder_format,
+    language_modelling,
+    new_vocabulary,
+    task_settings,
+)
 from plmcore.tasks.features import Features
 from plmcore.tasks.task_data import TaskData
 
@@ -51,7 +58,10 @@ def load(
         say(note)
     if lm.tokenizer is None:
         raise ArgumentError(f"'{folder}' has no tokenizer files, and texts must become ids")
-    if task_data.kind != "lm" and not decoder_format.has_format(lm.tokenizer):
+    if adapt["vocab"] is not None:
+        new_vocabulary.adopt(lm, task_data, adapt["vocab"])
+    plain = task_data.kind == "lm" or getattr(lm.model, "PLAIN", False)
+    if not plain and not decoder_format.has_format(lm.tokenizer):
         decoder_format.give_format(lm.tokenizer)
         if adapt["freeze"] is not None or adapt["lora_rank"]:
             tokens = ", ".join((decoder_format.START, decoder_format.DELIMITER, decoder_format.CLASSIFY))

@@ -50,6 +50,7 @@ FILES = (
     "data.folder",
     "data.unlabelled",
 )  # may be elsewhere when a run goes on
+UNFREEZING = ("classification", "pair", "regression")
 WIDE = 512  # narrower models have ten times the published rates
 # What a model must be used with later as in its training: kept in config.json.
 KEPT_IN, KEPT = "task_specific_params", "finetuning"
@@ -92,8 +93,8 @@ def usual(task: str, config: Config, model: str) -> Settings:
     kind = kind_of(task)
     family: Finetuning = models.family(config).FINETUNING
     rate = family.lr * (family.small_lr_times if config.width < WIDE else 1)
-    length = min(LENGTHS[kind], config.longest or LENGTHS[kind])
-    return {
+    length = config.lengths.get(kind) or min(LENGTHS[kind], config.longest or LENGTHS[kind])
+    tables: Settings = {
         "run": {"task": task, "model": model, "seed": 0, "device": "cpu"},
         "data": {
             "train": None,
@@ -135,7 +136,8 @@ def usual(task: str, config: Config, model: str) -> Settings:
             "layers": None,
             "pooling": None,
             "freeze": None,
-            "unfreeze_every": None,
+            "unfreeze_every": family.unfreeze_every if kind in UNFREEZING else None,
+            "vocab": None,
             "reinit": 0,
             "noise": 0.0,
             "lora_rank": 0,
@@ -160,7 +162,7 @@ def usual(task: str, config: Config, model: str) -> Settings:
             **dict.fromkeys(making.CURVE),
         },
         "train": {
-            "epochs": 3,
+            "epochs": family.epochs,
             "steps": None,
             "extended": [],
             "warmup_share": family.warmup_share,
@@ -180,6 +182,10 @@ def usual(task: str, config: Config, model: str) -> Settings:
             **family.train,
         },
     }
+    if kind == "lm":
+        for section, table in family.text.items():
+            tables[section] |= table
+    return tables
 
 
 def new(given: Settings, config: str | os.PathLike[str] | None, changes: Sequence[str]) -> Settings:

@@ -23,6 +23,7 @@ KINDS = {  # of settings without a default
     "data.ramp": "int",
     "mixture.text_rate": "float",
     "adapt.unfreeze_every": "float",
+    "adapt.vocab": "int",
     "task.stride": "int",
     "task.question_length": "int",
     "task.target_length": "int",

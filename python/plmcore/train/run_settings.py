@@ -161,6 +161,19 @@ def check_objective(chosen: Settings) -> None:
                 f"like data.batch, and objective.stride; "
                 f"got {streams} and {chosen['objective'].get('stride')}; or train.mem_len=0"
             )
+    if chosen["train"].get("carry"):
+        streams, batch = chosen["objective"].get("streams"), chosen["data"]["batch"]
+        # a token that is predicted is read by the next window, unless labels have been moved
+        stride = chosen["data"]["length"] - 1 if kind == labels.NEXT else None
+        if streams != batch or chosen["objective"].get("stride") != stride:
+            more = "" if stride is None else f", and objective.stride={stride}, data.length - 1"
+            raise SettingError(
+                f"train.carry needs rows that go on from batch to batch: objective.streams={batch} like "
+                f"data.batch{more}; got {streams} and {chosen['objective'].get('stride')}; or "
+                "train.carry=false"
+            )
+    if chosen["train"].get("vary") and not chosen["train"].get("carry"):
+        raise SettingError("train.vary draws the lengths of windows that go on: it needs train.carry=true")
     smoothing = chosen["train"]["label_smoothing"]
     if not 0 <= smoothing <= 1:
         raise SettingError(f"train.label_smoothing must be from 0 to 1, got {smoothing}")
