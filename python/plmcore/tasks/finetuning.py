@@ -162,7 +162,7 @@ class _Finetuning(Run):
         adapting.prepare(lm.model, self.settings["adapt"], run["seed"], task_model.fresh_names(lm))
         lm.to(run["device"])
         self.examples = self.make_examples(lm)
-        batches = self.batches(self.examples["train"])
+        batches: Any = self.batches(self.examples["train"])
         criterion: criteria.Criterion = self.examples["train"].criterion(lm.model)
         if cross_view.learns(lm.config, lm.head):
             tokenizer = needed_tokenizer(lm, "finetune")
