@@ -11,6 +11,7 @@ from learning import (
     cloze,
     clusters,
     copying,
+    cross_view,
     fragments,
     markov_runs,
     memories,
@@ -128,6 +129,14 @@ EXPERIMENTS: dict[str, Experiment] = {
         sentences.run,
         lambda f: min(f["GloVe"], f["GloVe, static"]) > f["random"],
         "GloVe's vectors above random ones",
+    ),
+    "cross-view training": Experiment(
+        "cross-view",
+        cross_view.run,
+        cross_view.gains,
+        "above supervised, with as many labels or steps",
+        seeds=(0, 1, 2, 3, 4),
+        prepare=cross_view.prepare,
     ),
     "translation, recurrent": Experiment(
         "recurrent",

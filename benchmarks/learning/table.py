@@ -152,6 +152,13 @@ SECTIONS = (
     ("reversing", "Strings of 20 symbols turned round, a recurrent network", lambda f: single(f, "exact")),
     ("transfer", "WikiText-2, then a task", task_table),
     (
+        "cross-view",
+        "Chunks of CoNLL-2003, 100 labelled and 10,000 plain sentences, F1",
+        lambda f: columns(
+            f, **dict.fromkeys(("supervised, half the steps", "supervised", "cross-view"), ".1f")
+        ),
+    ),
+    (
         "ulmfit",
         "IMDb with 500 labels, accuracy of ULMFiT above that from scratch",
         lambda f: columns(f, **{"pre-trained": ".4f", "from scratch": ".4f", "gain": "+.4f"}),

@@ -122,6 +122,11 @@ def test_several_tasks_are_learnt_scored_and_annotated(files, tmp_path):
     assert again.annotate([["the", "man", "likes"]]) == found[2:] == lm.annotate(["the man likes"])
     score = plm.evaluate(again, files / "dev.txt", task="tagging")
     assert score["token_accuracy"] == scores["dev"]["token_accuracy"]
+    score = plm.evaluate(again, files / "classes.tsv", task="classification")
+    assert score["accuracy"] == scores["kind-dev"]["accuracy"]
+    assert again.classify("the man likes")["label"] == "short"
+    with pytest.raises(plm.ArgumentError, match="task.name must be one of the model's tasks, pos, kind"):
+        plm.evaluate(again, files / "dev.txt", task="tagging", changes=["task.name=ner"])
 
 
 def test_without_unlabelled_text_it_is_supervised(files, tmp_path):

@@ -17,7 +17,7 @@ from plmcore.criteria.criterion import (
     loss,
     run,
 )
-from plmcore.criteria.cross_view import CrossView
+from plmcore.criteria.cross_view import CrossView, CrossViewTranslation
 from plmcore.criteria.directions import CarriedDirections
 from plmcore.criteria.labelled import Labelled, Spans, WithText
 from plmcore.criteria.memory import Remembered
@@ -32,6 +32,7 @@ __all__ = [
     "Counts",
     "Criterion",
     "CrossView",
+    "CrossViewTranslation",
     "Labelled",
     "Remembered",
     "Spans",

@@ -299,14 +299,14 @@ def alone(model: CrossView, task: int, heads: Mapping[str, Any]) -> Any:
         raise ArgumentError(f"there is no task {task}; there are {', '.join(model.tasks)}")
     chosen: TaskHeads = model.heads[task]
     view = object.__new__(heads[chosen.kind])
-    config, extra = model.config, dict(model.config.extra)
+    config, extra, labels = model.config, dict(model.config.extra), model.config.num_labels
     if task:
         names = list(config.tasks[task - 1]["labels"])
+        labels = len(names)
         extra |= {
             "id2label": {str(i): n for i, n in enumerate(names)},
             "label2id": {n: i for i, n in enumerate(names)},
         }
-    labels = len(names) if task else config.num_labels
     view.config = config.replace(num_labels=labels, task_name=model.tasks[task], tasks=(), extra=extra)
     view.body, view.heads = model.body, nn.ModuleList([chosen])
     view.training = model.training

@@ -11,14 +11,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from plmcore import models
+from plmcore import generate, models
 from plmcore._core import ArgumentError, FormatError
+from plmcore.criteria import Criterion, CrossViewTranslation
 from plmcore.criteria.cross_view import TASK
 from plmcore.data import Batches, mapped
 from plmcore.files import text
+from plmcore.models import translation_views
 from plmcore.models.config import Config
 from plmcore.models.cross_view import CrossView
-from plmcore.objectives.objective import Objective
+from plmcore.models.translation_views import TranslationViews
+from plmcore.objectives.objective import IGNORED, Objective
 from plmcore.objectives.rng import Rng
 from plmcore.runtime import draws
 from plmcore.tasks.scoring import Scoring
@@ -38,6 +41,10 @@ def learns(config: Config, head: str) -> bool:
 
 def check(config: Config, head: str, data: TaskData) -> None:
     """ArgumentError where a model cannot learn from what the settings name."""
+    if data.kind == "seq2seq" and not data.table["also"]:
+        if data.table["unlabelled"]:
+            translation_views.check(config)
+        return
     asked = [f"data.{key}" for key in ("unlabelled", "also") if data.table[key]]
     if asked and not learns(config, head):
         able = {m for f in models.families() for m in f.MODEL_TYPES if any(map(_has_views, f.HEADS.values()))}
@@ -145,6 +152,43 @@ def batches(lm: LanguageModel, data: TaskData, own: Batches, tokenizer: Tokenize
     return Turns([own, *others], unlabelled, options["seed"])
 
 
+def translation(
+    lm: LanguageModel,
+    data: TaskData,
+    own: Batches,
+    criterion: Criterion,
+    tokenizer: Tokenizer,
+    **options: Any,
+) -> tuple[TranslationViews, Turns, Criterion]:
+    """A translation model with auxiliary decoders, its batches, and what they are trained by."""
+    table, task = data.table, data.settings["task"]
+    read = Unlabelled(table["unlabelled"], tokenizer, table["length"], table["errors"])
+    turns = Turns(
+        [own], Batches(read, table["batch"], drop_last=False, bucket=True, **options), options["seed"]
+    )
+
+    def write(input_ids: np.ndarray, attention_mask: np.ndarray) -> np.ndarray:
+        found = generate.generate(
+            lm, input_ids, attention_mask, max_new_tokens=task["target_length"], num_beams=task["beams"]
+        )
+        return written(np.atleast_2d(found)[:, 1:], lm.config.eos_token_id)
+
+    return TranslationViews(lm.model), turns, CrossViewTranslation(criterion, write)
+
+
+def written(ids: np.ndarray, end: int | None) -> np.ndarray:
+    """The tokens of texts up to their ends, -100 behind them."""
+    over = np.cumsum(ids == end, 1) - (ids == end) > 0
+    return np.where(over, IGNORED, ids)
+
+
+class OfPrimary(Scoring):
+    """The scores of a model whose auxiliary decoders train with it."""
+
+    def __call__(self, model: Any) -> dict[str, float]:
+        return super().__call__(model.primary)
+
+
 def further_scores(lm: LanguageModel, data: TaskData, tokenizer: Tokenizer) -> dict[str, Scoring]:
     """Of each further task that has something to be scored on, by "name-split"."""
     found = {}
@@ -156,6 +200,19 @@ def further_scores(lm: LanguageModel, data: TaskData, tokenizer: Tokenizer) -> d
                 scoring(model)
                 found[f"{name}-{split}"] = scoring
     return found
+
+
+def of_task(lm: LanguageModel, kind: str, name: str | None = None) -> LanguageModel:
+    """The model of one of its tasks: of the one with this name, else of the first of this kind."""
+    if not learns(lm.config, lm.head) or not lm.config.tasks:
+        return lm
+    names, kinds = lm.model.tasks, [heads.kind for heads in lm.model.heads]
+    if name is not None and name not in names:
+        raise ArgumentError(f"task.name must be one of the model's tasks, {', '.join(names)}, got {name!r}")
+    if name is None and kind not in kinds:
+        return lm
+    number = kinds.index(kind) if name is None else names.index(name)
+    return type(lm)(lm.model.alone(number), lm.tokenizer, lm.source, lm.report) if number else lm
 
 
 def _has_views(kind: Any) -> bool:

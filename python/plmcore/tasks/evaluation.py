@@ -13,7 +13,7 @@ from plmcore.data.readers import Record
 from plmcore.evaluate import metrics
 from plmcore.files.whole import atomic_write, json_bytes
 from plmcore.models.config import Config
-from plmcore.tasks import ensemble, task_model, task_settings
+from plmcore.tasks import cross_view, ensemble, task_model, task_settings
 from plmcore.tasks.features import Features
 from plmcore.tasks.inference import needed_tokenizer
 from plmcore.tasks.scoring import Scoring
@@ -135,6 +135,8 @@ def score(
         "data": {"columns": list(columns or []), "errors": errors},
         "task": {"lm_weight": 0.0},
     }
+    named = {k: v for _, k, v in map(settings.parse, changes) if k == "name"}
+    lm = cross_view.of_task(lm, task_settings.kind_of(task), named.get("name"))
     chosen = task_settings.of_use(task, lm.config, given, changes)
     if task_settings.kind_of(task) == "lm":
         raise ArgumentError("evaluate: text is scored by the task perplexity")

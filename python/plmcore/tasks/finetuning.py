@@ -162,12 +162,20 @@ class _Finetuning(Run):
         adapting.prepare(lm.model, self.settings["adapt"], run["seed"], task_model.fresh_names(lm))
         lm.to(run["device"])
         self.examples = self.make_examples(lm)
-        batches = self.batches(self.examples["train"])
+        batches: Any = self.batches(self.examples["train"])
         criterion: criteria.Criterion = self.examples["train"].criterion(lm.model)
         if cross_view.learns(lm.config, lm.head):
             tokenizer = needed_tokenizer(lm, "finetune")
             batches = cross_view.batches(lm, self.data, batches, tokenizer, **self.order)
             criterion = criteria.CrossView(cast("CrossView", lm.model))
+        trained: Any = lm.model
+        evaluate = self.scoring(self.data.watched) if self.data.watched else None
+        if table["unlabelled"] and self.data.kind == "seq2seq":
+            tokenizer = needed_tokenizer(lm, "finetune")
+            trained, batches, criterion = cross_view.translation(
+                lm, self.data, batches, criterion, tokenizer, **self.order
+            )
+            evaluate = evaluate and cross_view.OfPrimary(evaluate.examples, table["batch"])
         per_epoch = batches.steps_per_epoch(0)
         if table["accumulate"] > 1:
             batches, per_epoch = (
@@ -184,14 +192,14 @@ class _Finetuning(Run):
         self.unfreezing = adapting.unfreezing(lm.model, self.settings["adapt"], per_epoch)
         return making.trainer(
             self.settings | {"schedule": schedule},
-            lm.model,
+            trained,
             batches,
             criterion=criterion,
             options=self.options(
                 steps=steps,
                 ends=ends,
                 **{key: options[key] or per_epoch for key in ("save_every", "evaluate_every")},
-                evaluate=self.scoring(self.data.watched) if self.data.watched else None,
+                evaluate=evaluate,
                 callbacks=[*([self.unfreezing] if self.unfreezing else []), *self.callbacks],
                 data=self.data.fingerprint,
             ),
@@ -313,7 +321,7 @@ class _Finetuning(Run):
         ):
             return watched
         scoring = self.scoring(split, final=True)
-        scoring(trainer.model)
+        scoring(self.lm.model)
         return scoring
 
     def score(self, trainer: Trainer) -> None:

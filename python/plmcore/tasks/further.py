@@ -8,7 +8,6 @@ In config.toml, and on the command line as --also with one table:
 from __future__ import annotations
 
 import re
-import tomllib
 from typing import Any
 
 from plmcore.data.tasks import SPLITS
@@ -30,18 +29,8 @@ KEYS: dict[str, Any] = {
 
 
 def parse(argument: str) -> dict[str, Any]:
-    """KIND=FILE, or a table as in config.toml."""
-    if argument.startswith("{"):
-        try:
-            return tomllib.loads(f"table = {argument}")["table"]
-        except tomllib.TOMLDecodeError as e:
-            raise SettingError(f"--also {argument!r} cannot be read: {e}") from None
-    task, equals, file = argument.partition("=")
-    if not (task and equals and file):
-        raise SettingError(
-            f'--also is TASK=FILE or {{name = "...", task = "...", train = "..."}}, got {argument!r}'
-        )
-    return {"task": task, "train": file}
+    """TASK=FILE, or a table as in config.toml."""
+    return settings.parse_table("--also", argument, "train")
 
 
 def chosen(of_run: Settings) -> dict[str, Settings]:

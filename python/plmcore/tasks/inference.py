@@ -10,7 +10,7 @@ import numpy as np
 from plmcore._core import ArgumentError
 from plmcore.evaluate import scoring
 from plmcore.nn import inference
-from plmcore.tasks import ensemble, task_settings
+from plmcore.tasks import cross_view, ensemble, task_settings
 from plmcore.tasks.examples import softmax
 from plmcore.tasks.features import Features
 from plmcore.tasks.rows import Rows, takes_types
@@ -45,6 +45,7 @@ def classify(
 def classified(lm: LanguageModel, texts: list[str], pairs: list[Any] | None, batch_size: int) -> list[Found]:
     """By one model."""
     tokenizer = needed_tokenizer(lm, "classify")
+    lm = cross_view.of_task(lm, "classification")
     if pairs is not None and len(pairs) != len(texts):
         raise ArgumentError(f"classify: {len(texts)} texts and {len(pairs)} pairs; each text needs one")
     trained = task_settings.remembered(lm.config)

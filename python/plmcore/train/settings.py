@@ -144,6 +144,23 @@ def parse(assignment: str) -> tuple[str, str, Any]:
         return section, key, text
 
 
+def parse_table(option: str, argument: str, file: str) -> dict[str, Any]:
+    """The value of an option that is TASK=FILE, whose file has the key `file`, or a table as in config.toml:
+    {task = "...", file = "...", ...}.
+    """
+    if argument.startswith("{"):
+        try:
+            return tomllib.loads(f"table = {argument}")["table"]
+        except tomllib.TOMLDecodeError as e:
+            raise SettingError(f"{option} {argument!r} cannot be read: {e}") from None
+    task, equals, path = argument.partition("=")
+    if not (task and equals and path):
+        raise SettingError(
+            f'{option} is TASK=FILE or {{task = "...", {file} = "...", ...}}, got {argument!r}'
+        )
+    return {"task": task, file: path}
+
+
 def read(path: pathlib.Path) -> Settings:
     """The tables of a config.toml."""
     try:
