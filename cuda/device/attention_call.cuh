@@ -18,9 +18,9 @@ inline constexpr double kLog2e = 1.44269504088896340736;
 struct Sequence {
   int64_t q_row, k_row;
   int T, S;
-  int keys;    // that may be seen at all
+  int keys;  // that may be seen at all
   int prefix;  // keys that every query sees
-  int first;   // the position of query 0
+  int first;  // the position of query 0
 };
 
 // A mask or bias [B|1, H|1, T|1, S]: elements between its planes and rows, 0 where one serves all.
@@ -35,24 +35,24 @@ struct AttentionCall {
   DType dtype;
   const void *q, *k, *v;
   int64_t q_stride, k_stride;  // between rows, in elements
-  const Sequence* table;       // one for each sequence; null: all have T queries and S keys
-  int B, T, S, H, D;           // ragged: T = S = the rows of all sequences
-  int64_t rows;                // of the log-sums of all heads
-  bool ragged, packs;          // packs: four elements of a row are one load
-  bool vectors;                // rows begin at multiples of 16 bytes
+  const Sequence* table;  // one for each sequence; null: all have T queries and S keys
+  int B, T, S, H, D;  // ragged: T = S = the rows of all sequences
+  int64_t rows;  // of the log-sums of all heads
+  bool ragged, packs;  // packs: four elements of a row are one load
+  bool vectors;  // rows begin at multiples of 16 bytes
   bool causal;
   int band, stride;
   Plane mask, bias, weights, dweights;
   double scale;
   Draw draw;
   uint32_t threshold;  // of the 16 random bits of a weight that is kept
-  double keep;         // 1 / (1 - p), or 0: no dropout
-  int64_t groups;      // of 128 keys that share random blocks, in a row
-  void *out, *lse;     // out [B, T, H, D], lse [2][rows]
-  void* sums;          // of the weights before they are divided by it, [rows]; null: nobody asks
+  double keep;  // 1 / (1 - p), or 0: no dropout
+  int64_t groups;  // of 128 keys that share random blocks, in a row
+  void *out, *lse;  // out [B, T, H, D], lse [2][rows]
+  void* sums;  // of the weights before they are divided by it, [rows]; null: nobody asks
   // Backward.
-  const void* dout;    // null: zeros
-  void* delta;         // [rows]
+  const void* dout;  // null: zeros
+  void* delta;  // [rows]
   void *dq, *dk, *dv;
   Plane dbias;
   int bias_units, bias_heads, bias_rows, bias_columns;  // of dbias: B|1 times H|1, H|1, T, S
@@ -73,7 +73,8 @@ __device__ __forceinline__ int64_t lse_of(const AttentionCall& c, int b, int h, 
   return c.ragged ? static_cast<int64_t>(h) * c.T + s.q_row : (static_cast<int64_t>(b) * c.H + h) * c.T;
 }
 
-// Blocks for the tiles of `length` rows of every head. Ragged: sequence b has the slots from its first row / 64
+// Blocks for the tiles of `length` rows of every head. Ragged: sequence b has the slots from its first row /
+// 64
 // + b on, more than it needs; which sequences there are is known on the device alone.
 inline int64_t tile_blocks(const AttentionCall& c, int length) {
   const int64_t tiles = (length + kTile - 1) / kTile;
@@ -100,7 +101,8 @@ __device__ __forceinline__ bool find_place(const AttentionCall& c, int length, P
     const unsigned tile = slot / batch;
     to.b = static_cast<int>(slot - tile * batch);
     to.s = sequence_of(c, to.b);
-    to.row = (kEarly ? static_cast<int>(tile) : (length + kTile - 1) / kTile - 1 - static_cast<int>(tile)) * kTile;
+    to.row =
+        (kEarly ? static_cast<int>(tile) : (length + kTile - 1) / kTile - 1 - static_cast<int>(tile)) * kTile;
   }
   to.lse = lse_of(c, to.b, to.h, to.s);
   return to.row < (kEarly ? to.s.S : to.s.T);
@@ -125,9 +127,7 @@ struct Sight {
   __device__ int begin(int i) const {
     return causal && band > 0 && stride == 0 && prefix == 0 ? max(first + i + 1 - band, 0) : 0;
   }
-  __device__ int end(int i, int n) const {
-    return causal ? min(max(first + i + n, prefix), keys) : keys;
-  }
+  __device__ int end(int i, int n) const { return causal ? min(max(first + i + n, prefix), keys) : keys; }
   // The queries that see any of the keys [j, j + n) lie in [first_query, end_query).
   __device__ int first_query(int j) const { return causal && j >= prefix ? max(j - first, 0) : 0; }
   __device__ int end_query(int j, int n, int T) const {
@@ -157,11 +157,11 @@ __device__ __forceinline__ void write(void* p, DType dtype, int64_t at, A x) {
   else static_cast<f16*>(p)[at] = narrow<f16>(x);
 }
 
-// The score of query i for key j: with the bias, and -inf where it may not look. Not where i or j is outside of
-// the sequence: nothing is read there.
+// The score of query i for key j: with the bias, and -inf where it may not look. Not where i or j is outside
+// of the sequence: nothing is read there.
 template <class A>
-__device__ __forceinline__ A ruled(const AttentionCall& c, const Place& at, const Sight& sight, A score, int i,
-                                   int j) {
+__device__ __forceinline__ A ruled(const AttentionCall& c, const Place& at, const Sight& sight, A score,
+                                   int i, int j) {
   if (i >= at.s.T || !sight.sees(i, j)) return -static_cast<A>(INFINITY);
   if (c.mask.at && !static_cast<const uint8_t*>(c.mask.at)[c.mask.row(at.b, at.h, i) + j])
     return -static_cast<A>(INFINITY);
@@ -169,8 +169,8 @@ __device__ __forceinline__ A ruled(const AttentionCall& c, const Place& at, cons
   return score;
 }
 // Whether the scores of a tile are as they come from the product.
-__device__ __forceinline__ bool unruled(const AttentionCall& c, const Place& at, const Sight& sight, int i, int n,
-                                        int j, int m) {
+__device__ __forceinline__ bool unruled(const AttentionCall& c, const Place& at, const Sight& sight, int i,
+                                        int n, int j, int m) {
   return !c.mask.at && !c.bias.at && i + n <= at.s.T && sight.all(i, n, j, m);
 }
 
@@ -179,7 +179,8 @@ struct Kept {
   Random4 words;
   int shift;
   __device__ Kept(const AttentionCall& c, int64_t row, int key, int lane)
-      : words(philox(c.draw.seed, c.draw.offset + static_cast<uint64_t>((row * c.groups + key / 128) * 16 + lane))),
+      : words(philox(c.draw.seed,
+                     c.draw.offset + static_cast<uint64_t>((row * c.groups + key / 128) * 16 + lane))),
         shift(key / 64 % 2 * 16) {}
   __device__ bool kept(const AttentionCall& c, int w) const {
     return (words.x[w] >> shift & 0xffffu) >= c.threshold;

@@ -5,13 +5,19 @@
 
 namespace plmcore::cuda {
 
-// Fills the table of a call and notes errors in lengths and offsets, where there are any (attention_check.cu).
+// Fills the table of a call and notes errors in lengths and offsets, where there are any
+// (attention_check.cu).
 const char* attention_sequences(const KernelArgs& args, const AttentionCall& c);
+// Tensor cores, for half types and heads of up to kWidestHead columns (attention_mma.cu).
+inline constexpr int kWidestHead = 256;
+const char* attention_by_mma(const AttentionCall& c, cudaStream_t stream);
+inline bool suits_mma(const AttentionCall& c) { return size_of(c.dtype) == 2 && c.D <= kWidestHead; }
 
 inline Plane plane_of(const View& v) {
   if (!v) return {};
   const int64_t plane = v.size[2] * v.size[3];
-  return {v.data, v.size[0] == 1 ? 0 : v.size[1] * plane, v.size[1] == 1 ? 0 : plane, v.size[2] == 1 ? 0 : v.size[3]};
+  return {v.data, v.size[0] == 1 ? 0 : v.size[1] * plane, v.size[1] == 1 ? 0 : plane,
+          v.size[2] == 1 ? 0 : v.size[3]};
 }
 
 inline int64_t batch_of(const KernelArgs& args) {
@@ -82,7 +88,8 @@ bool rows_of_whole(const AttentionCall& c, int elements, const P*... p) {
 inline const char* too_large(const AttentionCall& c) {
   constexpr int kMost = 1 << 30;
   const bool sizes = c.B < kMost && c.T < kMost && c.S < kMost && c.H < kMost && c.D < kMost;
-  if (sizes && tile_blocks(c, c.T) < INT32_MAX && tile_blocks(c, c.S) < INT32_MAX && c.S / kTile < 65536) return nullptr;
+  if (sizes && tile_blocks(c, c.T) < INT32_MAX && tile_blocks(c, c.S) < INT32_MAX && c.S / kTile < 65536)
+    return nullptr;
   return "attention of so many rows is not on this device yet";
 }
 

@@ -1,9 +1,10 @@
-// Tiles of 64 x 64 for float32 and float64, and for heads of half types that tensor cores do not take: products
-// in registers from shared memory. A block has 16 x 16 threads. Thread (x, y) has the rows 4 y + i and the
-// columns 4 x + j, i, j < 4, of a product; of scores the keys x + 16 j, whose dropout shares random blocks.
+// Tiles of 64 x 64 for float32 and float64, and for heads of half types that tensor cores do not take:
+// products in registers from shared memory. A block has 16 x 16 threads. Thread (x, y) has the rows 4 y + i
+// and the columns 4 x + j, i, j < 4, of a product; of scores the keys x + 16 j, whose dropout shares random
+// blocks.
 //
-// Every product is c[i][j] += sum over n of a[n][i] b[n][j] with a and b in shared memory, rows of kTile elements
-// (padded): two 16-byte loads for 16 multiply-adds in float32.
+// Every product is c[i][j] += sum over n of a[n][i] b[n][j] with a and b in shared memory, rows of kTile
+// elements (padded): two 16-byte loads for 16 multiply-adds in float32.
 #pragma once
 
 #include "device/attention_call.cuh"
@@ -13,7 +14,8 @@ namespace plmcore::cuda {
 
 inline constexpr int kTileThreads = 256;
 inline constexpr int kChunk = 32;         // columns of q and k that lie in shared memory at a time
-inline constexpr int kLine = kTile + 4;   // elements between lines of a buffer: no two threads of a warp collide
+inline constexpr int kLine =
+    kTile + 4;   // elements between lines of a buffer: no two threads of a warp collide
 template <class A> inline constexpr size_t kBuffer = sizeof(A) * kTile * kLine;  // bytes of one
 
 struct ThreadPlace {
@@ -28,10 +30,11 @@ struct HeadRows {
   int64_t first, stride;  // of the first row's first element; between rows
   int rows, D;            // rows that are there; beyond them and D there are zeros
 };
-__device__ __forceinline__ HeadRows rows_of(const AttentionCall& c, const void* at, int64_t stride, int64_t row,
-                                            int h, int rows) {
-  return {at,  c.dtype, c.packs, row * stride + static_cast<int64_t>(h) * c.D, stride, at ? min(rows, kTile) : 0,
-          c.D};
+__device__ __forceinline__ HeadRows rows_of(const AttentionCall& c, const void* at, int64_t stride,
+                                            int64_t row, int h, int rows) {
+  return {
+      at, c.dtype, c.packs, row * stride + static_cast<int64_t>(h) * c.D, stride, at ? min(rows, kTile) : 0,
+      c.D};
 }
 
 // Elements d ... d + 3 of a row.
@@ -49,8 +52,8 @@ __device__ __forceinline__ void fetch(const HeadRows& from, int row, int d, A (&
 #pragma unroll
   for (int e = 0; e < 4; ++e) to[e] = e < n ? read<A>(from.at, from.dtype, at + e) : A(0);
 }
-// to[d][row] for the columns [d0, d0 + 32); kKeys: row r is in column 4 (r % 16) + r / 16, so that the four keys
-// of a thread lie side by side.
+// to[d][row] for the columns [d0, d0 + 32); kKeys: row r is in column 4 (r % 16) + r / 16, so that the four
+// keys of a thread lie side by side.
 template <bool kKeys, class A>
 __device__ __forceinline__ void load_columns(const HeadRows& from, int d0, A* to) {
   const int row = static_cast<int>(threadIdx.x) % kTile, d = static_cast<int>(threadIdx.x) / kTile * 8;
@@ -100,9 +103,11 @@ __device__ __forceinline__ void multiply(const A* a, const A* b, A (&c)[4][4]) {
       for (int j = 0; j < 4; ++j) c[i][j] += sum[i][j];
   }
 }
-// The products of the rows of x and of y (keys x + 16 j) over all D columns. `buffer` may be used again after it.
+// The products of the rows of x and of y (keys x + 16 j) over all D columns. `buffer` may be used again after
+// it.
 template <class A>
-__device__ __forceinline__ void multiply_heads(const HeadRows& x, const HeadRows& y, A* buffer, A (&c)[4][4]) {
+__device__ __forceinline__ void multiply_heads(const HeadRows& x, const HeadRows& y, A* buffer,
+                                               A (&c)[4][4]) {
 #pragma unroll
   for (int i = 0; i < 4; ++i)
 #pragma unroll
@@ -119,8 +124,8 @@ __device__ __forceinline__ void multiply_heads(const HeadRows& x, const HeadRows
 
 // The scores of the queries [i, i + 64) for the keys [key, key + 64).
 template <class A>
-__device__ __forceinline__ void score(const AttentionCall& c, const Place& at, const Sight& sight, int i, int key,
-                                      A* buffer, A (&s)[4][4]) {
+__device__ __forceinline__ void score(const AttentionCall& c, const Place& at, const Sight& sight, int i,
+                                      int key, A* buffer, A (&s)[4][4]) {
   multiply_heads(rows_of(c, c.q, c.q_stride, at.s.q_row + i, at.h, at.s.T - i),
                  rows_of(c, c.k, c.k_stride, at.s.k_row + key, at.h, at.s.keys - key), buffer, s);
   const A scale = static_cast<A>(c.scale * kLog2e);
@@ -137,7 +142,8 @@ __device__ __forceinline__ void score(const AttentionCall& c, const Place& at, c
 
 // What dropout multiplies the four weights of query i by.
 template <class A>
-__device__ __forceinline__ void kept_factors(const AttentionCall& c, const Place& at, int i, int key, A (&f)[4]) {
+__device__ __forceinline__ void kept_factors(const AttentionCall& c, const Place& at, int i, int key,
+                                             A (&f)[4]) {
   const Kept random(c, at.lse + i, key, ThreadPlace().x);
 #pragma unroll
   for (int j = 0; j < 4; ++j) f[j] = random.kept(c, j) ? static_cast<A>(c.keep) : A(0);
@@ -164,8 +170,9 @@ __device__ __forceinline__ void store_by_query(const A (&x)[4][4], A* to) {
 
 // Columns c0 ... c0 + 63 of rows [row, row + rows) of a result, times `factor` of the row.
 template <class A>
-__device__ __forceinline__ void write_rows(const AttentionCall& c, void* to, int64_t stride, int64_t row, int rows,
-                                           int h, int c0, const A (&x)[4][4], const A (&factor)[4]) {
+__device__ __forceinline__ void write_rows(const AttentionCall& c, void* to, int64_t stride, int64_t row,
+                                           int rows, int h, int c0, const A (&x)[4][4],
+                                           const A (&factor)[4]) {
   const ThreadPlace me;
 #pragma unroll
   for (int r = 0; r < 4; ++r) {

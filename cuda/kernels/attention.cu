@@ -1,13 +1,14 @@
 // out = softmax(scale q k^T + bias, over the keys a query may see) v, for each head.   q [B, T, H, D]
 //
 // Here: the launcher; the kernel for float32, float64 and heads wider than 256;
-// the weights on request. attention_mma.cu has the half types, attention_decode.cu a few queries over many keys.
+// the weights on request. attention_mma.cu has the half types, attention_decode.cu a few queries over many
+// keys.
 //
-// A block has 64 queries of one head and up to 128 columns of its output, and walks the keys 64 at a time: scores
-// in registers, from chunks of 32 columns of q and k in shared memory; the running maximum m and sum l of each
-// query; the weights through shared memory, transposed, to the product with v. Traffic: k and v once for each 64
-// queries, from the second-level cache. The saved log-sums are m and log2(l), as on the CPU. Weights are computed
-// again from m and l by a kernel of their own.
+// A block has 64 queries of one head and up to 128 columns of its output, and walks the keys 64 at a time:
+// scores in registers, from chunks of 32 columns of q and k in shared memory; the running maximum m and sum l
+// of each query; the weights through shared memory, transposed, to the product with v. Traffic: k and v once
+// for each 64 queries, from the second-level cache. The saved log-sums are m and log2(l), as on the CPU.
+// Weights are computed again from m and l by a kernel of their own.
 #include "device/attention_kernels.cuh"
 #include "device/attention_tiles.cuh"
 
@@ -15,7 +16,8 @@ namespace plmcore::cuda {
 
 namespace {
 
-template <class A> constexpr int kColumnTiles = sizeof(A) == 4 ? 2 : 1;  // of 64 columns of out that a block has
+template <class A> constexpr int kColumnTiles =
+    sizeof(A) == 4 ? 2 : 1;  // of 64 columns of out that a block has
 
 // grid (tiles of queries and heads, parts of the columns)
 template <class A>
@@ -73,7 +75,8 @@ __global__ void __launch_bounds__(kTileThreads) attention_forward(const __grid_c
   for (int r = 0; r < 4; ++r) inverse[r] = l[r] == 0 ? A(0) : 1 / l[r];  // 0: it saw nothing
 #pragma unroll
   for (int t = 0; t < kColumnTiles<A>; ++t)
-    write_rows(c, c.out, static_cast<int64_t>(c.H) * c.D, at.s.q_row + i, n, at.h, c0 + t * kTile, out[t], inverse);
+    write_rows(c, c.out, static_cast<int64_t>(c.H) * c.D, at.s.q_row + i, n, at.h, c0 + t * kTile, out[t],
+               inverse);
   if (blockIdx.y == 0 && me.x == 0)
 #pragma unroll
     for (int r = 0; r < 4; ++r)
@@ -123,11 +126,17 @@ template <class A>
 const char* run_tiles(const AttentionCall& c, cudaStream_t stream) {
   const auto blocks = static_cast<unsigned>(tile_blocks(c, c.T));
   const auto parts = static_cast<unsigned>((c.D + kColumnTiles<A> * kTile - 1) / (kColumnTiles<A> * kTile));
-  return problem(launch<attention_forward<A>>(dim3(blocks, parts), dim3(kTileThreads), 2 * kBuffer<A>, stream, c));
+  return problem(
+      launch<attention_forward<A>>(dim3(blocks, parts), dim3(kTileThreads), 2 * kBuffer<A>, stream, c));
+}
+const char* forward(const AttentionCall& c, cudaStream_t stream) {
+  if (suits_mma(c)) return attention_by_mma(c, stream);
+  return c.dtype == DType::float64 ? run_tiles<double>(c, stream) : run_tiles<float>(c, stream);
 }
 template <class A>
 const char* run_weights(const AttentionCall& c, cudaStream_t stream) {
-  const dim3 grid(static_cast<unsigned>(tile_blocks(c, c.T)), static_cast<unsigned>((c.S + kTile - 1) / kTile));
+  const dim3 grid(static_cast<unsigned>(tile_blocks(c, c.T)),
+                  static_cast<unsigned>((c.S + kTile - 1) / kTile));
   return problem(launch<attention_weights<A>>(grid, dim3(kTileThreads), kBuffer<A>, stream, c));
 }
 
@@ -136,6 +145,7 @@ const char* run_weights(const AttentionCall& c, cudaStream_t stream) {
 PLM_KERNEL(attention, workspace) {
   AttentionCall c = attention_call(args);
   c.packs = rows_of_whole(c, 4, c.q, c.k, c.v);
+  c.vectors = rows_of_whole(c, 8, c.q, c.k, c.v, args.out[0].as<char>());
   c.out = args.out[0].data;
   c.lse = args.out[1].data;
   const cudaStream_t stream = stream_of(args);
@@ -147,7 +157,7 @@ PLM_KERNEL(attention, workspace) {
   if (const char* why = attention_sequences(args, c)) return why;
   if (c.B == 0 || c.T == 0 || c.H == 0) return nullptr;
   const bool wide = c.dtype == DType::float64;
-  if (const char* why = wide ? run_tiles<double>(c, stream) : run_tiles<float>(c, stream)) return why;
+  if (const char* why = forward(c, stream)) return why;
   if (!c.weights.at || c.S == 0) return nullptr;
   return wide ? run_weights<double>(c, stream) : run_weights<float>(c, stream);
 }

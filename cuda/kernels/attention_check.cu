@@ -1,5 +1,5 @@
-// The lengths, prefixes, starts and offsets of attention's sequences: checked, and made into the table that the
-// other kernels read. One block; traffic: these numbers once.
+// The lengths, prefixes, starts and offsets of attention's sequences: checked, and made into the table that
+// the other kernels read. One block; traffic: these numbers once.
 #include "device/attention_kernels.cuh"
 #include "device/fault.cuh"
 
@@ -16,13 +16,14 @@ struct Checks {
   Sequence* table;
   int B, T, S;
   __device__ int64_t index(int which, int b) const {
-    return wide[which] ? static_cast<const int64_t*>(at[which])[b] : static_cast<const int32_t*>(at[which])[b];
+    return wide[which] ? static_cast<const int64_t*>(at[which])[b]
+                       : static_cast<const int32_t*>(at[which])[b];
   }
 };
 constexpr int kCheckThreads = 256;
 
-// One block. With an error in offsets no sequence has any rows; another bad number counts as 0. The first error
-// is noted in the order in which the CPU looks for them.
+// One block. With an error in offsets no sequence has any rows; another bad number counts as 0. The first
+// error is noted in the order in which the CPU looks for them.
 __global__ void __launch_bounds__(kCheckThreads) attention_check(const __grid_constant__ Checks k) {
   PLM_SHARED(unsigned long long, first_bad, [1]);
   PLM_SHARED(int, longest, [1]);

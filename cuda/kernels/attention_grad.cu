@@ -1,13 +1,13 @@
 // The gradient of attention. With P the weights, M the dropout factors, W = P M, dO the output's gradient:
 //   dV = W^T dO,  dP = (dO V^T + dW) M,  dS = P (dP - delta),  delta = rowsum(dO O + dW W)
 //   dQ = scale dS K,  dK = scale dS^T Q,  dbias = dS
-// P is computed again from the saved log-sums, tile by tile: nothing of size [T, S] is kept. A block owns what it
-// writes and walks the rest in order, so results have the same bits on every run: 64 queries (dQ), 64 keys (dK,
-// dV), or a tile of dbias, which walks the sequences and heads that share it. All recompute the scores: 7
-// products instead of 5, 9 with dbias.
+// P is computed again from the saved log-sums, tile by tile: nothing of size [T, S] is kept. A block owns
+// what it writes and walks the rest in order, so results have the same bits on every run: 64 queries (dQ), 64
+// keys (dK, dV), or a tile of dbias, which walks the sequences and heads that share it. All recompute the
+// scores: 7 products instead of 5, 9 with dbias.
 //
-// Here: the launcher, delta, and the kernels for float32, float64, dbias, and heads wider than 256; a block has 64
-// columns of a gradient. attention_grad_mma.cu has the half types.
+// Here: the launcher, delta, and the kernels for float32, float64, dbias, and heads wider than 256; a block
+// has 64 columns of a gradient. attention_grad_mma.cu has the half types.
 #include "device/attention_kernels.cuh"
 #include "device/attention_tiles.cuh"
 
@@ -43,8 +43,8 @@ __global__ void __launch_bounds__(32 * kDeltaRows)
 
 // W and dS of the queries [i, i + 64) and the keys [key, key + 64).
 template <class A>
-__device__ __forceinline__ void differentiate(const AttentionCall& c, const Place& at, const Sight& sight, int i,
-                                              int key, A* buffer, A (&w)[4][4], A (&ds)[4][4]) {
+__device__ __forceinline__ void differentiate(const AttentionCall& c, const Place& at, const Sight& sight,
+                                              int i, int key, A* buffer, A (&w)[4][4], A (&ds)[4][4]) {
   const ThreadPlace me;
   score(c, at, sight, i, key, buffer, w);
   multiply_heads(rows_of(c, c.dout, static_cast<int64_t>(c.H) * c.D, at.s.q_row + i, at.h, at.s.T - i),
@@ -74,7 +74,8 @@ __device__ __forceinline__ void differentiate(const AttentionCall& c, const Plac
 
 // grid (tiles of queries and heads, parts of 64 columns)
 template <class A>
-__global__ void __launch_bounds__(kTileThreads) attention_grad_queries(const __grid_constant__ AttentionCall c) {
+__global__ void __launch_bounds__(kTileThreads)
+    attention_grad_queries(const __grid_constant__ AttentionCall c) {
   PLM_DYNAMIC_SHARED(A, buffer);
   A* scores = buffer + kTile * kLine;
   Place at;
@@ -114,7 +115,8 @@ __global__ void __launch_bounds__(kTileThreads) attention_grad_keys(const __grid
     A w[4][4], ds[4][4];
     differentiate(c, at, sight, i, key, buffer, w, ds);
     store_by_query(w, scores);
-    load_rows(rows_of(c, c.dout, static_cast<int64_t>(c.H) * c.D, at.s.q_row + i, at.h, at.s.T - i), c0, buffer);
+    load_rows(rows_of(c, c.dout, static_cast<int64_t>(c.H) * c.D, at.s.q_row + i, at.h, at.s.T - i), c0,
+              buffer);
     __syncthreads();
     multiply<kTile>(scores, buffer, dv);
     __syncthreads();
