@@ -8,9 +8,11 @@ namespace plmcore::cuda {
 // Fills the table of a call and notes errors in lengths and offsets, where there are any
 // (attention_check.cu).
 const char* attention_sequences(const KernelArgs& args, const AttentionCall& c);
-// Tensor cores, for half types and heads of up to kWidestHead columns (attention_mma.cu).
+// Tensor cores, for half types and heads of up to kWidestHead columns (attention_mma.cu,
+// attention_grad_mma.cu).
 inline constexpr int kWidestHead = 256;
 const char* attention_by_mma(const AttentionCall& c, cudaStream_t stream);
+const char* attention_grad_by_mma(const AttentionCall& c, cudaStream_t stream);  // without dbias
 inline bool suits_mma(const AttentionCall& c) { return size_of(c.dtype) == 2 && c.D <= kWidestHead; }
 
 inline Plane plane_of(const View& v) {

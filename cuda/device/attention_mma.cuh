@@ -1,7 +1,7 @@
-// Tiles of bf16 and f16 for tensor cores (device/ptx.cuh): rows of one head in shared memory, and the products
-// that a warp makes of them. A warp has 16 rows of a product. In registers a product x [16, N] is x[N / 8][4]: a
-// thread has of the rows g and g + 8 (r = 0, 1) the columns 8 n + 2 t + e in x[n][2 r + e], e = 0, 1, with g =
-// lane / 4, t = lane % 4.
+// Tiles of bf16 and f16 for tensor cores (device/ptx.cuh): rows of one head in shared memory, and the
+// products that a warp makes of them. A warp has 16 rows of a product. In registers a product x [16, N] is
+// x[N / 8][4]: a thread has of the rows g and g + 8 (r = 0, 1) the columns 8 n + 2 t + e in x[n][2 r + e], e
+// = 0, 1, with g = lane / 4, t = lane % 4.
 #pragma once
 
 #include "device/attention_call.cuh"
@@ -10,12 +10,11 @@
 
 namespace plmcore::cuda {
 
-// Rows of W elements. Eight rows that one load takes together must lie in different banks: by 16 bytes more in a
-// row, or, where a row is whole lines of 128 bytes, by exchanging its packs of 16 bytes.
-template <int W> inline constexpr int kRow = W % 64 == 0 ? W : W + 8;
+// Rows of W elements and 16 bytes more: the eight rows that one load takes together lie in different banks.
+template <int W> inline constexpr int kRow = W + 8;
 template <int W>
-__device__ __forceinline__ int place(int row, int d) {  // d is a multiple of 8, or an offset within a pack of it
-  return row * kRow<W> + (W % 64 == 0 ? d ^ (row % 8 * 8) : d);
+__device__ __forceinline__ int place(int row, int d) {
+  return row * kRow<W> + d;
 }
 
 struct Lane {
@@ -25,7 +24,8 @@ struct Lane {
 
 // Rows [0, rows) of one head, and zeros up to N rows and W columns. Asynchronous where the rows are aligned.
 template <int N, int W, int kThreads, class T>
-__device__ __forceinline__ void copy_rows(const AttentionCall& c, const T* from, int64_t stride, int rows, T* to) {
+__device__ __forceinline__ void copy_rows(const AttentionCall& c, const T* from, int64_t stride, int rows,
+                                          T* to) {
   if (c.vectors) {
 #pragma unroll 4
     for (int p = static_cast<int>(threadIdx.x); p < N * (W / 8); p += kThreads) {
@@ -38,7 +38,7 @@ __device__ __forceinline__ void copy_rows(const AttentionCall& c, const T* from,
 #pragma unroll 1
   for (int p = static_cast<int>(threadIdx.x); p < N * W; p += kThreads) {
     const int row = p / W, d = p % W;
-    to[place<W>(row, d & ~7) + d % 8] = row < rows && d < c.D ? from[row * stride + d] : T(0.f);
+    to[place<W>(row, d)] = row < rows && d < c.D ? from[row * stride + d] : T(0.f);
   }
 }
 template <class T>
@@ -52,7 +52,8 @@ __device__ __forceinline__ void load_left(uint32_t (&a)[4], const T* rows, int r
   const Lane me;
   ldmatrix(a, rows + place<W>(row + me.lane % 16, d + me.lane / 16 * 8));
 }
-// Two operands b, the rows [row, row + 8) and [row + 8, row + 16) as columns, with d running over [d, d + 16).
+// Two operands b, the rows [row, row + 8) and [row + 8, row + 16) as columns, with d running over [d, d +
+// 16).
 template <int W, class T>
 __device__ __forceinline__ void load_right(uint32_t (&b)[4], const T* rows, int row, int d) {
   const Lane me;
@@ -104,14 +105,14 @@ __device__ __forceinline__ uint32_t pack_pair(float low, float high) {
   }
   return bits;
 }
-// y [16, C] += x [16, N] times the first N rows of `right`, columns [column, column + C). x goes from the layout
-// of a product to that of an operand without leaving its thread.
+// y [16, C] += x [16, N] times the first N rows of `right`, columns [column, column + C). x goes from the
+// layout of a product to that of an operand without leaving its thread.
 template <int W, int C, int N, class T>
 __device__ __forceinline__ void multiply_product(const float (&x)[N / 8][4], const T* right, int column,
                                                  float (&y)[C / 8][4]) {
 #pragma unroll
   for (int n = 0; n < N; n += 16) {
-    const float(&low)[4] = x[n / 8], (&high)[4] = x[n / 8 + 1];
+    const float (&low)[4] = x[n / 8], (&high)[4] = x[n / 8 + 1];
     const uint32_t a[4] = {pack_pair<T>(low[0], low[1]), pack_pair<T>(low[2], low[3]),
                            pack_pair<T>(high[0], high[1]), pack_pair<T>(high[2], high[3])};
 #pragma unroll
@@ -136,7 +137,8 @@ __device__ __forceinline__ void write_pair(const AttentionCall& c, T* to, int co
 // Rows row + g + 8 r of a result that are below `end`, from column `column` on, times factor[r].
 template <int C, class T>
 __device__ __forceinline__ void write_product(const AttentionCall& c, T* to, int64_t stride, int row, int end,
-                                              int column, const float (&x)[C / 8][4], const float (&factor)[2]) {
+                                              int column, const float (&x)[C / 8][4],
+                                              const float (&factor)[2]) {
   const Lane me;
 #pragma unroll
   for (int r = 0; r < 2; ++r) {
@@ -149,19 +151,72 @@ __device__ __forceinline__ void write_product(const AttentionCall& c, T* to, int
   }
 }
 
-// The weights of query i that dropout takes become 0, the others are multiplied by `keep`: f(n, e, factor) for the
-// columns 8 n + 2 t + e of N keys from `key` on. A thread's columns of equal n % 2 and e share a random block.
-template <int N, class F>
-__device__ __forceinline__ void for_kept(const AttentionCall& c, int64_t row, int key, F f) {
-  const Lane me;
-#pragma unroll
-  for (int part = 0; part < 4; ++part) {
-    const Kept random(c, row, key / 64 * 64, part / 2 * 8 + 2 * me.t + part % 2);
-    const int word = key % 64 / 16;
-#pragma unroll
-    for (int w = 0; w < N / 16; ++w)
-      f(2 * w + part / 2, part % 2, random.kept(c, N == 64 ? w : word + w) ? static_cast<float>(c.keep) : 0.f);
+// What holds for each element of a product is a bit, 4 n + 2 r + e: found in loops that are not unrolled, so
+// that they need few registers. Rows are queries and columns keys; kByKey: the other way round.
+template <bool kByKey>
+struct Spot {
+  int i, j;  // query, key
+  __device__ Spot(int row, int column, int n, int e) {
+    const Lane me;
+    row += me.g + e / 2 * 8;
+    column += 8 * n + 2 * me.t + e % 2;
+    i = kByKey ? column : row;
+    j = kByKey ? row : column;
   }
+};
+// The elements that are seen, of the products of the rows `row` ... and the columns `column` ...
+template <int N, bool kByKey>
+__device__ __forceinline__ uint32_t seen_bits(const AttentionCall& c, const Place& at, const Sight& sight,
+                                              int row, int column) {
+  const auto* mask = static_cast<const uint8_t*>(c.mask.at);
+  uint32_t bits = 0;
+#pragma unroll 1
+  for (int b = 0; b < N / 2; ++b) {
+    const Spot<kByKey> spot(row, column, b / 4, b % 4);
+    bool seen = spot.i < at.s.T && sight.sees(spot.i, spot.j);
+    if (seen && mask) seen = mask[c.mask.row(at.b, at.h, spot.i) + spot.j];
+    bits |= static_cast<uint32_t>(seen) << b;
+  }
+  return bits;
+}
+// Products to scores: times the scale, with the bias, and -inf where nothing is seen.
+template <class T, int N, bool kByKey>
+__device__ __forceinline__ void rule(const AttentionCall& c, const Place& at, const Sight& sight, float scale,
+                                     int row, int column, float (&x)[N / 8][4]) {
+  constexpr DType kDType = std::is_same_v<T, bf16> ? DType::bfloat16 : DType::float16;
+  const uint32_t seen = seen_bits<N, kByKey>(c, at, sight, row, column);
+#pragma unroll
+  for (int n = 0; n < N / 8; ++n)
+#pragma unroll
+    for (int e = 0; e < 4; ++e) x[n][e] = seen >> (4 * n + e) & 1 ? x[n][e] * scale : -INFINITY;
+  if (!c.bias.at) return;
+#pragma unroll
+  for (int n = 0; n < N / 8; ++n)
+#pragma unroll
+    for (int e = 0; e < 4; ++e) {
+      const Spot<kByKey> spot(row, column, n, e);
+      if (seen >> (4 * n + e) & 1)
+        x[n][e] += read<float>(c.bias.at, kDType, c.bias.row(at.b, at.h, spot.i) + spot.j) *
+                   static_cast<float>(kLog2e);
+    }
+}
+// The weights that dropout keeps, of the queries row + g + 8 r (of all rows of the log-sums) and N keys from
+// `key` on. Columns of equal n % 2 and e share a random block.
+template <int N>
+__device__ __forceinline__ uint32_t kept_bits(const AttentionCall& c, int64_t row, int key) {
+  const Lane me;
+  const int word = key % 64 / 16;
+  uint32_t bits = 0;
+#pragma unroll 1
+  for (int part = 0; part < 8; ++part) {
+    const int r = part / 4, odd = part / 2 % 2, e = part % 2;
+    const Kept random(c, row + me.g + 8 * r, key / 64 * 64, odd * 8 + 2 * me.t + e);
+#pragma unroll
+    for (int w = 0; w < 4; ++w)
+      if (w >= word && w < word + N / 16)
+        bits |= static_cast<uint32_t>(random.kept(c, w)) << (4 * (2 * (w - word) + odd) + 2 * r + e);
+  }
+  return bits;
 }
 
 // f(Width) of the narrowest kernel for heads of D columns.

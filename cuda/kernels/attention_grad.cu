@@ -191,6 +191,10 @@ const char* run_tiles(const AttentionCall& c, cudaStream_t stream) {
   const dim3 grid(static_cast<unsigned>(tile_blocks(c, c.S)), parts);
   return problem(launch<attention_grad_keys<A>>(grid, dim3(kTileThreads), 2 * kBuffer<A>, stream, c));
 }
+const char* backward(const AttentionCall& c, cudaStream_t stream) {
+  if (suits_mma(c)) return attention_grad_by_mma(c, stream);
+  return c.dtype == DType::float64 ? run_tiles<double>(c, stream) : run_tiles<float>(c, stream);
+}
 template <class A>
 const char* run_bias(const AttentionCall& c, cudaStream_t stream) {
   const auto tiles = [](int n) { return static_cast<unsigned>((n + kTile - 1) / kTile); };
@@ -210,6 +214,7 @@ PLM_KERNEL(attention_grad, workspace) {
   c.dweights = plane_of(args.in[kDweights]);
   c.delta = args.shared + table_bytes(args);
   c.packs = rows_of_whole(c, 4, c.q, c.k, c.v, c.dout);
+  c.vectors = rows_of_whole(c, 8, c.q, c.k, c.v, c.dout);
   const bool packed_qkv = !args.has(kK), packed_kv = !packed_qkv && !args.has(kV);
   const HeadsOf heads = heads_of(c, args.out, packed_qkv, packed_kv);
   c.dq = heads.q;
@@ -222,7 +227,7 @@ PLM_KERNEL(attention_grad, workspace) {
   if (c.rows > 0)
     if (const char* why = wide ? run_delta<double>(c, stream) : run_delta<float>(c, stream)) return why;
   if (c.B > 0 && c.H > 0)
-    if (const char* why = wide ? run_tiles<double>(c, stream) : run_tiles<float>(c, stream)) return why;
+    if (const char* why = backward(c, stream)) return why;
   if (!args.i("bias_grad")) return nullptr;
   const View& dbias = args.out[args.n_out - 1];
   if (dbias.numel == 0) return nullptr;

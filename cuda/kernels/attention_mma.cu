@@ -1,10 +1,10 @@
 // Attention of bfloat16 and float16 by tensor cores, for heads of up to 256 columns.
 //
-// A block has 64 queries of one head, a warp 16 of them. It walks the keys 64 at a time (32 from 192 columns on):
-// k and v come by cp.async into one of two buffers while the other is used. Scores, weights and the output stay in
-// registers; the weights, rounded to the half type, are the left operand of the product with v. m and l are kept
-// as in attention.cu, the scale is part of the exponent. Traffic: k and v once for each 64 queries. Shared memory:
-// 12 to 96 KB.
+// A block has 64 queries of one head, a warp 16 of them. It walks the keys 64 at a time (32 from 192 columns
+// on): k and v come by cp.async into one of two buffers while the other is used. Scores, weights and the
+// output stay in registers; the weights, rounded to the half type, are the left operand of the product with
+// v. m and l are kept as in attention.cu, the scale is part of the exponent. Traffic: k and v once for each
+// 64 queries. Shared memory: 12 to 96 KB.
 #include "device/attention_kernels.cuh"
 #include "device/attention_mma.cuh"
 
@@ -14,6 +14,12 @@ namespace {
 
 constexpr int kMmaThreads = 128;
 template <int W> constexpr int kKeys = W >= 192 ? 32 : 64;
+// Blocks that a processor must hold, by registers: 128 a thread, 168, 255.
+constexpr int blocks(int W) {
+  if (W <= 64) return 4;
+  return W <= 128 ? 3 : 1;
+}
+template <int W> constexpr int kForwardBlocks = blocks(W);
 template <int W> constexpr size_t kForwardBytes = sizeof(uint16_t) * kRow<W> * (kTile + 4 * kKeys<W>);
 
 // Scores to weights, x [16, N] in place, for the keys [key, key + N); `factor` makes scores of the products.
@@ -43,7 +49,8 @@ __device__ __forceinline__ void soften(float (&x)[N / 8][4], float factor, float
 
 // grid (tiles of queries and heads)
 template <class T, int W>
-__global__ void __launch_bounds__(kMmaThreads) attention_mma(const __grid_constant__ AttentionCall c) {
+__global__ void __launch_bounds__(kMmaThreads, kForwardBlocks<W>)
+    attention_mma(const __grid_constant__ AttentionCall c) {
   constexpr int N = kKeys<W>;
   PLM_DYNAMIC_SHARED(T, q);
   T *k = q + kTile * kRow<W>, *v = k + 2 * N * kRow<W>;
@@ -55,8 +62,10 @@ __global__ void __launch_bounds__(kMmaThreads) attention_mma(const __grid_consta
   const T *keys = head_rows<T>(c.k, at.s.k_row, c.k_stride, at.h, c.D),
           *values = head_rows<T>(c.v, at.s.k_row, c.k_stride, at.h, c.D);
   const auto copy = [&](int key, int buffer) {
-    copy_rows<N, W, kMmaThreads>(c, keys + key * c.k_stride, c.k_stride, at.s.keys - key, k + buffer * N * kRow<W>);
-    copy_rows<N, W, kMmaThreads>(c, values + key * c.k_stride, c.k_stride, at.s.keys - key, v + buffer * N * kRow<W>);
+    copy_rows<N, W, kMmaThreads>(c, keys + key * c.k_stride, c.k_stride, at.s.keys - key,
+                                 k + buffer * N * kRow<W>);
+    copy_rows<N, W, kMmaThreads>(c, values + key * c.k_stride, c.k_stride, at.s.keys - key,
+                                 v + buffer * N * kRow<W>);
     cp_commit();
   };
   int key = sight.begin(i) / kTile * kTile, buffer = 0;
@@ -77,22 +86,19 @@ __global__ void __launch_bounds__(kMmaThreads) attention_mma(const __grid_consta
     float s[N / 8][4], before[2];
     multiply_rows<W, N>(q, 16 * me.warp, k + buffer * N * kRow<W>, s);
     const bool as_is = unruled(c, at, sight, i, kTile, key, N);
-    if (!as_is) {
-#pragma unroll
-      for (int n = 0; n < N / 8; ++n)
-#pragma unroll
-        for (int e = 0; e < 4; ++e)
-          s[n][e] = ruled(c, at, sight, s[n][e] * scale, own + e / 2 * 8, key + 8 * n + 2 * me.t + e % 2);
-    }
+    if (!as_is) rule<T, N, false>(c, at, sight, scale, i + 16 * me.warp, key, s);
     soften<N>(s, as_is ? scale : 1.f, m, l, before);
 #pragma unroll
     for (int n = 0; n < W / 8; ++n)
 #pragma unroll
       for (int e = 0; e < 4; ++e) out[n][e] *= before[e / 2];
     if (c.keep != 0) {
+      const uint32_t kept = kept_bits<N>(c, at.lse + i + 16 * me.warp, key);
+      const auto keep = static_cast<float>(c.keep);
 #pragma unroll
-      for (int r = 0; r < 2; ++r)
-        for_kept<N>(c, at.lse + own + 8 * r, key, [&](int n, int e, float factor) { s[n][2 * r + e] *= factor; });
+      for (int n = 0; n < N / 8; ++n)
+#pragma unroll
+        for (int e = 0; e < 4; ++e) s[n][e] = kept >> (4 * n + e) & 1 ? s[n][e] * keep : 0.f;
     }
     multiply_product<W, W, N>(s, v + buffer * N * kRow<W>, 0, out);
     __syncthreads();
@@ -122,8 +128,8 @@ template <class T>
 const char* run(const AttentionCall& c, cudaStream_t stream) {
   return for_width(c.D, [&](auto width) {
     constexpr int W = decltype(width)::value;
-    return problem(launch<attention_mma<T, W>>(dim3(static_cast<unsigned>(tile_blocks(c, c.T))), dim3(kMmaThreads),
-                                               kForwardBytes<W>, stream, c));
+    return problem(launch<attention_mma<T, W>>(dim3(static_cast<unsigned>(tile_blocks(c, c.T))),
+                                               dim3(kMmaThreads), kForwardBytes<W>, stream, c));
   });
 }
 
