@@ -95,7 +95,8 @@ Options read_options(const Reader& r, bool lenient) {
   m.number("diversity_penalty", o.diversity);
   m.number("length_penalty", o.length_penalty);
   m.flag("gnmt", o.gnmt);
-  m("early_stopping", [&](const Reader& e) { o.early_stopping = static_cast<EarlyStopping>(e.integer(0, 2)); });
+  m("early_stopping",
+    [&](const Reader& e) { o.early_stopping = static_cast<EarlyStopping>(e.integer(0, 2)); });
   m.flag("do_sample", o.sample);
   m.number("temperature", o.temperature);
   m.integer("top_k", o.top_k);
@@ -152,8 +153,7 @@ TextCard read_text(const Reader& r, bool lenient, Header& header) {
     for (size_t i = 0; i < list.size(); ++i) {
       list.at(i).size(6);
       const auto flag = [&](size_t k) { return list.at(i).at(k).integer(0, 1) != 0; };
-      text.added.push_back(
-          {list.at(i).at(0).integer(0, kMost), flag(1), flag(2), flag(3), flag(4), flag(5)});
+      text.added.push_back({list.at(i).at(0).integer(0, kMost), flag(1), flag(2), flag(3), flag(4), flag(5)});
     }
   });
   m("single", [&](const Reader& parts) { text.single = read_parts(parts, 1); });

@@ -12,6 +12,7 @@ from plmcore._core import Tensor
 from plmcore.generate.settings import Settings, as_list
 from plmcore.language_model import pooling
 from plmcore.models.generates import Generates
+from plmcore.program import text as written
 from plmcore.tokenizers.families import ROLES
 
 if TYPE_CHECKING:
@@ -64,7 +65,10 @@ def made(model: Model, lm: LanguageModel | None, main: str) -> tuple[dict[str, A
         card["generation"] = _generation(settings)
     if card["head"] in ("sequence-classification", "token-classification", "next-sentence"):
         card |= _labels(model)
-    return card, {}
+    if tokenizer is None:
+        return card, {}
+    card["text"], tensors = written.made(tokenizer)
+    return card, tensors
 
 
 def text(card: Mapping[str, Any]) -> str:
