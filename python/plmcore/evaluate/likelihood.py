@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 WINDOW = 512  # of a model that takes any length
 SEGMENT = 128  # of one that remembers those before, at most
+PIECE = 1 << 16  # ids of an array that are copied at once
 
 
 class Perplexity(float):
@@ -364,8 +365,8 @@ class _Count:
                 f"perplexity takes texts, paths of files and arrays of ids [n], got "
                 f"{type(text).__name__} {ids.dtype} {ids.shape}"
             )
-        for i in range(0, len(ids), 1 << 20):
-            yield ids[i : i + (1 << 20)].astype(np.int64)
+        for i in range(0, len(ids), PIECE):
+            yield ids[i : i + PIECE].astype(np.int64)
 
 
 def _parts(ids: Iterable[np.ndarray], size: int) -> Iterator[np.ndarray]:
