@@ -31,6 +31,7 @@ CONFIGS = {
     "roberta": SMALL,
     "xlm-roberta": SMALL,
     "albert": dict(SMALL, embedding_size=6),
+    "cvt": dict(vocab_size=30, d_embed=6, d_char=4, char_filters=[[2, 3]], d_uni=5, d_bi=4, d_projection=3),
     "distilbert": dict(vocab_size=30, dim=8, n_layers=1, n_heads=2, hidden_dim=8, max_position_embeddings=12),
     "glm": dict(
         vocab_size=30,

@@ -7,11 +7,30 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
+<<<<<<< HEAD
 from learning import contextual, copying, markov_runs, penn, sentences, shakespeare, transfer, translation
+=======
+from learning import (
+    cloze,
+    clusters,
+    copying,
+    cross_view,
+    fragments,
+    markov_runs,
+    memories,
+    penn,
+    sentences,
+    shakespeare,
+    transfer,
+    translation,
+    ulmfit,
+)
+>>>>>>> main
 
 Found = dict[str, float]
 NEAR = 0.02  # of the best possible loss
 BAYES = 0.01  # of the best possible accuracy
+GAIN = 0.02  # bits per character that a memory must save
 
 
 @dataclass(frozen=True)
@@ -41,6 +60,11 @@ def near_optimum(found: Found) -> bool:
 
 def helps(found: Found) -> bool:
     return all(found[f"{name}, pre-trained"] > found[f"{name}, from scratch"] for name in transfer.TASKS)
+
+
+def remembers(found: Found) -> bool:
+    short, long = (found[f"memory {n}"] for n in (memories.SHORT, memories.LONG))
+    return long < short <= found["without"] - GAIN
 
 
 def _markov(name: str) -> Experiment:
@@ -130,11 +154,57 @@ EXPERIMENTS: dict[str, Experiment] = {
         lambda f: min(f["GloVe"], f["GloVe, static"]) > f["random"],
         "GloVe's vectors above random ones",
     ),
+    "cross-view training": Experiment(
+        "cross-view",
+        cross_view.run,
+        cross_view.gains,
+        "above supervised, with as many labels or steps",
+        seeds=(0, 1, 2, 3, 4),
+        prepare=cross_view.prepare,
+    ),
     "translation, recurrent": Experiment(
         "recurrent",
         translation.recurrent,
         lambda f: f["LSTM"] < f["GRU"] < f["Bahdanau"],
         "BLEU of LSTM < GRU < Bahdanau",
+    ),
+    "ULMFiT": Experiment(
+        "ulmfit",
+        ulmfit.run,
+        lambda f: f["gain"] >= 0.03,
+        "at least 0.03 above scratch",
+        nightly=True,
+        prepare=ulmfit.prepare,
+    ),
+    "Transformer-XL": Experiment(
+        "memories",
+        memories.run,
+        remembers,
+        f"at least {GAIN} below without, less with the longer memory",
+    ),
+    "adaptive softmax": Experiment(
+        "clusters", clusters.run, lambda f: f["worse"] <= NEAR, "at most 2 % worse"
+    ),
+    "MASS, translation": Experiment(
+        "fragments",
+        fragments.run_translation,
+        lambda f: f["BLEU, pre-trained"] > f["BLEU, from scratch"],
+        "pre-trained above from scratch",
+        prepare=fragments.prepare_translation,
+    ),
+    "MASS, summaries": Experiment(
+        "summaries",
+        fragments.run_summaries,
+        lambda f: f["ROUGE-L, pre-trained"] > f["ROUGE-L, from scratch"],
+        "pre-trained above from scratch; the first sentence stands beside them",
+        prepare=fragments.prepare_summaries,
+    ),
+    "GLM, cloze": Experiment(
+        "cloze",
+        cloze.run,
+        lambda f: f["cloze"] > f["linear head"],
+        "cloze above a linear head",
+        prepare=cloze.prepare,
     ),
     "translation, short": Experiment(
         "translation",

@@ -117,6 +117,16 @@ def networks(found: dict[str, list[Found]]) -> str:
     )
 
 
+def columns(found: dict[str, list[Found]], **keys: str) -> str:
+    """A column for each key, with its form."""
+    lines = [
+        (name, *(each(runs, key, form) for key, form in keys.items()), EXPERIMENTS[name].target,
+         mark(name, runs), minutes(runs))
+        for name, runs in found.items()
+    ]  # fmt: skip
+    return rows(("experiment", *keys, "expected", "holds", "processor minutes"), lines)
+
+
 def starts(found: dict[str, list[Found]]) -> str:
     """A line for each start of a convolutional network."""
     lines = []
@@ -160,8 +170,50 @@ SECTIONS = (
     ("copying", "Strings of 10 to 20 symbols, the Transformer", lambda f: single(f, "exact")),
     ("reversing", "Strings of 20 symbols turned round, a recurrent network", lambda f: single(f, "exact")),
     ("transfer", "WikiText-2, then a task", task_table),
+<<<<<<< HEAD
     ("directions", "Penn Treebank, a biLM, one epoch: perplexities", pairs(("forward", "backward"))),
     ("contextual", "500 labelled sentences, layers beside GloVe: accuracies", pairs(("with", "without"))),
+=======
+    (
+        "cross-view",
+        "Chunks of CoNLL-2003, 100 labelled and 10,000 plain sentences, F1",
+        lambda f: columns(
+            f, **dict.fromkeys(("supervised, half the steps", "supervised", "cross-view"), ".1f")
+        ),
+    ),
+    (
+        "ulmfit",
+        "IMDb with 500 labels, accuracy of ULMFiT above that from scratch",
+        lambda f: columns(f, **{"pre-trained": ".4f", "from scratch": ".4f", "gain": "+.4f"}),
+    ),
+    (
+        "memories",
+        "Tiny Shakespeare, characters, bits per character",
+        lambda f: columns(f, **{"memory 256": ".3f", "memory 64": ".3f", "without": ".3f", "sliding": ".3f"}),
+    ),
+    (
+        "clusters",
+        "WikiText-2, 10,000 words, perplexity",
+        lambda f: columns(f, adaptive=".1f", full=".1f", worse="+.2%"),
+    ),
+    (
+        "fragments",
+        "Multi30k, German to English, 1,000 pairs",
+        lambda f: columns(f, **{"BLEU, pre-trained": ".1f", "BLEU, from scratch": ".1f"}),
+    ),
+    (
+        "summaries",
+        "SciTLDR, one-line summaries",
+        lambda f: columns(
+            f, **{f"ROUGE-L, {kind}": ".1f" for kind in ("pre-trained", "from scratch", "first sentence")}
+        ),
+    ),
+    (
+        "cloze",
+        "SST-2, 100 labelled sentences, accuracy",
+        lambda f: columns(f, **{"cloze": ".1%", "linear head": ".1%"}),
+    ),
+>>>>>>> main
     ("convolution", "SST-2, Kim's convolutional network", starts),
     ("translation", "Multi30k, German to English", lambda f: single(f, "BLEU")),
     ("recurrent", "Multi30k, recurrent networks", networks),

@@ -10,6 +10,7 @@
 #include <cuda_runtime.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -95,6 +96,11 @@ using std::min;
 template <class T> T __ldg(const T* p) { return *p; }
 inline float rsqrtf(float x) { return 1.0f / sqrtf(x); }
 inline double rsqrt(double x) { return 1.0 / std::sqrt(x); }
+inline float __uint_as_float(uint32_t x) { return std::bit_cast<float>(x); }
+inline int __dp4a(int a, int b, int sum) {
+  for (int k = 0; k < 32; k += 8) sum += static_cast<int8_t>(a >> k) * static_cast<int8_t>(b >> k);
+  return sum;
+}
 inline int __popc(uint32_t x) { return __builtin_popcount(x); }
 inline int __ffs(uint32_t x) { return __builtin_ffs(static_cast<int>(x)); }
 
@@ -118,10 +124,5 @@ template <auto kernel, class... A>
 cudaError_t launch(dim3 grid, dim3 block, size_t shared, cudaStream_t stream, const A&... arguments) {
   return launch_as<kernel>(kernel, grid, block, shared, stream, arguments...);
 }
-
-// Inline PTX has no meaning here; each wrapper of device/ptx.cuh has a twin.
-inline void cp_async16(void* shared, const void* global) { emu::cp_async(shared, global, 16); }
-inline void cp_commit() { emu::cp_commit(); }
-template <int N> void cp_wait() { emu::cp_wait(N); }
 
 }  // namespace plmcore::cuda

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "emu/failure.h"
 #include "emu/memory.h"
 #include "emu/stream.h"
 
@@ -81,6 +82,19 @@ cudaError_t cudaMemsetAsync(void* to, int value, size_t bytes, cudaStream_t stre
     enqueue(stream, [=] {
       check_device_memory(to, bytes, "a fill writes");
       std::memset(to, value, bytes);
+    });
+  });
+}
+
+cudaError_t cudaMemset2DAsync(void* to, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream) {
+  return guarded([&] {
+    if (width > pitch) fail("cudaMemset2DAsync: rows of %zu bytes, %zu apart", width, pitch);
+    enqueue(stream, [=] {
+      for (size_t row = 0; row < height; ++row) {
+        char* at = static_cast<char*>(to) + row * pitch;
+        check_device_memory(at, width, "a fill writes");
+        std::memset(at, value, width);
+      }
     });
   });
 }

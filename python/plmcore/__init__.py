@@ -68,7 +68,7 @@ if TYPE_CHECKING:  # what is imported on first use, as editors and type checkers
     from plmcore.evaluate import Evaluate as _Evaluate
     from plmcore.formats import safetensors
     from plmcore.language_model import LanguageModel, from_config, load
-    from plmcore.language_model.beginning import new
+    from plmcore.language_model.making import new
     from plmcore.tasks.finetuning import finetune
     from plmcore.tokenizers import load_tokenizer, train_tokenizer
     from plmcore.train.pretraining import pretrain
@@ -156,7 +156,7 @@ _HOMES = {  # of what is imported on first use and is no module of this package
     "load": "language_model",
     "load_tokenizer": "tokenizers",
     "load_vectors": "vectors",
-    "new": "language_model.beginning",
+    "new": "language_model.making",
     "pretrain": "train.pretraining",
     "quantize": "compress.quantizing",
     "safetensors": "formats",

@@ -30,6 +30,10 @@ FAULTS = {  # plain, address + undefined, thread
     "missing_syncwarp": ("nan", "nan", "race"),
     "missing_copy_wait": ("nan", "nan", "race"),
     "copy_never_awaited": ("found", "found", "found"),
+    "matrix_before_copy_wait": ("nan", "nan", "race"),
+    "matrix_without_syncwarp": ("nan", "nan", "race"),
+    "misaligned_matrix": ("found", "found", "found"),
+    "product_of_half_a_warp": ("found", "found", "found"),
     "misaligned": ("unnoticed", "alignment", "unnoticed"),
     "two_blocks_one_address": ("unnoticed", "unnoticed", "race"),
     "missing_atomic": ("unnoticed", "unnoticed", "race"),
@@ -74,8 +78,9 @@ def verdict(done: subprocess.CompletedProcess) -> str:
     return done.stdout.partition(":")[0].strip()
 
 
-def test_features(order):
-    done = run("plm_cuda_features")
+@pytest.mark.parametrize("program", ["plm_cuda_features", "plm_cuda_ptx"])
+def test_features(program, order):
+    done = run(program)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "ThreadSanitizer" not in done.stderr, done.stderr
 

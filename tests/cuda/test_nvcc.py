@@ -23,17 +23,13 @@ pytestmark = [
 
 ARCHITECTURES = {"sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120"}
 # Kernel -> the registers of a thread, at most. 128 threads of up to 96 fill an SM (65,536) more than half: 5
-# blocks of 4 warps; of row kernels by block, which have up to 512 threads, three blocks fit.
+# blocks of 4 warps; of row kernels by block, which have up to 512 threads, two blocks fit.
 REGISTERS = {
-    "layer_norm_by_warp": 72,
-    "layer_norm_by_block": 40,
-    "layer_norm_grad_by_warp": 104,
-    "layer_norm_grad_by_block": 40,
-    "layer_norm_grad_columns": 56,
-    "softmax_by_warp": 64,
-    "softmax_by_block": 40,
-    "softmax_grad_by_warp": 96,
-    "softmax_grad_by_block": 40,
+    "rows_by_warp": 104,
+    "rows_by_block": 56,
+    "norm_grad_held": 128,
+    "norm_grad_columns": 56,
+    "cross_entropy_total": 48,
     "linear_finish": 48,
     "linear_grad_columns": 56,
     "add_chunks": 40,
@@ -63,17 +59,12 @@ REGISTERS = {
 }
 # Kernel -> instructions that must be there: 16-byte loads and stores in the kernels for packs, shuffles in
 # the reductions, barriers where shared memory is used.
-WARP = {"LDG.E.128", "STG.E.128", "SHFL.BFLY"}
 INSTRUCTIONS = {
-    "layer_norm_by_warp": WARP,
-    "layer_norm_grad_by_warp": WARP,
-    "softmax_by_warp": WARP,
-    "softmax_grad_by_warp": WARP,
-    "layer_norm_by_block": {"SHFL.BFLY", "BAR.SYNC"},
-    "layer_norm_grad_by_block": {"SHFL.BFLY", "BAR.SYNC"},
-    "softmax_by_block": {"SHFL.BFLY", "BAR.SYNC"},
-    "softmax_grad_by_block": {"SHFL.BFLY", "BAR.SYNC"},
-    "layer_norm_grad_columns": {"BAR.SYNC"},
+    "rows_by_warp": {"LDG.E.128", "SHFL.BFLY"},
+    "rows_by_block": {"SHFL.BFLY", "BAR.SYNC"},
+    "norm_grad_held": {"SHFL.BFLY", "BAR.SYNC"},
+    "norm_grad_columns": {"BAR.SYNC"},
+    "add_chunks": {"BAR.SYNC"},
     "linear_grad_columns": {"BAR.SYNC"},
 }
 

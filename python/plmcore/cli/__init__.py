@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 import plmcore
 from plmcore import _core
 from plmcore.cli import (
+    annotate,
     classify,
     convert,
     corpus,
@@ -38,6 +39,7 @@ COMMANDS = {
     "new": new,
     "finetune": finetune,
     "classify": classify,
+    "annotate": annotate,
     "fill-mask": fill_mask,
     "generate": generate,
     "evaluate": evaluate,

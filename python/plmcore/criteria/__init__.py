@@ -17,6 +17,7 @@ from plmcore.criteria.criterion import (
     loss,
     run,
 )
+from plmcore.criteria.cross_view import CrossView, CrossViewTranslation
 from plmcore.criteria.directions import CarriedDirections
 from plmcore.criteria.labelled import Labelled, Spans, WithText
 from plmcore.criteria.memory import Remembered
@@ -30,6 +31,8 @@ __all__ = [
     "CarriedDirections",
     "Counts",
     "Criterion",
+    "CrossView",
+    "CrossViewTranslation",
     "Labelled",
     "Remembered",
     "Spans",

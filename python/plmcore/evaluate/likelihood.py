@@ -1,8 +1,8 @@
 """Perplexity of texts under a language model.
 
 Causal models: a window slides over the text; each token is scored once, with as much context as the window
-gives. Models with a memory: window after window, each with the memory of those before it. Masked models: each
-token is masked by itself and predicted from both sides (pseudo-perplexity, Salazar et al. 2020).
+gives. Models with a memory or a state: window after window, each with that of those before it. Masked models:
+each token is masked by itself and predicted from both sides (pseudo-perplexity, Salazar et al. 2020).
 Sequence-to-sequence models: the target given its source.
 """
 
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 WINDOW = 512  # of a model that takes any length
 SEGMENT = 128  # of one that remembers those before, at most
+PIECE = 1 << 16  # ids of an array that are copied at once
 
 
 class Perplexity(float):
@@ -144,6 +145,8 @@ def perplexity(
         raise ArgumentError(f"perplexity: a {kind} model takes no sources")
     elif kind == "masked":
         rows = _masked_rows(lm, count, texts, window, stride)
+    elif getattr(lm.model, "CARRIES", False):
+        found = _carried_scores(lm, count, texts, window, stride, start)
     elif getattr(lm.model, "REMEMBERS", False) and lm.config.mem_len:
         found = _remembered_scores(lm, count, texts, window, stride, start)
     else:
@@ -212,6 +215,37 @@ def _remembered_scores(
             with inference():
                 encoded = body.encode(**body.tensors({"input_ids": tokens[None, :-1]}), mems=mems)
                 mems = encoded.mems()
+                found = scoring.answers(lm, encoded, labels[:, 1:], False)
+            yield from found
+
+
+def _carried_scores(
+    lm: Any, count: _Count, texts: Any, window: int | None, stride: int | None, start: int | None
+) -> Iterator[Scores]:
+    """Each text from its beginning, the state carried from window to window; from its end by a model that
+    reads backward.
+    """
+    if stride is not None:
+        raise ArgumentError(
+            "perplexity: this model carries its state from window to window: they do not overlap, so that "
+            "there is no stride"
+        )
+    window = WINDOW if window is None else window
+    if window < 1:
+        raise ArgumentError(f"perplexity: a window has at least 1 token, got {window}")
+    before = [start] if start is not None else prefix(lm)
+    body = lm.model.body
+    for text in items(texts):
+        ids: Iterable[np.ndarray] = count.ids(text)
+        if getattr(lm.config, "backward", False):
+            ids = [np.concatenate([np.zeros(0, np.int64), *ids])[::-1]]
+        state = None
+        for tokens, first in windows(ids, window, window, before):
+            labels = np.full((1, len(tokens)), NONE, np.int64)
+            labels[0, first:] = tokens[first:]
+            with inference():
+                encoded = body.encode(**body.tensors({"input_ids": tokens[None, :-1]}), state=state)
+                state = encoded.state
                 found = scoring.answers(lm, encoded, labels[:, 1:], False)
             yield from found
 
@@ -331,8 +365,8 @@ class _Count:
                 f"perplexity takes texts, paths of files and arrays of ids [n], got "
                 f"{type(text).__name__} {ids.dtype} {ids.shape}"
             )
-        for i in range(0, len(ids), 1 << 20):
-            yield ids[i : i + (1 << 20)].astype(np.int64)
+        for i in range(0, len(ids), PIECE):
+            yield ids[i : i + PIECE].astype(np.int64)
 
 
 def _parts(ids: Iterable[np.ndarray], size: int) -> Iterator[np.ndarray]:

@@ -88,6 +88,11 @@ class AwdLstmConfig(Config):
                 self.refuse("drop_mult", f"must leave all dropouts below 1, also {p}")
 
     @property
+    def lengths(self) -> dict[str, int]:
+        whole = dict.fromkeys(("classification", "pair", "regression"), self.max_len)
+        return whole | {"lm": self.bptt + 1}
+
+    @property
     def width(self) -> int:
         return self.d_embed
 
@@ -329,6 +334,7 @@ RECIPES = {
         head="causal-lm",
         objective=dict(name="causal-lm"),
         tokenizer="words",
+        special_tokens="gpt2",  # of pieces; words have their own
         vocab=60_000,
         lr=30.0,
         small_lr=30.0,
@@ -354,5 +360,7 @@ FINETUNING = Finetuning(
     small_lr_times=1.0,
     optim=dict(kind="adam", betas=[0.7, 0.99], layer_decay=1 / 2.6),
     schedule="slanted",
+    epochs=6,
     unfreeze_every=1.0,
+    text=dict(optim=dict(lr=0.004), train=dict(epochs=3, carry=True, vary=True, ar=2.0, tar=1.0)),
 )

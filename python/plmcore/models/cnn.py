@@ -16,7 +16,7 @@ from plmcore import nn
 from plmcore._core import Dim, Tensor, ops
 from plmcore.models import heads, padding
 from plmcore.models.config import MOST, Config
-from plmcore.models.declaration import GENERIC, Finetuning, TokenizerFormat
+from plmcore.models.declaration import GENERIC, Finetuning, TokenizerFormat, WordVectors
 from plmcore.models.outputs import Output
 from plmcore.models.padding import Encoded
 from plmcore.models.recurrent import Fronted
@@ -205,3 +205,4 @@ FINETUNING = Finetuning(
     optim=dict(kind="adadelta", betas=None, rho=0.95, eps=1e-6, weight_decay=0.0),
     schedule="constant",
 )
+VECTORS = WordVectors("embedding.weight", "d_embed")

@@ -16,6 +16,7 @@ A module may also have
     FINETUNING      how it is fine-tuned
     ALIASES         other names of its recipes -> model_type
     CHECKPOINT      files of the program that it was published with
+    VECTORS         which of the body's parameters holds word vectors
 """
 
 from __future__ import annotations
@@ -61,6 +62,7 @@ class TokenizerFormat:
     # its words are spelled as characters: the key of config.json with the width of a word
     spelled: str = ""
     trims: bool = False  # offsets have no space; that before the mask belongs to it
+    characters: int = 0  # of each token that batches have beside its id, as char_ids
     # how its sentencepiece model is read, see tokenizers/pieces.py
     pieces: Mapping[str, object] = field(default_factory=dict)
     # where a new sentencepiece model has its special tokens
@@ -125,16 +127,31 @@ class Finetuning:
     lr: float = 3e-5
     small_lr_times: float = 10.0  # for models narrower than any that was published
     warmup_share: float = 0.1
+    most_warmup: int | None = None  # steps; None: any number
     optim: Mapping[str, Any] = field(default_factory=dict)
     schedule: str = "linear"
+    epochs: int = 3
     unfreeze_every: float | None = None  # epochs after which classifiers learn with one layer more
+    # tables of the task lm, where they differ
+    text: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     label_smoothing: float = 0.0  # where it writes text
     lm_weight: float = 0.0  # of the next token, beside classes and choices
+    data: Mapping[str, Any] = field(default_factory=dict)
+    task: Mapping[str, Any] = field(default_factory=dict)
+    train: Mapping[str, Any] = field(default_factory=dict)
     # of a body that gives features (adapt.layers, adapt.freeze, adapt.encoder, adapt.dropout)
     layers: str | None = None
     freeze: str | None = None
     encoder: int = 0
     dropout: float = 0.1
+
+
+@dataclass(frozen=True)
+class WordVectors:
+    """Where a family keeps a vector of each word: a parameter of its body, and the key of its width."""
+
+    parameter: str
+    width: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -172,6 +189,7 @@ OPTIONAL: dict[str, Any] = dict(
     FINETUNING=Finetuning(),
     ALIASES={},
     CHECKPOINT=None,
+    VECTORS=None,
 )
 NEEDED = dict(
     CONFIG="the class of its config",
@@ -218,6 +236,7 @@ def _rules(m: Any) -> list[tuple[str, bool, str]]:
         ("FINETUNING", isinstance(m.FINETUNING, Finetuning), "a Finetuning"),
         ("ALIASES", _table(m.ALIASES, str), "names with model types"),
         ("CHECKPOINT", isinstance(m.CHECKPOINT, Checkpoint | None), "a Checkpoint"),
+        ("VECTORS", isinstance(m.VECTORS, WordVectors | None), "a WordVectors"),
     ]
     if not all(holds for _, holds, _ in kinds):
         return kinds

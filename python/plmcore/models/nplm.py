@@ -78,7 +78,7 @@ class Window(State):
     def select(self, live: Tensor | None, parents: Tensor | None) -> Window:
         return Window(chosen(self.words, live, parents))
 
-    def signature(self) -> dict[str, tuple[int | str, ...]]:
+    def signature(self) -> dict[str, tuple[int | str | Dim, ...]]:
         """N is one after the prompts and any number later."""
         sizes = super().signature()["words"]
         return {"words": (sizes[0], "m", *sizes[2:])}

@@ -26,6 +26,7 @@ class WindowClassification(nn.Module):
     """logits [B, L] of each text. A model that reads backward reads each text from its end."""
 
     LEAST_ROWS = 2  # of a batch to train on: BatchNorm
+    PLAIN = True  # texts need no special tokens around them
 
     def __init__(self, config: Any, body: Any):
         self.config, self.body = config, body

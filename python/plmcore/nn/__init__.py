@@ -4,7 +4,7 @@ from plmcore.nn import init
 from plmcore.nn.activations import GELU, Activation, ReLU, Sigmoid, SiLU, Tanh
 from plmcore.nn.adaptive import AdaptiveEmbedding, AdaptiveLoss, AdaptiveSoftmax, Clusters
 from plmcore.nn.attention import CrossAttention, SelfAttention
-from plmcore.nn.containers import ModuleList, Sequential
+from plmcore.nn.containers import ModuleDict, ModuleList, Sequential
 from plmcore.nn.conv import Conv1d
 from plmcore.nn.dropout import Dropout, LockedDropout
 from plmcore.nn.embedding import Embedding
@@ -42,6 +42,7 @@ __all__ = [
     "Linear",
     "LockedDropout",
     "Module",
+    "ModuleDict",
     "ModuleList",
     "Parameter",
     "QuantizedEmbedding",

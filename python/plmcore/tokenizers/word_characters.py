@@ -13,7 +13,7 @@ from plmcore.models import spelling
 from plmcore.tokenizers import format as formats
 from plmcore.tokenizers import guard
 from plmcore.tokenizers.added import Row
-from plmcore.tokenizers.batch import Batch, Padding, Truncation, Window, fill, fill_detail
+from plmcore.tokenizers.batch import MISSING, Batch, Padding, Truncation, Window, fill, fill_detail
 from plmcore.tokenizers.format import Format, Part
 
 AROUND = Format(
@@ -142,7 +142,7 @@ class TaggerCharacters(Spelling):
     """
 
     # 0 is padding, 2 and 3 stand for the words around a sentence where words have ids
-    UNKNOWN, MISSING = 1, 4
+    UNKNOWN, MISSING = 1, MISSING
     CHARACTERS = (
         "!'#$%&\"()*+,-./\\_`{}[]<>:;?@0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
         "£€®™\ufffd½»•—“”°‘’"
@@ -171,6 +171,15 @@ class TaggerCharacters(Spelling):
         for row, ids in zip(out, spelled):
             row[: len(ids)] = ids
         return out
+
+    def spelled(self, texts: Sequence[Sequence[str]], width: int) -> list[np.ndarray]:
+        """The first `width` characters of each word of each text, 0 behind them.  uint8 [n, width] each"""
+        known = {word: i for i, word in enumerate(dict.fromkeys(w for words in texts for w in words))}
+        table = np.zeros((len(known), width), np.uint8)
+        for word, row in zip(known, table):
+            plain = self.BRACKETS.get(word, word)[:width]
+            row[: len(plain)] = [self._IDS.get(c, self.UNKNOWN) for c in plain]
+        return [table[np.array([known[w] for w in words], np.int64)] for words in texts]
 
     def edges(self, width: int) -> np.ndarray:
         out = np.zeros((2, width), np.int64)

@@ -28,6 +28,9 @@ class Continued:
     def __getitem__(self, step: int) -> Batch:
         return self.batches[step] | {CONTINUES: np.array(self.batches.place(step)[1] > 0)}
 
+    def steps_per_epoch(self, epoch: int = 0) -> int:
+        return self.batches.steps_per_epoch(epoch)
+
 
 class Varied:
     """The same of windows whose lengths are drawn, anew for each epoch (AWD-LSTM): max(5, N(length, 5))

@@ -14,7 +14,7 @@ from plmcore import models, objectives
 from plmcore._core import ArgumentError
 from plmcore.files.text import check_errors
 from plmcore.models import labels
-from plmcore.train import extending, making, recipes, run, settings, supervised
+from plmcore.train import extending, making, recipes, run, settings, supervised, trainers
 from plmcore.train.settings import SettingError, Settings
 
 FILES = ("data.text", "data.target")  # may be elsewhere when a run goes on
@@ -82,7 +82,7 @@ def new(given: Settings, config: str | os.PathLike[str] | None, changes: Sequenc
 
     family: Any = first("run", "family")
     if family is None:
-        raise ArgumentError(f"pretrain needs a family, one of {', '.join(recipes.names())}: {EXAMPLE}")
+        raise ArgumentError(f"pretrain needs a family, one of {', '.join(trainers.names())}: {EXAMPLE}")
     size = first("run", "size", "tiny")
     objective = first("objective", "name")
     for name, value in (("run.family", family), ("run.size", size), ("objective.name", objective)):
@@ -91,6 +91,8 @@ def new(given: Settings, config: str | os.PathLike[str] | None, changes: Sequenc
     if (steps := first("train", "steps")) is not None:
         settings.fitted("train.steps", steps, 1)
     family = recipes.name_of(family)
+    if family not in models.FAMILIES:
+        raise ArgumentError(f"there is no family {family!r}; one of {', '.join(trainers.names())}")
     check_config(layers[0], family, size)
     known = defaults_of(family, size, first("train", "steps"), objective)
     known["run"]["family"] = family
@@ -168,7 +170,7 @@ def check_objective(chosen: Settings) -> None:
             raise SettingError(
                 f"train.carry needs rows that go on from batch to batch: objective.streams={batch} like "
                 f"data.batch{more}; got {streams} and {chosen['objective'].get('stride')}; or "
-                f"train.carry=false"
+                "train.carry=false"
             )
     if chosen["train"].get("vary") and not chosen["train"].get("carry"):
         raise SettingError("train.vary draws the lengths of windows that go on: it needs train.carry=true")
