@@ -7,12 +7,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-<<<<<<< HEAD
-from learning import contextual, copying, markov_runs, penn, sentences, shakespeare, transfer, translation
-=======
 from learning import (
     cloze,
     clusters,
+    contextual,
     copying,
     cross_view,
     fragments,
@@ -25,7 +23,6 @@ from learning import (
     translation,
     ulmfit,
 )
->>>>>>> main
 
 Found = dict[str, float]
 NEAR = 0.02  # of the best possible loss

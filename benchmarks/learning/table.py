@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import statistics
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 from learning import sentences, transfer, translation
 from learning.experiments import EXPERIMENTS, Found
@@ -140,25 +140,6 @@ def starts(found: dict[str, list[Found]]) -> str:
     )
 
 
-def pairs(keys: tuple[str, str]) -> Callable[[dict[str, list[Found]]], str]:
-    """A line for each experiment, with two numbers of each seed."""
-
-    def table(found: dict[str, list[Found]]) -> str:
-        lines = [
-            (
-                name,
-                *(each(runs, key) for key in keys),
-                EXPERIMENTS[name].target,
-                mark(name, runs),
-                minutes(runs),
-            )
-            for name, runs in found.items()
-        ]
-        return rows(("experiment", *keys, "expected", "holds", "processor minutes"), lines)
-
-    return table
-
-
 SECTIONS = (
     ("shakespeare", "Tiny Shakespeare, nanoGPT's setting", lambda f: single(f, "validation loss")),
     (
@@ -170,10 +151,16 @@ SECTIONS = (
     ("copying", "Strings of 10 to 20 symbols, the Transformer", lambda f: single(f, "exact")),
     ("reversing", "Strings of 20 symbols turned round, a recurrent network", lambda f: single(f, "exact")),
     ("transfer", "WikiText-2, then a task", task_table),
-<<<<<<< HEAD
-    ("directions", "Penn Treebank, a biLM, one epoch: perplexities", pairs(("forward", "backward"))),
-    ("contextual", "500 labelled sentences, layers beside GloVe: accuracies", pairs(("with", "without"))),
-=======
+    (
+        "directions",
+        "Penn Treebank, a biLM, one epoch: perplexities",
+        lambda f: columns(f, forward=".1f", backward=".1f"),
+    ),
+    (
+        "contextual",
+        "500 labelled sentences, layers beside GloVe: accuracies",
+        lambda f: columns(f, **{"with": ".1%", "without": ".1%"}),
+    ),
     (
         "cross-view",
         "Chunks of CoNLL-2003, 100 labelled and 10,000 plain sentences, F1",
@@ -213,7 +200,6 @@ SECTIONS = (
         "SST-2, 100 labelled sentences, accuracy",
         lambda f: columns(f, **{"cloze": ".1%", "linear head": ".1%"}),
     ),
->>>>>>> main
     ("convolution", "SST-2, Kim's convolutional network", starts),
     ("translation", "Multi30k, German to English", lambda f: single(f, "BLEU")),
     ("recurrent", "Multi30k, recurrent networks", networks),
