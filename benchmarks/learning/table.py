@@ -122,14 +122,14 @@ def ulmfit_table(found: dict[str, list[Found]]) -> str:
 
 SECTIONS = (
     ("shakespeare", "Tiny Shakespeare, nanoGPT's setting", lambda f: single(f, "validation loss")),
+    ("markov", "Markov chain of 20 states", markov),
+    ("copying", "Strings of 10 to 20 symbols, the Transformer", lambda f: single(f, "exact")),
+    ("transfer", "WikiText-2, then a task", task_table),
     (
         "penn",
         "Penn Treebank, two LSTMs of 200, 13 epochs",
         lambda f: single(f, "validation perplexity"),
     ),
-    ("markov", "Markov chain of 20 states", markov),
-    ("copying", "Strings of 10 to 20 symbols, the Transformer", lambda f: single(f, "exact")),
-    ("transfer", "WikiText-2, then a task", task_table),
     ("ulmfit", "IMDb with 500 labels, accuracy of ULMFiT above that from scratch", ulmfit_table),
     ("translation", "Multi30k, German to English", lambda f: single(f, "BLEU")),
 )
