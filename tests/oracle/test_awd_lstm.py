@@ -186,3 +186,23 @@ def test_convert(tmp_path, legacy, whole):
     theirs.reset()
     near(lm(ids).logits, theirs(torch.tensor(ids))[0])
     assert (lm.config.d_embed, lm.config.d_hidden, lm.config.n_layers) == (12, 20, 3)
+
+
+def test_convert_files_from_before_fastai_1(tmp_path):
+    """Other names, and no bias of the output layer."""
+    from plmcore.language_model.importing import convert_checkpoint
+
+    theirs = language_model(seed=6, out_bias=False)
+    state = {
+        name.replace(".weight_hh_l0_raw", ".module.weight_hh_l0_raw").replace(
+            "encoder_dp.emb", "encoder_with_dropout.embed"
+        ): t
+        for name, t in theirs.state_dict().items()
+    }
+    torch.save(state, tmp_path / "fwd_wt103.h5", _use_new_zipfile_serialization=False)
+    convert_checkpoint(tmp_path / "fwd_wt103.h5", tmp_path / "out", "awd-lstm")
+    lm = plm.load(tmp_path / "out")
+    assert not lm.config.out_bias
+    ids = np.arange(10).reshape(2, 5)
+    theirs.reset()
+    near(lm(ids).logits, theirs(torch.tensor(ids))[0])
