@@ -49,7 +49,7 @@ def convert_checkpoint(
     except FormatError as e:
         raise FormatError(f"'{source}' cannot be converted: {e}") from None
     config = models.config_from_dict({"model_type": family, **keys}, **(changes or {}))
-    head = known.RECIPES[family].head
+    head = models.head_of(config) if config.architectures else known.RECIPES[family].head
     with nn.init.skipped():
         model = models.build(config, head)
     report = names.load(known, model, tensors)
