@@ -7,11 +7,24 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-from learning import copying, markov_runs, shakespeare, transfer, translation
+from learning import (
+    cloze,
+    clusters,
+    copying,
+    fragments,
+    markov_runs,
+    memories,
+    penn,
+    shakespeare,
+    transfer,
+    translation,
+    ulmfit,
+)
 
 Found = dict[str, float]
 NEAR = 0.02  # of the best possible loss
 BAYES = 0.01  # of the best possible accuracy
+GAIN = 0.02  # bits per character that a memory must save
 
 
 @dataclass(frozen=True)
@@ -43,6 +56,11 @@ def helps(found: Found) -> bool:
     return all(found[f"{name}, pre-trained"] > found[f"{name}, from scratch"] for name in transfer.TASKS)
 
 
+def remembers(found: Found) -> bool:
+    short, long = (found[f"memory {n}"] for n in (memories.SHORT, memories.LONG))
+    return long < short <= found["without"] - GAIN
+
+
 def _markov(name: str) -> Experiment:
     pairs = markov_runs.CASES[name].pairs
     target = "accuracy within 1 point of Bayes's" if pairs else "within 2 % of the optimum"
@@ -63,6 +81,13 @@ EXPERIMENTS: dict[str, Experiment] = {
         "1.80 to 1.95",
         seeds=(1337,),
     ),
+    "LSTM of the Penn Treebank": Experiment(
+        "penn",
+        penn.run,
+        lambda f: 117 <= f["validation perplexity"] <= 125,
+        "121 ± 4",
+        nightly=True,
+    ),
     **{name: _markov(name) for name in markov_runs.CASES},
     **{
         name: Experiment(
@@ -75,6 +100,19 @@ EXPERIMENTS: dict[str, Experiment] = {
         for name in copying.ORDERS
     },
     **{
+        name: Experiment(
+            "reversing",
+            partial(lambda name, data, folder, seed: copying.run(name, seed), name),
+            *(
+                (lambda f: f["exact"] <= 0.05, "at most 0.05")
+                if config["attention"] == "none"
+                else (lambda f: f["exact"] >= 0.99, "at least 0.99")
+            ),
+            needs_data=False,
+        )
+        for name, config in copying.NETWORKS.items()
+    },
+    **{
         f"transfer, {title}": Experiment(
             "transfer",
             partial(transfer.run, family),
@@ -84,6 +122,50 @@ EXPERIMENTS: dict[str, Experiment] = {
         )
         for family, title in (("gpt2", "GPT-2"), ("bert", "BERT"))
     },
+    "translation, recurrent": Experiment(
+        "recurrent",
+        translation.recurrent,
+        lambda f: f["LSTM"] < f["GRU"] < f["Bahdanau"],
+        "BLEU of LSTM < GRU < Bahdanau",
+    ),
+    "ULMFiT": Experiment(
+        "ulmfit",
+        ulmfit.run,
+        lambda f: f["gain"] >= 0.03,
+        "at least 0.03 above scratch",
+        nightly=True,
+        prepare=ulmfit.prepare,
+    ),
+    "Transformer-XL": Experiment(
+        "memories",
+        memories.run,
+        remembers,
+        f"at least {GAIN} below without, less with the longer memory",
+    ),
+    "adaptive softmax": Experiment(
+        "clusters", clusters.run, lambda f: f["worse"] <= NEAR, "at most 2 % worse"
+    ),
+    "MASS, translation": Experiment(
+        "fragments",
+        fragments.run_translation,
+        lambda f: f["BLEU, pre-trained"] > f["BLEU, from scratch"],
+        "pre-trained above from scratch",
+        prepare=fragments.prepare_translation,
+    ),
+    "MASS, summaries": Experiment(
+        "summaries",
+        fragments.run_summaries,
+        lambda f: f["ROUGE-L, pre-trained"] > f["ROUGE-L, from scratch"],
+        "pre-trained above from scratch; the first sentence stands beside them",
+        prepare=fragments.prepare_summaries,
+    ),
+    "GLM, cloze": Experiment(
+        "cloze",
+        cloze.run,
+        lambda f: f["cloze"] > f["linear head"],
+        "cloze above a linear head",
+        prepare=cloze.prepare,
+    ),
     "translation, short": Experiment(
         "translation",
         partial(translation.run, "translation, short"),

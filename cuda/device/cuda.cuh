@@ -4,7 +4,7 @@
 //   PLM_SHARED(float, sums, [8][33]);          instead of  __shared__ float sums[8][33];
 //   PLM_DYNAMIC_SHARED(float, row);            instead of  extern __shared__ float row[];
 //   launch<kernel<float>>(grid, block, dynamic_shared_bytes, stream, arguments...)   instead of  <<< >>>
-// Inline PTX stands in small functions here, each with a twin in emu/emulator.h.
+// Inline PTX stands in device/ptx.cuh.
 #pragma once
 
 #if defined(__CUDACC__)
@@ -33,18 +33,6 @@ cudaError_t launch_as(void (*)(P...), dim3 grid, dim3 block, size_t shared, cuda
 template <auto kernel, class... A>
 cudaError_t launch(dim3 grid, dim3 block, size_t shared, cudaStream_t stream, const A&... arguments) {
   return launch_as<kernel>(kernel, grid, block, shared, stream, arguments...);
-}
-
-// Sixteen bytes from global to shared memory without a register in between; both addresses are multiples
-// of 16.
-__device__ __forceinline__ void cp_async16(void* shared, const void* global) {
-  const uint32_t to = static_cast<uint32_t>(__cvta_generic_to_shared(shared));
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(global) : "memory");
-}
-__device__ __forceinline__ void cp_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
-template <int N>
-__device__ __forceinline__ void cp_wait() {  // until at most N groups are open
-  asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");
 }
 
 }  // namespace plmcore::cuda

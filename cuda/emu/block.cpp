@@ -181,11 +181,11 @@ void fence() {
 
 // ---- asynchronous copies: they arrive as late as the program allows ----
 
-void cp_async(void* to, const void* from, int bytes) {
+void cp_async(void* to, const void* from, int bytes, bool there) {
   if ((reinterpret_cast<uintptr_t>(to) | reinterpret_cast<uintptr_t>(from)) % static_cast<uintptr_t>(bytes))
     fail("cp.async of %d bytes from or to an address that is not a multiple of it", bytes);
   const Unwatched own;
-  current->open_copies.push_back({to, from, bytes});
+  current->open_copies.push_back({to, there ? from : nullptr, bytes});
 }
 void cp_commit() {
   const Unwatched own;
@@ -195,10 +195,11 @@ void cp_commit() {
 void cp_wait(int open_groups) {
   while (static_cast<int>(current->groups.size()) > open_groups) {
     for (const Thread::Copy& c : current->groups.front()) {
-      saw_read(c.from, static_cast<size_t>(c.bytes));
+      if (c.from) saw_read(c.from, static_cast<size_t>(c.bytes));
       saw_write(c.to, static_cast<size_t>(c.bytes));
       const Unwatched own;
-      std::memcpy(c.to, c.from, static_cast<size_t>(c.bytes));
+      if (c.from) std::memcpy(c.to, c.from, static_cast<size_t>(c.bytes));
+      else std::memset(c.to, 0, static_cast<size_t>(c.bytes));
     }
     const Unwatched own;
     current->groups.erase(current->groups.begin());

@@ -37,7 +37,7 @@ enum class State : uint8_t { ready, at_barrier, in_warp_operation, returned };
 struct Thread {
   struct Copy {
     void* to;
-    const void* from;
+    const void* from;  // null: zeros
     int bytes;
   };
 
@@ -110,7 +110,7 @@ void collective(uint32_t mask, int operation, void* brought, Combine combine, bo
 void* shared_array(const void* key, size_t bytes, const char* name);
 void* dynamic_shared();
 void fence();
-void cp_async(void* to, const void* from, int bytes);
+void cp_async(void* to, const void* from, int bytes, bool there);
 void cp_commit();
 void cp_wait(int open_groups);
 

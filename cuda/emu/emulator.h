@@ -10,6 +10,7 @@
 #include <cuda_runtime.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -99,6 +100,7 @@ inline int __dp4a(int a, int b, int sum) {
   for (int k = 0; k < 32; k += 8) sum += static_cast<int8_t>(a >> k) * static_cast<int8_t>(b >> k);
   return sum;
 }
+inline float __uint_as_float(uint32_t x) { return std::bit_cast<float>(x); }
 inline int __popc(uint32_t x) { return __builtin_popcount(x); }
 inline int __ffs(uint32_t x) { return __builtin_ffs(static_cast<int>(x)); }
 
@@ -116,16 +118,12 @@ namespace plmcore::cuda {
 template <auto kernel, class... P>
 cudaError_t launch_as(void (*)(P...), dim3 grid, dim3 block, size_t shared, cudaStream_t stream,
                       std::type_identity_t<P>... arguments) {
-  return emu::launch(__PRETTY_FUNCTION__, grid, block, shared, stream, [=] { kernel(arguments...); });
+  return emu::launch(__PRETTY_FUNCTION__, grid, block, shared, stream, {emu::address_in(arguments)...},
+                     [=] { kernel(arguments...); });
 }
 template <auto kernel, class... A>
 cudaError_t launch(dim3 grid, dim3 block, size_t shared, cudaStream_t stream, const A&... arguments) {
   return launch_as<kernel>(kernel, grid, block, shared, stream, arguments...);
 }
-
-// Inline PTX has no meaning here; each wrapper of device/ptx.cuh has a twin.
-inline void cp_async16(void* shared, const void* global) { emu::cp_async(shared, global, 16); }
-inline void cp_commit() { emu::cp_commit(); }
-template <int N> void cp_wait() { emu::cp_wait(N); }
 
 }  // namespace plmcore::cuda

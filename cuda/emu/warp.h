@@ -9,7 +9,18 @@
 
 namespace plmcore::emu {
 
-enum Operation : int { kShuffle = 1, kShuffleXor, kShuffleDown, kShuffleUp, kBallot, kMatch, kSync };
+enum Operation : int {
+  kShuffle = 1,
+  kShuffleXor,
+  kShuffleDown,
+  kShuffleUp,
+  kBallot,
+  kMatch,
+  kSync,
+  kLoadMatrix,
+  kLoadMatrixTrans,
+  kProduct
+};
 
 template <class F>
 void for_lanes(uint32_t mask, F f) {

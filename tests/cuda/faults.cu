@@ -3,9 +3,10 @@
 // "nan", or "unnoticed".
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
-#include "device/cuda.cuh"
+#include "device/ptx.cuh"
 
 namespace plmcore::cuda {
 
@@ -80,7 +81,7 @@ __global__ void missing_syncwarp(float* x) {
 }
 __global__ void missing_copy_wait(float* x) {
   PLM_SHARED(float, a, [128]);
-  cp_async16(a + 4 * threadIdx.x, x + 4 * threadIdx.x);
+  cp_async<16>(a + 4 * threadIdx.x, x + 4 * threadIdx.x);
   cp_commit();
   __syncthreads();
   x[threadIdx.x] = a[threadIdx.x];
@@ -88,8 +89,41 @@ __global__ void missing_copy_wait(float* x) {
 }
 __global__ void copy_never_awaited(float* x) {
   PLM_SHARED(float, a, [128]);
-  cp_async16(a + 4 * threadIdx.x, x + 4 * threadIdx.x);
+  cp_async<16>(a + 4 * threadIdx.x, x + 4 * threadIdx.x);
   cp_commit();
+}
+// Rows of a matrix that another copy was to bring.
+__global__ void matrix_before_copy_wait(float* x) {
+  PLM_SHARED(float, a, [128]);
+  cp_async<16>(a + 4 * threadIdx.x, x + 4 * threadIdx.x);
+  cp_commit();
+  __syncthreads();
+  uint32_t part[4];
+  ldmatrix(part, a + 4 * threadIdx.x);
+  x[threadIdx.x] = __uint_as_float(part[0]);
+  cp_wait<0>();
+}
+// Lanes load rows that other lanes wrote.
+__global__ void matrix_without_syncwarp(float* x) {
+  PLM_SHARED(float, a, [128]);
+  for (unsigned i = 0; i < 4; ++i) a[threadIdx.x + 32 * i] = x[threadIdx.x + 32 * i];
+  uint32_t part[4];
+  ldmatrix(part, a + 4 * threadIdx.x);
+  for (unsigned i = 0; i < 4; ++i) x[threadIdx.x + 32 * i] = __uint_as_float(part[i]);
+}
+__global__ void misaligned_matrix(float* x) {
+  PLM_SHARED(float, a, [132]);
+  a[threadIdx.x] = x[threadIdx.x];
+  __syncthreads();
+  uint32_t part[1];
+  ldmatrix(part, a + 4 * (threadIdx.x % 8) + 1);
+  x[threadIdx.x] = __uint_as_float(part[0]);
+}
+__global__ void product_of_half_a_warp(float* x) {
+  float c[4] = {};
+  const uint32_t a[4] = {}, b[2] = {};
+  if (threadIdx.x < 16) mma<__nv_bfloat16>(c, a, b);
+  x[threadIdx.x] = c[0];
 }
 __global__ void misaligned(float* x) {
   const float4 v = *reinterpret_cast<float4*>(x + 1);
@@ -120,6 +154,18 @@ void missing_event() {
   cudaStreamSynchronize(b);
 }
 
+// The launch is refused.
+void host_pointer() {
+  float* p = host_x;
+  if (const cudaError_t error = launch<fill>(1, kFloats, 0, nullptr, p, 1.f)) {
+    std::printf("found: %s\n", cudaGetErrorString(error));
+    std::exit(0);
+  }
+}
+void too_much_shared() { launch<fill>(1, kFloats, 100 * 1024, nullptr, device_x, 1.f); }
+// Outside of the device's work its memory is closed.
+void host_touches_device() { host_x[0] = *static_cast<volatile float*>(device_x); }
+
 struct Fault {
   const char* name;
   void (*run)();
@@ -142,10 +188,17 @@ const Fault kFaults[] = {
     {"missing_syncwarp", plain<missing_syncwarp, 1, 32>},
     {"missing_copy_wait", plain<missing_copy_wait, 1, 32>},
     {"copy_never_awaited", plain<copy_never_awaited, 1, 32>},
+    {"matrix_before_copy_wait", plain<matrix_before_copy_wait, 1, 32>},
+    {"matrix_without_syncwarp", plain<matrix_without_syncwarp, 1, 32>},
+    {"misaligned_matrix", plain<misaligned_matrix, 1, 32>},
+    {"product_of_half_a_warp", plain<product_of_half_a_warp, 1, 32>},
     {"misaligned", plain<misaligned, 1, 1>},
     {"two_blocks_one_address", plain<two_blocks_one_address, 2, 32>},
     {"missing_atomic", plain<missing_atomic, 1, 32>},
     {"missing_event", missing_event},
+    {"host_pointer", host_pointer},
+    {"too_much_shared", too_much_shared},
+    {"host_touches_device", host_touches_device},
     {"none", [] { launch<fill>(1, kFloats, 0, nullptr, device_x, 1.f); }},
 };
 

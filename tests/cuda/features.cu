@@ -1,11 +1,11 @@
 // What the emulator must do right, each a small kernel with a known result. Also compiled by nvcc, which
 // shows that it is CUDA.
 #include <cmath>
-#include <cstdio>
-#include <vector>
 
 #include "device/column_sums.cuh"
+#include "device/ptx.cuh"
 #include "device/reduce.cuh"
+#include "harness.h"
 
 namespace plmcore::cuda {
 
@@ -60,11 +60,11 @@ __global__ void double_buffer(const float* x, float* sum, int tiles) {
   PLM_SHARED(float, tile, [2][128]);
   const int t = static_cast<int>(threadIdx.x);
   float total = 0;
-  cp_async16(&tile[0][4 * t], x + 4 * t);
+  cp_async<16>(&tile[0][4 * t], x + 4 * t);
   cp_commit();
   for (int i = 0; i < tiles; ++i) {
     if (i + 1 < tiles) {
-      cp_async16(&tile[(i + 1) % 2][4 * t], x + (i + 1) * 128 + 4 * t);
+      cp_async<16>(&tile[(i + 1) % 2][4 * t], x + (i + 1) * 128 + 4 * t);
       cp_commit();
       cp_wait<1>();
     } else {
@@ -87,34 +87,6 @@ __global__ void add(float* x, const float* y) { x[threadIdx.x] += y[threadIdx.x]
 __global__ void divergent(float* x) {
   if (threadIdx.x < 16) __syncthreads();
   x[threadIdx.x] = 1;
-}
-
-int failures = 0;
-void expect(bool ok, const char* what) {
-  if (!ok) ++failures;
-  std::printf("%s %s\n", ok ? "ok" : "FAILED", what);
-}
-
-template <class T>
-struct Array {
-  explicit Array(size_t n, T value = T()) : host(n, value) {
-    cudaMalloc(reinterpret_cast<void**>(&device), n * sizeof(T));
-    cudaMemcpy(device, host.data(), n * sizeof(T), cudaMemcpyHostToDevice);
-  }
-  ~Array() { cudaFree(device); }
-  const std::vector<T>& read() {
-    cudaMemcpy(host.data(), device, host.size() * sizeof(T), cudaMemcpyDeviceToHost);
-    return host;
-  }
-  std::vector<T> host;
-  T* device = nullptr;
-};
-
-template <class T, class F>
-bool every(const std::vector<T>& v, F f) {
-  for (size_t i = 0; i < v.size(); ++i)
-    if (v[i] != f(static_cast<int>(i))) return false;
-  return true;
 }
 
 void test_warps() {

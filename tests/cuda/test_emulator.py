@@ -9,13 +9,14 @@ import os
 import pathlib
 import platform
 import re
+import signal
 import subprocess
 
 import pytest
 
 BUILD = pathlib.Path(os.environ.get("PLMCORE_CUDA_PLUGIN", "none")).parent
-# What finds a fault: the emulator ("found"), the values ("nan", "wrong"), a sanitizer, or nobody
-# ("unnoticed").
+# What finds a fault: the emulator ("found"), the pages' protection ("killed"), the values ("nan", "wrong"), a
+# sanitizer, or nobody ("unnoticed").
 FAULTS = {  # plain, address + undefined, thread
     "divergent_barrier": ("found", "found", "found"),
     "exit_before_barrier": ("found", "found", "found"),
@@ -30,10 +31,17 @@ FAULTS = {  # plain, address + undefined, thread
     "missing_syncwarp": ("nan", "nan", "race"),
     "missing_copy_wait": ("nan", "nan", "race"),
     "copy_never_awaited": ("found", "found", "found"),
+    "matrix_before_copy_wait": ("nan", "nan", "race"),
+    "matrix_without_syncwarp": ("nan", "nan", "race"),
+    "misaligned_matrix": ("found", "found", "found"),
+    "product_of_half_a_warp": ("found", "found", "found"),
     "misaligned": ("unnoticed", "alignment", "unnoticed"),
     "two_blocks_one_address": ("unnoticed", "unnoticed", "race"),
     "missing_atomic": ("unnoticed", "unnoticed", "race"),
     "missing_event": ("nan", "nan", "nan"),
+    "host_pointer": ("found", "found", "found"),
+    "too_much_shared": ("found", "found", "found"),
+    "host_touches_device": ("killed", "killed", "killed"),
     "none": ("unnoticed", "unnoticed", "unnoticed"),
 }
 
@@ -64,6 +72,8 @@ def run(program: str, *words: str) -> subprocess.CompletedProcess:
 
 
 def verdict(done: subprocess.CompletedProcess) -> str:
+    if done.returncode == -signal.SIGSEGV or "SEGV" in done.stderr:
+        return "killed"
     if "AddressSanitizer" in done.stderr or "out of bounds for type" in done.stderr:
         return "bounds"
     if "misaligned address" in done.stderr:
@@ -74,8 +84,9 @@ def verdict(done: subprocess.CompletedProcess) -> str:
     return done.stdout.partition(":")[0].strip()
 
 
-def test_features(order):
-    done = run("plm_cuda_features")
+@pytest.mark.parametrize("program", ["plm_cuda_features", "plm_cuda_ptx"])
+def test_features(program, order):
+    done = run(program)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "ThreadSanitizer" not in done.stderr, done.stderr
 

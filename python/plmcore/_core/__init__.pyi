@@ -51,6 +51,9 @@ class FormatError(ValueError):
 class OutOfMemoryError(MemoryError):
     """A request for more memory than the machine or the cap allows."""
 
+class BusyError(RuntimeError):
+    """A session that another thread is using."""
+
 class KindError(ArgumentError, TypeError):
     """
     An argument of a wrong kind. The message names the function, the argument and both kinds.
@@ -476,12 +479,27 @@ class Model:
     @staticmethod
     def load(path: str, mapped: bool = True) -> Model: ...
     @staticmethod
-    def save(path: str, programs: Sequence[tuple[str, Program]]) -> None: ...
+    def save(
+        path: str,
+        programs: Sequence[tuple[str, Program]],
+        card: str = "",
+        tensors: Sequence[tuple[str, Tensor]] = [],
+    ) -> None:
+        """
+        Writes programs to a file, with what it says of the model, as JSON, and the tensors of that.
+        """
+
+    def verify(self) -> None:
+        """Reads all weights; FormatError where a checksum differs."""
+
     def to(self, device: object) -> None:
         """Moves the weights of all programs to a device."""
 
     @property
     def names(self) -> list[str]: ...
+    def has(self, name: str) -> bool:
+        """Whether there is such a program; "main" is a model's forward pass."""
+
     def program(self, name: str) -> Program: ...
 
 class Tracer:

@@ -28,8 +28,9 @@ OPTIONS = {
         "num_beams",
         "seed",
     ),
+    "analogies": ("restrict",),
+    "similarity": (),
 }
-VECTORS = {"analogies": ("restrict",), "similarity": ()}  # the same of word vectors
 # what those take that models are fine-tuned for
 TUNED = ("columns", "changes", "predictions", "split", "errors")
 PUBLISHED = (*TUNED, *OPTIONS["few-shot"])  # a published task is also put to a model that was not
@@ -75,7 +76,7 @@ def add_parser(commands: Any) -> None:
     add(
         "--task",
         metavar="TASK",
-        help=f"{', '.join([*OPTIONS, *VECTORS])}; or what the model was fine-tuned for: classification, "
+        help=f"{', '.join(OPTIONS)}; or what the model was fine-tuned for: classification, "
         "pair, regression, multiple-choice, tagging, qa, seq2seq, sst2, ... (default: "
         "what the model was fine-tuned for, else perplexity)",
     )
@@ -178,19 +179,15 @@ def run(args: argparse.Namespace) -> int:
     from plmcore.language_model import directory, load
     from plmcore.runtime.progress import Progress
 
-    tasks = OPTIONS | VECTORS
-    given = {name: getattr(args, name) for name in sorted({*TUNED}.union(*tasks.values()))}
+    given = {name: getattr(args, name) for name in sorted({*TUNED}.union(*OPTIONS.values()))}
     options = {name: value for name, value in given.items() if value is not None}
     task = args.task or running.trained_for(directory.read_config(args.folder))
-    known = tasks.get(task, PUBLISHED if running.is_published(task) else TUNED)
+    known = OPTIONS.get(task, PUBLISHED if running.is_published(task) else TUNED)
     for name in options:
         if name not in known:
             option = "set" if name == "changes" else name.replace("_", "-")
             print(f"plmcore evaluate: --{option} means nothing to {task}", file=sys.stderr)
             return 2
-    if task in VECTORS:
-        show_scores(vector_scores(task, args.folder, args.files, **options), args.json)
-        return 0
     total = 0
     if task == "perplexity":
         # An estimate.
@@ -202,21 +199,6 @@ def run(args: argparse.Namespace) -> int:
         scores = running.evaluate(model, args.files, task, **options)
     show_scores(scores, args.json)
     return 0
-
-
-def vector_scores(
-    task: str, path: pathlib.Path, files: list[pathlib.Path], **options: int
-) -> dict[str, float | int | str]:
-    """Of word vectors, on one file."""
-    from plmcore.vectors import load_vectors
-
-    if len(files) != 1:
-        raise ValueError(f"{task} takes one file, got {len(files)}")
-    vectors = load_vectors(path)
-    if task == "similarity":
-        return dict(vectors.similarities(files[0])._asdict())
-    found = vectors.analogies(files[0], **options)
-    return {"accuracy": found.accuracy, "right": found.right, "questions": found.total}
 
 
 def show_scores(scores: Mapping[str, Any], as_json: bool) -> None:

@@ -17,6 +17,7 @@ from plmcore.language_model import directory, pooling
 from plmcore.models.config import Config
 from plmcore.models.names import Report
 from plmcore.models.outputs import Output
+from plmcore.nn.state import State
 from plmcore.runtime.kinds import checked
 from plmcore.tokenizers import Tokenizer, load_tokenizer
 
@@ -268,6 +269,21 @@ class LanguageModel:
 
         return inference.answer(self, questions, contexts, batch_size)
 
+    @overload
+    def annotate(self, texts: str, batch_size: int = 32) -> dict[str, Any]: ...  # type: ignore[overload-overlap]
+    @overload
+    def annotate(
+        self, texts: Sequence[str] | Sequence[Sequence[str]], batch_size: int = 32
+    ) -> list[dict[str, Any]]: ...
+    def annotate(self, texts: Any, batch_size: int = 32) -> Any:
+        """Labels texts, or lists of words, with every task of the model: {"words", TASK: tags or class}.
+
+        lm.annotate("Ada lives in Paris .") -> {"words": ["Ada", ...], "tagging": ["B-PER", "O", ...]}
+        """
+        from plmcore.tasks import annotating
+
+        return annotating.annotate(self, texts, batch_size)
+
     @checked
     def fill_mask(self, text: str, k: int = 5) -> list[dict[str, Any]] | Any:  # the number of masks decides
         """Returns the k most likely tokens for the mask of a text, [{"token", "probability", "text"}]; a list
@@ -397,7 +413,7 @@ class LanguageModel:
 
 def as_tensor(name: str, value: Any, device: str) -> Any:
     """Lists and arrays of numbers as tensors on a device, whole numbers as int64; anything else as it is."""
-    if value is None or isinstance(value, (Tensor, bool, str, Mapping)):
+    if value is None or isinstance(value, (Tensor, State, bool, str, Mapping)):
         return value
     if isinstance(value, (list, tuple)) and any(isinstance(v, (Tensor, tuple, type(None))) for v in value):
         return value  # memories and caches of layers

@@ -10,7 +10,6 @@ import functools
 import json
 import os
 import pathlib
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -29,23 +28,8 @@ if TYPE_CHECKING:
     from plmcore.models import Model
 
 POOLINGS = ("first", "last", "mean", "max", "concat")
+RENAMED = {"mix.weights": "mix.scalars"}  # of older files
 CONFIG, WEIGHTS = f"{FEATURES}.json", f"{FEATURES}.safetensors"
-
-
-class LayerMix(nn.Module):
-    """gamma sum_l softmax(w)_l h_l, over the embeddings and all layers (ELMo)."""
-
-    def __init__(self, count: int):
-        self.weights = nn.Parameter.new(nn.init.zeros, (count,))
-        self.gamma = nn.Parameter.new(nn.init.ones, (1,))
-
-    def __call__(self, states: Sequence[Tensor]) -> Tensor:
-        """The weighted sum of the layers."""
-        shares = ops.split(ops.softmax(self.weights), [1] * len(states), 0)
-        total = ops.mul(states[0], shares[0])
-        for h, share in zip(states[1:], shares[1:], strict=True):
-            total = ops.add(total, ops.mul(h, share))
-        return ops.mul(total, self.gamma)
 
 
 class Features(nn.Module):
@@ -75,7 +59,7 @@ class Features(nn.Module):
         if layers not in ("mix", "last") and not (isinstance(layers, int) and 0 <= layers < count):
             raise ArgumentError(f"adapt.layers must be mix, last or 0 to {count - 1}, got {layers!r}")
         self.config, self.body, self.layers, self.pooling = config, body, layers, pooling
-        self.mix = LayerMix(count) if layers == "mix" else None
+        self.mix = nn.ScalarMix(count) if layers == "mix" else None
         self.dropout = nn.Dropout(dropout)
         self.classifier = nn.Linear(config.width * (3 if pooling == "concat" else 1), config.num_labels)
 
@@ -156,6 +140,7 @@ def load(folder: str | os.PathLike[str], **options: Any) -> Any:
         config = config.replace(extra={**config.extra, "id2label": keys["id2label"]})
     model = Features(config, lm.model, keys["layers"], keys["pooling"], keys["dropout"])
     tensors, _ = safetensors.read(folder / WEIGHTS, mapped=options.get("mapped", True))
+    tensors = {RENAMED.get(name, name): t for name, t in tensors.items()}
     missing, unexpected = model.load_state_dict(tensors, strict=False)
     wanted = [name for name in missing if not name.startswith("body.")]
     if wanted or unexpected:
