@@ -82,10 +82,26 @@ def test_words_are_spelled(words):
     assert not whole["input_ids"][whole["attention_mask"] == 0].any()
 
 
+def test_rare_words_are_read_and_not_predicted(words):
+    tokenizer, corpus = words
+    plain, few = (
+        BidirectionalLM(corpus, tokenizer, 6, streams=2, characters=9, words=n).batch([0, 1], seed=0, epoch=0)
+        for n in (None, 6)
+    )
+    for name in ("forward_labels", "backward_labels"):
+        assert plain[name].max() >= 6 > few[name].max()
+        rare = plain[name] >= 6
+        assert (few[name][rare] == tokenizer.unk_token_id).all()
+        assert np.array_equal(few[name][~rare], plain[name][~rare])
+    assert np.array_equal(few["input_ids"], plain["input_ids"])
+
+
 def test_bad_settings(words):
     tokenizer, corpus = words
     with pytest.raises(plm.ArgumentError, match="characters must be at least 4, got 2"):
         BidirectionalLM(corpus, tokenizer, 8, characters=2)
+    with pytest.raises(plm.ArgumentError, match="words must leave an id"):
+        BidirectionalLM(corpus, tokenizer, 8, words=0)
     with pytest.raises(plm.ArgumentError, match="no window of 8 fits"):
         BidirectionalLM(corpus, tokenizer, 8, streams=100)
     gpt = fakes.Numbers("gpt")

@@ -77,6 +77,7 @@ def test_the_result_opens_and_embeds(finished):
 
 def test_words_are_in_the_order_of_their_frequency(finished, text):
     tokenizer = plm.load_tokenizer(finished / "final")
+    assert plm.load(finished / "final").config.vocab_size == 300 < tokenizer.vocab_size  # all words are read
     words, counts = np.unique(text.read_text().split(), return_counts=True)
     counts = dict(zip(words.tolist(), counts.tolist()))
     found = [
@@ -121,6 +122,12 @@ def test_a_run_that_was_stopped_goes_on(finished, text, tmp_path, step):
     plm.pretrain(out=tmp_path / "b", resume=True, quiet=True)
     assert bits(tmp_path / "b") == bits(finished)
     assert metrics(tmp_path / "b", "loss") == metrics(finished, "loss")
+
+
+def test_a_tokenizer_of_another_run(finished, text, tmp_path):
+    run(text, tmp_path / "d", steps=1, tokenizer=str(finished / "tokenizer"))
+    lm = plm.load(tmp_path / "d" / "final")
+    assert lm.config.vocab_size == lm.tokenizer.vocab_size > 300
 
 
 def test_it_learns(text, tmp_path):

@@ -114,6 +114,7 @@ class Recipe:
     small_lr: float | None = None  # of sizes below base; None: that of the size
     sizes: Mapping[str, Size] = field(default_factory=dict)  # where the published base differs
     mixes: bool = False  # supervised tasks with the text
+    spells: bool = False  # every word of the text is read; the data.vocab most frequent are predicted
     lacks: tuple[str, ...] = ()  # sizes that were not published
     derive: Callable[[dict[str, dict[str, Any]]], None] = lambda chosen: None  # fills in what follows
     special_tokens: str | None = None  # whose format a new tokenizer has; None: the family's own

@@ -365,7 +365,9 @@ def streams(chosen: dict[str, dict[str, Any]]) -> None:
     """
     data, objective, optim, model = (chosen[name] for name in ("data", "objective", "optim", "model"))
     if objective["name"] == "bidirectional-lm":
-        usual = dict(streams=data["batch"], characters=model["max_characters_per_token"] or 50)
+        width = model["max_characters_per_token"] or ElmoConfig.max_characters_per_token
+        words = data["vocab"] if data["tokenizer"] == "words" else None  # one of another run predicts all
+        usual = dict(streams=data["batch"], characters=width, words=words)
         objective |= {k: v for k, v in usual.items() if objective[k] is None}
         chosen["train"]["carry"] = bool(objective["streams"])
     if optim["kind"] == "adagrad" and optim["start"] is None:
@@ -390,6 +392,7 @@ RECIPES = {
         schedule=dict(kind="constant"),
         data=dict(documents="file", sentences="lines", unwrap=False),
         train=dict(carry=True),
+        spells=True,
         sizes={
             "tiny": Size(2, 32, 1, 20, 16, 1, 5000, 2000, 0.2, dropout=0.0),
             "mini": Size(2, 64, 1, 20, 32, 1, 10_000, 10_000, 0.2),

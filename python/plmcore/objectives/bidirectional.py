@@ -6,7 +6,7 @@ import numpy as np
 
 from plmcore._core import ArgumentError
 from plmcore.models import spelling
-from plmcore.models.labels import BIDIRECTIONAL
+from plmcore.models.labels import BIDIRECTIONAL, DIRECTIONS
 from plmcore.objectives.objective import IGNORED, TextObjective
 from plmcore.objectives.packing import Windows
 from plmcore.objectives.rng import Rng
@@ -21,6 +21,7 @@ class BidirectionalLM(TextObjective):
     batch has the next `length` places of each, whatever the sentences; 0 is none. The second direction then
     has a text of its own, backward_input_ids: the same sentences, each read from its end, so that both
     directions know as much. `characters`: input_ids are words spelled with so many bytes, [B, T, characters].
+    `words`: labels are those of the first so many ids, others are unknown words.
     """
 
     labels = BIDIRECTIONAL
@@ -34,20 +35,27 @@ class BidirectionalLM(TextObjective):
         packing: str = "sentences",
         streams: int | None = None,
         characters: int | None = None,
+        words: int | None = None,
     ):
         streams = streams or None
         body = None if streams is None else length
         super().__init__(corpus, tokenizer, length, packing, separator=tokenizer.eos_token_id, body=body)
-        self.streams, self.table = streams, None if characters is None else spelled(tokenizer, characters)
+        self.streams, self.words = streams, words
+        self.table = None if characters is None else spelled(tokenizer, characters)
+        if words is not None and (tokenizer.unk_token_id is None or words <= tokenizer.unk_token_id):
+            raise ArgumentError(f"words must leave an id for those that are unknown, got {words}")
         if streams is not None:
             self.text = Sentences(corpus, *edges_of(tokenizer))
             self.packing = Windows(self.text, length, None, streams)
 
     def build(self, examples: np.ndarray, rng: Rng) -> dict[str, np.ndarray]:
         batch = self.sentences(examples) if self.streams is None else self.windows(examples)
+        if self.words is not None:
+            for name in DIRECTIONS:
+                batch[name][batch[name] >= self.words] = self.tokenizer.unk_token_id
         if self.table is not None:
             names = [name for name in batch if name.endswith("input_ids")]
-            batch |= {name: self.table[batch[name]] for name in names}
+            batch |= {name: self.table[batch[name]].astype(np.int64) for name in names}
             if "attention_mask" in batch:
                 batch["input_ids"][batch["attention_mask"] == 0] = 0
         return batch
@@ -118,11 +126,11 @@ def edges_of(tokenizer: Any) -> tuple[int, int]:
 
 
 def spelled(tokenizer: Any, width: int) -> np.ndarray:
-    """The characters of each token of a vocabulary of words.  int64 [V, width]"""
+    """The characters of each token of a vocabulary of words.  uint16 [V, width]"""
     if width < spelling.LEAST:
         raise ArgumentError(f"characters must be at least {spelling.LEAST}, got {width}")
     table = spelling.spelled([tokenizer.token_of(i) or "" for i in range(tokenizer.vocab_size)], width)
     for id, row in zip((tokenizer.bos_token_id, tokenizer.eos_token_id), spelling.edges(width)):
         if id is not None:
             table[id] = row
-    return table
+    return table.astype(np.uint16)

@@ -136,7 +136,9 @@ class _Pretraining(Run):
         values = (
             {"vocab_size": tokenizer.vocab_size} | {k: v for k, v in special.items() if k in known} | values
         )
-        if isinstance(size := values["vocab_size"], int) and size < tokenizer.vocab_size:
+        if self.data.reads_all_words:
+            values["vocab_size"] = min(tokenizer.vocab_size, self.settings["data"]["vocab"])
+        elif isinstance(size := values["vocab_size"], int) and size < tokenizer.vocab_size:
             raise settings.SettingError(
                 f"model.vocab_size is {size}, and the tokenizer has {tokenizer.vocab_size} tokens"
             )

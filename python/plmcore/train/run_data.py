@@ -83,7 +83,7 @@ class RunData:
                     made = tokenizers.train_tokenizer(
                         files,
                         kind=kind,
-                        vocab_size=self.table["vocab"],
+                        vocab_size=None if self.reads_all_words else self.table["vocab"],
                         family=family,
                         errors=self.table["errors"],
                     )
@@ -92,6 +92,12 @@ class RunData:
             with atomic_directory(folder) as new:
                 made.save(new)
         return tokenizers.load_tokenizer(folder)
+
+    @property
+    def reads_all_words(self) -> bool:
+        """Whether words are known that the model is not to predict."""
+        spells = recipes.recipe(self.settings["run"]["family"]).spells
+        return spells and self.table["tokenizer"] == "words"
 
     @functools.cached_property
     def corpora(self) -> Pieces:
