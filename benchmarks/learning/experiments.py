@@ -156,7 +156,6 @@ EXPERIMENTS: dict[str, Experiment] = {
         cross_view.run,
         cross_view.gains,
         "above supervised, with as many labels or steps",
-        seeds=(0, 1, 2, 3, 4),
         prepare=cross_view.prepare,
     ),
     "translation, recurrent": Experiment(
