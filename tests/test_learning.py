@@ -108,7 +108,7 @@ def test_tables(tmp_path):
     )
     assert "Missed" not in table.markdown(old)
     assert (
-        "Without a stored result: causal LM, GPT-2, seed 1 and 2; causal LM, GPT-1; masked LM, BERT; " in text
+        "causal LM, GPT-2, seed 1 and 2; causal LM, GPT-1; masked LM, BERT; " in text
         and "shakespeare;" not in text
     )
     for block in text.split("\n\n"):

@@ -12,6 +12,7 @@ from plmcore.train import recipes
 
 LENGTH = 32
 SMALL = {
+    "awd-lstm": dict(d_embed=16, d_hidden=24, n_layers=2),
     "openai-gpt": dict(n_embd=16, n_layer=1, n_head=2),
     "gpt2": dict(n_embd=16, n_layer=1, n_head=2),
     "gpt3": dict(n_embd=16, n_layer=2, n_head=2),
@@ -47,7 +48,10 @@ SMALL["glm"] = dict(hidden_size=16, num_layers=1, num_attention_heads=2, block_p
 SMALL["roberta"] = SMALL["bert"] | dict(pad_token_id=0)
 SMALL["albert"] = SMALL["bert"] | dict(embedding_size=8)
 SMALL["transformer"] = SMALL["mass"] = SMALL["bart"]
+SMALL["nplm"] = dict(d_embed=8, d_hidden=8, pad_token_id=0)
+SMALL["rnn-seq2seq"] = dict(d_embed=8, d_hidden=8, pad_token_id=0, decoder_start_token_id=2)
 TOKENIZERS = {
+    "awd-lstm": "gpt",
     "glm": "bert",
     "openai-gpt": "gpt",
     "gpt2": "gpt",
@@ -57,6 +61,8 @@ TOKENIZERS = {
     "albert": "bert",
     "transformer": "bart",
     "mass": "bart",
+    "nplm": "gpt",
+    "rnn-seq2seq": "bart",
 }
 
 

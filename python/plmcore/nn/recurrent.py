@@ -66,7 +66,9 @@ class Recurrent(Module):
         projection: int = 0,
         dropout: float = 0.0,
         bias: bool = True,
+        weight_init: init.Init | None = None,
     ):
+        """weight_init: of all parameters; None: uniform within 1 / sqrt(hidden)."""
         name = type(self).__name__
         if inputs < 1 or hidden < 1 or layers < 1 or projection < 0:
             raise ArgumentError(
@@ -78,7 +80,8 @@ class Recurrent(Module):
         self.inputs, self.hidden, self.layers = inputs, hidden, layers
         self.bidirectional, self.projection, self.dropout = bidirectional, projection, dropout
         bound = 1 / math.sqrt(hidden)
-        draw, G, P = init.uniform(-bound, bound), self.gates * hidden, self.out_width
+        draw = init.uniform(-bound, bound) if weight_init is None else weight_init
+        G, P = self.gates * hidden, self.out_width
         for layer in range(layers):
             width = inputs if layer == 0 else P * self.directions
             for end in self.ends(layer):
@@ -220,7 +223,8 @@ class LSTM(Recurrent):
     """Long short-term memory: i, f, o = sigmoid, g = tanh of W_ih x + b_ih + W_hh h + b_hh; c = f c + i g;
     h = o tanh c, or W_hr (o tanh c) with a projection.
 
-    dropout: between layers. cell_clip, projection_clip: bounds of c and of the projected h.
+    dropout: between layers. cell_clip, projection_clip: bounds of c and of the projected h. reverse: each
+    sequence is read from its end.
     """
 
     gates = 4
@@ -237,7 +241,11 @@ class LSTM(Recurrent):
         bias: bool = True,
         cell_clip: float | None = None,
         projection_clip: float | None = None,
+        weight_init: init.Init | None = None,
+        reverse: bool = False,
     ):
+        if reverse and bidirectional:
+            raise ArgumentError("LSTM: reverse is for one direction, and bidirectional has both")
         super().__init__(
             inputs,
             hidden,
@@ -246,11 +254,12 @@ class LSTM(Recurrent):
             projection=projection,
             dropout=dropout,
             bias=bias,
+            weight_init=weight_init,
         )
         for name, clip in (("cell_clip", cell_clip), ("projection_clip", projection_clip)):
             if clip is not None and not clip > 0:
                 raise ArgumentError(f"LSTM: {name} must be positive, got {clip}")
-        self.cell_clip, self.projection_clip = cell_clip, projection_clip
+        self.cell_clip, self.projection_clip, self.reverse = cell_clip, projection_clip, reverse
 
     @staticmethod
     def state_of(h: Tensor, c: Tensor) -> RecurrentState:
@@ -274,7 +283,7 @@ class LSTM(Recurrent):
             c,
             getattr(self, f"weight_hr_{end}", None),
             lengths,
-            end.endswith("_reverse"),
+            self.reverse or end.endswith("_reverse"),
             self.cell_clip or 0.0,
             self.projection_clip or 0.0,
         )
@@ -299,8 +308,17 @@ class GRU(Recurrent):
         bidirectional: bool = False,
         dropout: float = 0.0,
         bias: bool = True,
+        weight_init: init.Init | None = None,
     ):
-        super().__init__(inputs, hidden, layers, bidirectional=bidirectional, dropout=dropout, bias=bias)
+        super().__init__(
+            inputs,
+            hidden,
+            layers,
+            bidirectional=bidirectional,
+            dropout=dropout,
+            bias=bias,
+            weight_init=weight_init,
+        )
 
     def layer(
         self,
