@@ -27,14 +27,11 @@ template <int N, int W, int kThreads, class T>
 __device__ __forceinline__ void copy_rows(const AttentionCall& c, const T* from, int64_t stride, int rows,
                                           T* to) {
   if (c.vectors) {
-    constexpr int kPacks = W / 8, kStep = kThreads / kPacks;  // of a row; rows that the block takes at a time
-    const int first = static_cast<int>(threadIdx.x) / kPacks, d = static_cast<int>(threadIdx.x) % kPacks * 8;
-    const T* line = from + first * stride + d;
-    if (first >= kStep) return;
 #pragma unroll 2
-    for (int row = first; row < N; row += kStep, line += kStep * stride) {
+    for (int p = static_cast<int>(threadIdx.x); p < N * (W / 8); p += kThreads) {
+      const int row = p / (W / 8), d = p % (W / 8) * 8;
       const bool there = row < rows && d < c.D;
-      cp_async<16>(to + place<W>(row, d), there ? line : from, there);
+      cp_async<16>(to + place<W>(row, d), there ? from + row * stride + d : from, there);
     }
     return;
   }

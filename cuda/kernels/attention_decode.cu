@@ -1,10 +1,10 @@
 // Attention of a few queries over many keys (decoding with a cache): bound by reading k and v once.
 //
-// A block has a run of 128 keys of one head and up to four queries, so that several queries of a prompt share the
-// reads. Lanes take 16 bytes of a row each, a power of two of them a key; the dots of a key are added by shuffles.
-// Then a warp softens the scores of one query, and the lanes go over v as they did over k. Each run leaves its
-// maximum, sum and weighted values; a second kernel joins the runs in order. float64 and rows that are not aligned
-// go by tiles.
+// A block has a run of 128 keys of one head and up to four queries, so that several queries of a prompt share
+// the reads. Lanes take 16 bytes of a row each, a power of two of them a key; the dots of a key are added by
+// shuffles. Then a warp softens the scores of one query, and the lanes go over v as they did over k. Each run
+// leaves its maximum, sum and weighted values; a second kernel joins the runs in order. float64 and rows that
+// are not aligned go by tiles.
 #include "device/attention_kernels.cuh"
 #include "device/reduce.cuh"
 
@@ -18,8 +18,8 @@ constexpr int kMostColumns = 256, kMostQueries = 8;
 
 struct Runs {
   int count, lanes;  // runs of keys; lanes of a key
-  float* sums;       // [B, H, T, runs, D]
-  float* stats;      // [B, H, T, runs, 2]: maximum and sum
+  float* sums;  // [B, H, T, runs, D]
+  float* stats;  // [B, H, T, runs, 2]: maximum and sum
 };
 __device__ __forceinline__ float finite(float m) { return m == -INFINITY ? 0.f : m; }
 
@@ -130,8 +130,9 @@ __global__ void __launch_bounds__(kDecodeThreads)
     attention_decode_join(const __grid_constant__ AttentionCall c, Runs runs) {
   const int64_t row = blockIdx.x;
   const float *stats = runs.stats + row * runs.count * 2, *sums = runs.sums + row * runs.count * c.D;
-  const unsigned head = blockIdx.x / static_cast<unsigned>(c.T), i = blockIdx.x - head * static_cast<unsigned>(c.T),
-                 b = head / static_cast<unsigned>(c.H), h = head - b * static_cast<unsigned>(c.H);
+  const unsigned head = blockIdx.x / static_cast<unsigned>(c.T),
+                 i = blockIdx.x - head * static_cast<unsigned>(c.T), b = head / static_cast<unsigned>(c.H),
+                 h = head - b * static_cast<unsigned>(c.H);
   float m = -INFINITY, l = 0;
   for (int n = 0; n < runs.count; ++n) m = fmaxf(m, stats[2 * n]);
   for (int n = 0; n < runs.count; ++n) l += stats[2 * n + 1] * exp2f(stats[2 * n] - finite(m));
@@ -162,7 +163,8 @@ int runs_of(const AttentionCall& c) { return c.S > 0 ? (c.S + kRunKeys - 1) / kR
 }  // namespace
 
 bool suits_decoding(const AttentionCall& c) {
-  const int most = c.dtype == DType::float32 ? kMostColumns / 2 : kMostColumns;  // 16 bytes for each lane of a warp
+  const int most =
+      c.dtype == DType::float32 ? kMostColumns / 2 : kMostColumns;  // 16 bytes for each lane of a warp
   return c.T <= kMostQueries && !c.ragged && c.keep == 0 && c.dtype != DType::float64 && c.D <= most &&
          static_cast<int64_t>(c.B) * c.H < 65536;
 }
@@ -178,8 +180,8 @@ const char* attention_by_decoding(const AttentionCall& c, void* space, cudaStrea
   else if (c.dtype == DType::bfloat16) why = run<bf16>(c, runs, stream);
   else why = run<f16>(c, runs, stream);
   if (why) return why;
-  return problem(
-      launch<attention_decode_join>(dim3(static_cast<unsigned>(c.rows)), dim3(kDecodeThreads), 0, stream, c, runs));
+  return problem(launch<attention_decode_join>(dim3(static_cast<unsigned>(c.rows)), dim3(kDecodeThreads), 0,
+                                               stream, c, runs));
 }
 
 }  // namespace plmcore::cuda
