@@ -36,13 +36,14 @@ class Reread(State):
 
     def signature(self) -> dict[str, tuple[int | str, ...]]:
         found = super().signature()
-        B, _, K = found.pop("ids")
-        return {"ids": (B, "sequences", K)} | {name: ("P", "rows", C) for name, (_, _, C) in found.items()}
+        for name, (first, _, last) in found.items():
+            found[name] = (first, "sequences", last) if name == "ids" else ("P", "rows", last)
+        return found
 
     def select(self, live: Tensor | None, parents: Tensor | None) -> Reread:
-        memories = self.memories
+        memories, (B, n, _) = self.memories, self.ids.shape
         if memories:
-            memories = of_sequences(memories, *self.ids.shape[:2], live, parents)
+            memories = of_sequences(memories, B, n, live, parents)
         return Reread(chosen(self.ids, live, parents), memories)
 
 
