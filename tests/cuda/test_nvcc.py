@@ -23,9 +23,7 @@ pytestmark = [
 ]
 
 # PLM_CUDA_ARCHITECTURES: those of a build for fewer.
-ARCHITECTURES = set(
-    os.environ.get("PLM_CUDA_ARCHITECTURES", "sm_80 sm_86 sm_89 sm_90 sm_100 sm_120").split()
-)
+ARCHITECTURES = set(os.environ.get("PLM_CUDA_ARCHITECTURES", "sm_80 sm_86 sm_89 sm_90 sm_100 sm_120").split())
 # Kernel -> the registers of a thread, at most. 128 threads of up to 96 fill an SM (65,536) more than half: 5
 # blocks of 4 warps; of row kernels by block, which have up to 512 threads, two blocks fit.
 REGISTERS = {
@@ -114,7 +112,7 @@ FEWER = {
     "attention_grad_keys": {"IfE": 168},
     "attention_grad_bias": {"IfE": 168},
 }
-# Kernel -> how often an instruction must be there, at least: tensor cores, their operands, copies of 16 bytes.
+# Kernel -> how often an instruction must be there, at least: tensor cores, operands, copies of 16 bytes.
 COUNTS = {
     "attention_mma": {"HMMA.16816": 32, "LDGSTS.*128": 8, "LDSM": 16, "MUFU.EX2": 16},
     "attention_grad_queries_mma": {"HMMA.16816": 32, "LDGSTS.*128": 8, "LDSM": 16, "MUFU.EX2": 8},
