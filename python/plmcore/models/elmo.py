@@ -22,6 +22,7 @@ from plmcore import nn
 from plmcore._core import ArgumentError, ShapeError, Tensor, ops
 from plmcore.models import elmo_files, padding, spelling
 from plmcore.models.carried import joined_state, over, rows_of, split_state
+from plmcore.models.character_cnn import CharacterCNN
 from plmcore.models.config import Config
 from plmcore.models.declaration import GENERIC, Checkpoint, Finetuning, Recipe, Size, TokenizerFormat
 from plmcore.models.labels import BIDIRECTIONAL, DIRECTIONS
@@ -90,44 +91,6 @@ def _is_filter(value: Any) -> bool:
     return pair and all(type(n) is int and n >= 1 for n in value)
 
 
-class Highway(nn.Module):
-    def __init__(self, width: int):
-        draw = nn.init.normal(width**-0.5)
-        self.transform = nn.Linear(width, width, activation="relu", weight_init=draw)
-        self.carry = nn.Linear(width, width, weight_init=draw, bias_init=nn.init.constant(-2.0))
-
-    def __call__(self, x: Tensor) -> Tensor:
-        g = ops.sigmoid(self.carry(x))
-        return ops.add(x, ops.mul(g, ops.sub(self.transform(x), x)))
-
-
-class CharacterCNN(nn.Module):
-    """ids [..., W] -> [..., P]"""
-
-    def __init__(self, cfg: ElmoConfig):
-        self.characters = nn.Embedding(
-            cfg.n_characters, cfg.char_embed_dim, 0, weight_init=nn.init.uniform(-1.0, 1.0)
-        )
-        self.convs = nn.ModuleList(nn.Conv1d(cfg.char_embed_dim, n, width) for width, n in cfg.filters)
-        self.highways = nn.ModuleList(Highway(cfg.convolved) for _ in range(cfg.n_highway))
-        draw = nn.init.normal(cfg.convolved**-0.5)
-        self.projection = (
-            nn.Linear(cfg.convolved, cfg.projection_dim, weight_init=draw) if cfg.char_projection else None
-        )
-        self.activation = {"relu": ops.relu, "tanh": ops.tanh}[cfg.activation]
-
-    def __call__(self, ids: Tensor) -> Tensor:
-        *rows, W = ids.shape
-        x = self.characters(ids)  # [..., W, char_embed_dim]
-        x = ops.reshape(x, (rows[0] if len(rows) == 1 else rows[0] * rows[1], W, x.shape[-1]))
-        x = ops.concat([self.activation(ops.max(conv(x), 1)) for conv in self.convs], 1)  # [N, convolved]
-        for highway in self.highways:
-            x = highway(x)
-        if self.projection is not None:
-            x = self.projection(x)  # [N, P]
-        return ops.reshape(x, (*rows, x.shape[1]))
-
-
 def projected_lstm(cfg: ElmoConfig, reverse: bool) -> nn.LSTM:
     """With one bias, as in TensorFlow, that begins with 1 for the forget gate."""
     H, P = cfg.dim, cfg.projection_dim
@@ -166,7 +129,14 @@ class Direction(nn.Module):
 class Elmo(nn.Module):
     def __init__(self, config: ElmoConfig):
         self.config = config
-        self.words = CharacterCNN(config)
+        self.words = CharacterCNN(
+            config.n_characters,
+            config.char_embed_dim,
+            config.filters,
+            config.n_highway,
+            config.projection_dim if config.char_projection else None,
+            config.activation,
+        )
         self.forward, self.backward = Direction(config, False), Direction(config, True)
         self.carried: nn.RecurrentState | None = None  # of the sentences that embed() read before
 
