@@ -65,12 +65,14 @@ CONFIGS = {
     "transformer": STACKS,
     "marian": dict(STACKS, pad_token_id=29, decoder_start_token_id=29),
     "cnn": dict(vocab_size=30, d_embed=6, filters=[[2, 4], [3, 5]], layers=1),
+    "nplm": dict(vocab_size=30, context=3, d_embed=5, d_hidden=8),
     "rnn-seq2seq": dict(
         vocab_size=30, d_embed=6, d_hidden=8, encoder_layers=1, decoder_layers=1, bidirectional=True
     ),
 }
 # Families whose input is not ids [B, T]: their own tests have what they refuse, and their programs.
 OTHERS = {
+    "cove": dict(d_embed=6, d_hidden=5, n_layers=2),
     "elmo": dict(
         vocab_size=30, char_embed_dim=4, filters=[[1, 4], [2, 8]], dim=12, projection_dim=6, sampled=8
     ),

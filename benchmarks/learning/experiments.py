@@ -10,12 +10,14 @@ from functools import partial
 from learning import (
     cloze,
     clusters,
+    contextual,
     copying,
     cross_view,
     fragments,
     markov_runs,
     memories,
     penn,
+    sentences,
     shakespeare,
     transfer,
     translation,
@@ -82,13 +84,6 @@ EXPERIMENTS: dict[str, Experiment] = {
         "1.80 to 1.95",
         seeds=(1337,),
     ),
-    "LSTM of the Penn Treebank": Experiment(
-        "penn",
-        penn.run,
-        lambda f: 117 <= f["validation perplexity"] <= 125,
-        "121 ± 4",
-        nightly=True,
-    ),
     **{name: _markov(name) for name in markov_runs.CASES},
     **{
         name: Experiment(
@@ -123,6 +118,39 @@ EXPERIMENTS: dict[str, Experiment] = {
         )
         for family, title in (("gpt2", "GPT-2"), ("bert", "BERT"))
     },
+    "LSTM of the Penn Treebank": Experiment(
+        "penn",
+        penn.run,
+        lambda f: 117 <= f["validation perplexity"] <= 125,
+        "121 ± 4",
+        nightly=True,
+    ),
+    "biLM of the Penn Treebank": Experiment(
+        "directions",
+        contextual.directions,
+        lambda f: abs(f["forward"] / f["backward"] - 1) <= 0.05,
+        "forward and backward within 5 %",
+    ),
+    "ELMo's layers, CoNLL-2003": Experiment(
+        "contextual",
+        contextual.elmo,
+        lambda f: f["with"] > f["without"],
+        "[GloVe; ELMo] above GloVe",
+        prepare=contextual.wikipedia,
+    ),
+    "CoVe's layers, SST-2": Experiment(
+        "contextual",
+        contextual.cove,
+        lambda f: f["with"] > f["without"],
+        "[GloVe; CoVe] above GloVe",
+        prepare=contextual.translator,
+    ),
+    "SST-2, CNN": Experiment(
+        "convolution",
+        sentences.run,
+        lambda f: min(f["GloVe"], f["GloVe, static"]) > f["random"],
+        "GloVe's vectors above random ones",
+    ),
     "cross-view training": Experiment(
         "cross-view",
         cross_view.run,

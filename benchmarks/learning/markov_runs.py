@@ -273,6 +273,16 @@ CASES = {
         of_causal,
         layout="gpt2",
     ),
+    "causal LM, NPLM": Case(
+        "nplm",
+        "causal-lm",
+        dict(context=2, d_embed=WIDTH, d_hidden=WIDTH),
+        "causal-lm",
+        {},
+        600,
+        of_causal,
+        layout="gpt2",
+    ),
     "causal LM, GPT-1": Case(
         "openai-gpt",
         "causal-lm",

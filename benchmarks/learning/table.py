@@ -6,7 +6,7 @@ import itertools
 import statistics
 from collections.abc import Iterable, Sequence
 
-from learning import transfer, translation
+from learning import sentences, transfer, translation
 from learning.experiments import EXPERIMENTS, Found
 
 BEGIN, END = "<!-- benchmarks/learning: begin -->", "<!-- benchmarks/learning: end -->"
@@ -127,17 +127,40 @@ def columns(found: dict[str, list[Found]], **keys: str) -> str:
     return rows(("experiment", *keys, "expected", "holds", "processor minutes"), lines)
 
 
+def starts(found: dict[str, list[Found]]) -> str:
+    """A line for each start of a convolutional network."""
+    lines = []
+    for name, runs in found.items():
+        for start in sentences.STARTS:
+            values = ", ".join(f"{100 * r[start]:.1f}" for r in runs)
+            mean = f"{100 * statistics.mean(r[start] for r in runs):.1f}"
+            lines.append((start, values, mean, mark(name, runs), minutes(runs)))
+    return rows(
+        ("embeddings", "accuracy, %", "mean", "GloVe above random", "processor minutes of all"), lines
+    )
+
+
 SECTIONS = (
     ("shakespeare", "Tiny Shakespeare, nanoGPT's setting", lambda f: single(f, "validation loss")),
+    ("markov", "Markov chain of 20 states", markov),
+    ("copying", "Strings of 10 to 20 symbols, the Transformer", lambda f: single(f, "exact")),
+    ("reversing", "Strings of 20 symbols turned round, a recurrent network", lambda f: single(f, "exact")),
+    ("transfer", "WikiText-2, then a task", task_table),
     (
         "penn",
         "Penn Treebank, two LSTMs of 200, 13 epochs",
         lambda f: single(f, "validation perplexity"),
     ),
-    ("markov", "Markov chain of 20 states", markov),
-    ("copying", "Strings of 10 to 20 symbols, the Transformer", lambda f: single(f, "exact")),
-    ("reversing", "Strings of 20 symbols turned round, a recurrent network", lambda f: single(f, "exact")),
-    ("transfer", "WikiText-2, then a task", task_table),
+    (
+        "directions",
+        "Penn Treebank, a biLM, one epoch: perplexities",
+        lambda f: columns(f, forward=".1f", backward=".1f"),
+    ),
+    (
+        "contextual",
+        "500 labelled sentences, layers beside GloVe: accuracies",
+        lambda f: columns(f, **{"with": ".1%", "without": ".1%"}),
+    ),
     (
         "cross-view",
         "Chunks of CoNLL-2003, 100 labelled and 10,000 plain sentences, F1",
@@ -153,7 +176,7 @@ SECTIONS = (
     (
         "memories",
         "Tiny Shakespeare, characters, bits per character",
-        lambda f: columns(f, **{"memory 256": ".3f", "memory 64": ".3f", "without": ".3f"}),
+        lambda f: columns(f, **{"memory 256": ".3f", "memory 64": ".3f", "without": ".3f", "sliding": ".3f"}),
     ),
     (
         "clusters",
@@ -177,6 +200,7 @@ SECTIONS = (
         "SST-2, 100 labelled sentences, accuracy",
         lambda f: columns(f, **{"cloze": ".1%", "linear head": ".1%"}),
     ),
+    ("convolution", "SST-2, Kim's convolutional network", starts),
     ("translation", "Multi30k, German to English", lambda f: single(f, "BLEU")),
     ("recurrent", "Multi30k, recurrent networks", networks),
 )

@@ -23,10 +23,16 @@
 
 namespace plmcore::cuda {
 
+inline constexpr size_t kSharedWithoutAsking = 48 * 1024;  // a launch with more must have said so before
+
 // The arguments are converted to the types that the kernel takes.
 template <auto kernel, class... P, class... A>
 cudaError_t launch_as(void (*)(P...), dim3 grid, dim3 block, size_t shared, cudaStream_t stream,
                       const A&... arguments) {
+  if (shared > kSharedWithoutAsking)
+    if (const cudaError_t error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                                       static_cast<int>(shared)))
+      return error;
   kernel<<<grid, block, shared, stream>>>(static_cast<P>(arguments)...);
   return cudaGetLastError();
 }

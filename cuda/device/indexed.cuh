@@ -85,13 +85,6 @@ inline Workspace float_sums(const KernelArgs& args) {
   return {.shared = size_of(y.dtype) == 2 ? static_cast<size_t>(y.numel) * sizeof(float) : 0};
 }
 
-struct Unchanged {
-  template <class A>
-  __device__ __forceinline__ A operator()(A x) const {
-    return x;
-  }
-};
-
 // Output 0 = start, or zeros without one, plus the rows; needs float_sums.
 template <IndexOf kind>
 const char* add(const KernelArgs& args, ops::Id op, const View* start, const View& index, const View& rows,

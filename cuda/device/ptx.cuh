@@ -1,7 +1,8 @@
-// Inline PTX, one small function each: asynchronous copies into shared memory, products of tensor cores, loads
-// of their operands, exp2. The emulator's twins are in emu/ptx.h. Nothing beyond sm_80.
+// Inline PTX, one small function each: asynchronous copies into shared memory, products of tensor cores,
+// loads of their operands, exp2. The emulator's twins are in emu/ptx.h. Nothing beyond sm_80.
 //
-// Operands of a product lie in the registers of a warp as the PTX manual says. With g = lane / 4, t = lane % 4:
+// Operands of a product lie in the registers of a warp as the PTX manual says. With g = lane / 4, t = lane %
+// 4:
 //   a (16 rows, 32 bytes each)   register r: row g + 8 (r % 2), bytes 4 t + 16 (r / 2) ...
 //   b (8 columns, 32 bytes each) register r: column g, bytes 4 t + 16 r ...
 //   c (16 x 8 sums)              register r: row g + 8 (r / 2), column 2 t + r % 2
@@ -40,7 +41,8 @@ __device__ __forceinline__ void cp_wait() {  // until at most N groups are open
 }
 
 // N matrices of 8 rows of 16 bytes. Lane 8 i + r brings the address of row r of matrix i. Register i of a
-// lane gets bytes 4 t ... of row g of matrix i; kTrans: elements (2 t, g) and (2 t + 1, g), of two bytes each.
+// lane gets bytes 4 t ... of row g of matrix i; kTrans: elements (2 t, g) and (2 t + 1, g), of two bytes
+// each.
 template <bool kTrans = false>
 __device__ __forceinline__ void ldmatrix(uint32_t (&to)[1], const void* row) {
   if constexpr (kTrans)

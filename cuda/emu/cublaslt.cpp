@@ -73,6 +73,8 @@ bool set(void* to, size_t size, const void* value, size_t bytes) {
   return true;
 }
 
+constexpr int64_t kTogether = 64;  // terms that are added on their own, as in the tiles of a real product
+
 // d (m x n) = epilogue(op(a) op(b) + beta d), all column-major. op(a) is laid out by k and op(b) by column first, so
 // that the inner loop is vectors; each sum still goes over k in order. The caller has checked the ranges: unwatched,
 // and so faster.
@@ -84,8 +86,8 @@ template <class T>
   const T* bias = how.epilogue & CUBLASLT_EPILOGUE_BIAS ? static_cast<const T*>(how.bias) : nullptr;
   const int64_t M = ld.rows, N = ld.columns;
   const auto left = std::make_unique<A[]>(static_cast<size_t>(K * M)), column = std::make_unique<A[]>(static_cast<size_t>(K)),
-             sums = std::make_unique<A[]>(static_cast<size_t>(M));
-  A *const __restrict__ p = left.get(), *const __restrict__ sum = sums.get();
+             sums = std::make_unique<A[]>(static_cast<size_t>(2 * M));
+  A *const __restrict__ p = left.get(), *const __restrict__ sum = sums.get(), *const __restrict__ part = sum + M;
   for (int64_t k = 0; k < K; ++k)
     for (int64_t i = 0; i < M; ++i)
       p[k * M + i] = static_cast<A>(how.transpose_a ? a[i * la.stride + k] : a[k * la.stride + i]);
@@ -93,9 +95,13 @@ template <class T>
     for (int64_t k = 0; k < K; ++k)
       column[k] = static_cast<A>(how.transpose_b ? b[k * lb.stride + j] : b[j * lb.stride + k]);
     for (int64_t i = 0; i < M; ++i) sum[i] = 0;
-    for (int64_t k = 0; k < K; ++k) {
-      const A factor = column[k];
-      for (int64_t i = 0; i < M; ++i) sum[i] += p[k * M + i] * factor;
+    for (int64_t first = 0; first < K; first += kTogether) {
+      for (int64_t i = 0; i < M; ++i) part[i] = 0;
+      for (int64_t k = first; k < K && k < first + kTogether; ++k) {
+        const A factor = column[k];
+        for (int64_t i = 0; i < M; ++i) part[i] += p[k * M + i] * factor;
+      }
+      for (int64_t i = 0; i < M; ++i) sum[i] += part[i];
     }
     for (int64_t i = 0; i < M; ++i) {
       A v = sum[i];

@@ -1,5 +1,5 @@
-// Products of tensor cores and loads of their operands, for all lanes of a warp at once (device/ptx.cuh has the
-// layouts). Sums are added one after the other in float32. A GPU may add in another order and with other
+// Products of tensor cores and loads of their operands, for all lanes of a warp at once (device/ptx.cuh has
+// the layouts). Sums are added one after the other in float32. A GPU may add in another order and with other
 // rounding.
 #include "emu/ptx.h"
 
@@ -45,7 +45,8 @@ void product(void** lane) {
     E part[kPart];
     for (int r = 0; r < 4; ++r) {
       std::memcpy(part, &p.a[r], 4);
-      for (int j = 0; j < kPart; ++j) a[g + 8 * (r % 2)][t * kPart + r / 2 * K / 2 + j] = Type::widen(part[j]);
+      for (int j = 0; j < kPart; ++j)
+        a[g + 8 * (r % 2)][t * kPart + r / 2 * K / 2 + j] = Type::widen(part[j]);
     }
     for (int r = 0; r < 2; ++r) {
       std::memcpy(part, &p.b[r], 4);
@@ -57,11 +58,13 @@ void product(void** lane) {
       const C* row = a[g + 8 * half];
       C sum[8];
       for (int t = 0; t < 4; ++t)
-        std::memcpy(sum + 2 * t, static_cast<const Product<C>*>(lane[4 * g + t])->c + 2 * half, 2 * sizeof(C));
+        std::memcpy(sum + 2 * t, static_cast<const Product<C>*>(lane[4 * g + t])->c + 2 * half,
+                    2 * sizeof(C));
       for (int k = 0; k < K; ++k)
         for (int n = 0; n < 8; ++n) sum[n] += row[k] * b[k][n];
       for (int t = 0; t < 4; ++t)
-        std::memcpy(static_cast<const Product<C>*>(lane[4 * g + t])->c + 2 * half, sum + 2 * t, 2 * sizeof(C));
+        std::memcpy(static_cast<const Product<C>*>(lane[4 * g + t])->c + 2 * half, sum + 2 * t,
+                    2 * sizeof(C));
     }
 }
 

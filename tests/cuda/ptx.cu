@@ -1,5 +1,5 @@
-// Each function of device/ptx.cuh against a plain formula. Also compiled by nvcc, which shows that the text of
-// the PTX is valid.
+// Each function of device/ptx.cuh against a plain formula. Also compiled by nvcc, which shows that the text
+// of the PTX is valid.
 #include "device/ptx.cuh"
 
 #include <cmath>
@@ -89,7 +89,9 @@ std::vector<T> numbers(int n, int step) {
   return x;
 }
 template <class T>
-float number(T x) { return static_cast<float>(x); }
+float number(T x) {
+  return static_cast<float>(x);
+}
 
 template <int kBytes>
 void test_copies(const char* what) {
@@ -128,7 +130,8 @@ void test_product(const char* what, bool columns_in_rows = false) {
   expect(every(c.read(), expected), what);
 }
 void test_powers() {
-  Array<float> x(std::vector<float>{0, 1, -1, 0.5f, -20.25f, 127, -126, -150, -INFINITY, INFINITY, NAN}), y(11);
+  Array<float> x(std::vector<float>{0, 1, -1, 0.5f, -20.25f, 127, -126, -150, -INFINITY, INFINITY, NAN}),
+      y(11);
   launch<powers>(1, 11, 0, nullptr, x.device, y.device);
   bool good = std::isnan(y.read()[10]);
   for (size_t i = 0; i < 10; ++i) {

@@ -48,6 +48,7 @@ SMALL["glm"] = dict(hidden_size=16, num_layers=1, num_attention_heads=2, block_p
 SMALL["roberta"] = SMALL["bert"] | dict(pad_token_id=0)
 SMALL["albert"] = SMALL["bert"] | dict(embedding_size=8)
 SMALL["transformer"] = SMALL["mass"] = SMALL["bart"]
+SMALL["nplm"] = dict(d_embed=8, d_hidden=8, pad_token_id=0)
 SMALL["rnn-seq2seq"] = dict(d_embed=8, d_hidden=8, pad_token_id=0, decoder_start_token_id=2)
 TOKENIZERS = {
     "awd-lstm": "gpt",
@@ -60,6 +61,7 @@ TOKENIZERS = {
     "albert": "bert",
     "transformer": "bart",
     "mass": "bart",
+    "nplm": "gpt",
     "rnn-seq2seq": "bart",
 }
 

@@ -190,7 +190,7 @@ def test_a_search_from_the_file(kind, tmp_path):
     lm = model(kind)
     plm.export(lm, tmp_path / "model.plm")
     found = set(plm.load_programs(tmp_path / "model.plm"))
-    assert found == {"start", "select", "step"} | (set() if kind in STEPWISE else {"main"})
+    assert found == {"encode", "start", "select", "step"} | (set() if kind in STEPWISE else {"score"})
     prompts = [[2]] * 3 if kind in STEPWISE else [[2, 7, 9], [2], [2, 5]]
     sources = [IDS[0].tolist(), IDS[1, :3].tolist(), IDS[2, :5].tolist()]
 

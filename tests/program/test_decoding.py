@@ -7,7 +7,7 @@ from generating_models import EOS, MODELS, model
 from plmcore import _core
 from plmcore.generate.steps import Steps
 
-UNPADDED = ("transfo-xl", "xlnet")  # they take prompts of one length
+GROWS = ("bart", "gpt2", "gpt3", "mass", "t5")  # a state with room for more tokens
 PROMPTS = [[4, 9, 5, 7], [11, 3], [8, 8, 6]]
 SOURCES = [[5, 6, 7, 8, 9], [4, 4], [12, 13, 14]]
 RULES = {
@@ -32,7 +32,7 @@ def found(step, prompts, **rules):
     return [[(c.tokens, c.token_scores) for c in s.result(i)] for i in range(len(prompts))]
 
 
-@pytest.fixture(scope="module", params=[*MODELS])
+@pytest.fixture(scope="module", params=MODELS)
 def exported(request, tmp_path_factory):
     lm = model(request.param)
     path = tmp_path_factory.mktemp("exported") / "model.plm"
@@ -40,14 +40,10 @@ def exported(request, tmp_path_factory):
     return lm, path, SOURCES if lm.head == "seq2seq-lm" else None
 
 
-def prompts_for(lm):
-    return PROMPTS if lm.model.PADS else [[4, 9, 5], [11, 3, 6], [8, 8, 6]]
-
-
 @pytest.mark.parametrize("rules", RULES)
 def test_the_same_tokens(exported, rules):
     lm, path, sources = exported
-    prompts = prompts_for(lm)
+    prompts = PROMPTS
     rows = lambda those: None if those is None else [np.array(r) for r in those]
     limit = RULES[rules].get("max_new_tokens", 8)
     with plm.nn.inference():
@@ -60,11 +56,13 @@ def test_the_same_tokens(exported, rules):
             np.testing.assert_allclose(x, y, atol=1e-5)
 
 
-def test_the_forward_pass_is_main(exported):
+def test_the_entry_points(exported):
+    """XLNet and Transformer-XL, which take no padding, have a state that a step replaces."""
     lm, path, _ = exported
-    grows = {"grow"} if lm.model.PADS else set()  # a memory does not
-    assert {"main", "start", "select", "step"} | grows == set(plm.load_programs(path))
-    assert plm.load_program(path).inputs[0][0] == "input_ids"
+    names = {"score", "encode", "start", "select", "step"}
+    grows = {"grow"} if lm.config.model_type in GROWS else set()
+    assert set(plm.load_programs(path)) == names | grows
+    assert plm.load_program(path).inputs[0][0] == "input_ids"  # the forward pass
 
 
 def test_other_files_are_refused(exported, tmp_path):
@@ -76,16 +74,6 @@ def test_other_files_are_refused(exported, tmp_path):
     plm.export(plm.load_program(path), tmp_path / "main.plm")
     with pytest.raises(ValueError, match="no entry points that make text; export a model with the head"):
         _core.Decoder(_core.Model.load(str(tmp_path / "main.plm")), PROMPTS)
-
-
-@pytest.mark.parametrize("family", UNPADDED)
-def test_prompts_of_unequal_lengths_are_refused_where_there_is_no_padding(family, tmp_path):
-    plm.export(model(family), tmp_path / "model.plm")
-    file = _core.Model.load(str(tmp_path / "model.plm"))
-    with pytest.raises(
-        ValueError, match=r"the model takes no padding: prompts must have one length, got 4 and 2"
-    ):
-        _core.Decoder(file, PROMPTS)
 
 
 @pytest.mark.parametrize(
@@ -106,7 +94,7 @@ def test_memories_of_other_lengths(family, changes, tmp_path):
     lm.save(tmp_path / "dir")
     lm = plm.load(tmp_path / "dir", **changes)
     plm.export(lm, tmp_path / "model.plm")
-    prompts, rules = prompts_for(lm), dict(beams=3, max_new_tokens=11)
+    prompts, rules = PROMPTS, dict(beams=3, max_new_tokens=11)
     with plm.nn.inference():
         expected = found(Steps(lm.model, [np.array(p) for p in prompts], 11), prompts, **rules)
     got = found(_core.Decoder(_core.Model.load(str(tmp_path / "model.plm")), prompts), prompts, **rules)

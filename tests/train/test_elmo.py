@@ -6,6 +6,7 @@ import numpy as np
 import plmcore as plm
 import pytest
 from killing import Stop, stop_at
+from plmcore import criteria
 from plmcore.cli import demo
 
 SMALL = [
@@ -90,6 +91,27 @@ def test_the_state_is_carried(finished, text, tmp_path):
     run(text, tmp_path / "b", changes=["objective.streams=0", "data.length=64"])  # sentence by sentence
     assert not (tmp_path / "b" / "checkpoints" / "step-00000006" / "carried.safetensors").exists()
     assert metrics(tmp_path / "b", "eval_backward_perplexity")[-1] < 320
+
+
+def test_a_batch_is_read_from_the_state_before(finished):
+    model = plm.load(finished / "final").model
+    ids = plm.load_tokenizer(finished / "final")(["the value of", "a name is"]).input_ids
+    labels = np.full(ids.shape[:2], 5)
+    batch = {"input_ids": ids, "forward_labels": labels, "backward_labels": labels}
+    criterion = criteria.CarriedDirections()
+    first, state = criteria.run(criterion, model, batch)
+    second, _ = criteria.run(criterion, model, batch, state)
+    for name in ("forward_labels", "backward_labels"):
+        assert abs(first[name].item() - second[name].item()) > 1e-3
+    again, _ = criteria.run(criterion, model, batch | {"continues": np.array(False)}, state)
+    assert again["forward_labels"].item() == first["forward_labels"].item()
+    kept = criterion.state(state.tensors())
+    assert (
+        criteria.run(criterion, model, batch, kept)[0]["forward_labels"].item()
+        == second["forward_labels"].item()
+    )
+    with pytest.raises(plm.ShapeError, match="the state is of 2 sequences, the batch has 1"):
+        criteria.run(criterion, model, {k: v[:1] for k, v in batch.items()}, state)
 
 
 @pytest.mark.parametrize("step", [1, 3])

@@ -32,7 +32,7 @@ OPTIONS = {
     "similarity": (),
 }
 # what those take that models are fine-tuned for
-TUNED = ("columns", "changes", "predictions", "split", "errors")
+TUNED = ("columns", "changes", "predictions", "split", "errors", "others")
 PUBLISHED = (*TUNED, *OPTIONS["few-shot"])  # a published task is also put to a model that was not
 ANSWERED = (ValueError, TypeError)
 EXAMPLES = """\
@@ -44,6 +44,7 @@ examples:
   plmcore evaluate gpt2-dir test.jsonl --task few-shot --shots train.jsonl --k 4 --template "{question}\\n"
                                                              answers after four solved examples
   plmcore evaluate run/final test.tsv                        a fine-tuned model on another file
+  plmcore evaluate fwd/final test.tsv --with bwd/final       the mean of two models' predictions
   plmcore evaluate vectors.bin questions-words.txt --task analogies
                                                              word vectors: also --task similarity
   plmcore evaluate gpt2-dir SWAG/val.csv --task swag         a published task, without fine-tuning
@@ -163,6 +164,14 @@ def add_parser(commands: Any) -> None:
         metavar="FILE",
         help="fine-tuned models: write the predictions to this file, as JSON lines",
     )
+    add(
+        "--with",
+        dest="others",
+        type=pathlib.Path,
+        action="append",
+        metavar="DIR",
+        help="fine-tuned classifiers: average with the predictions of this model; may be repeated",
+    )
     add("--restrict", type=int, metavar="N", help="analogies: look at the first N words (default: 30000)")
     add_errors(evaluate, default=None)
     add_device(evaluate)
@@ -185,7 +194,7 @@ def run(args: argparse.Namespace) -> int:
     known = OPTIONS.get(task, PUBLISHED if running.is_published(task) else TUNED)
     for name in options:
         if name not in known:
-            option = "set" if name == "changes" else name.replace("_", "-")
+            option = {"changes": "set", "others": "with"}.get(name, name.replace("_", "-"))
             print(f"plmcore evaluate: --{option} means nothing to {task}", file=sys.stderr)
             return 2
     total = 0
@@ -196,6 +205,8 @@ def run(args: argparse.Namespace) -> int:
         if task == "perplexity":
             options["progress"] = lambda done: bar.reach(min(done, total))
         model = args.folder if args.device is None else load(args.folder, device=args.device)
+        if "others" in options:
+            options["others"] = [load(folder, device=args.device) for folder in options["others"]]
         scores = running.evaluate(model, args.files, task, **options)
     show_scores(scores, args.json)
     return 0

@@ -19,7 +19,8 @@ class CarriedDirections(Bidirectional):
         if state is not None:
             state.check_batch(len(batch["input_ids"]))
         inputs: dict[str, Any] = model.tensors(batch)
-        out = self.predict(model, inputs | {"state": state})
+        given: dict[str, Any] = {**inputs, "state": state}
+        out = self.predict(model, given)
         return self.terms(out, batch, inputs), out.state
 
     def state(self, tensors: Mapping[str, Tensor]) -> nn.RecurrentState:

@@ -68,11 +68,13 @@ def evaluate(
     if isinstance(one, pathlib.Path) and len(source) != 1:
         raise ArgumentError(f"evaluate: {task} is scored on one file, got {len(source)}")
     untrained = (
-        is_published(task) and not ({*options} & {"changes", "predictions"}) and zero_shot.is_for(model, task)
+        is_published(task)
+        and not ({*options} & {"changes", "predictions", "others"})
+        and zero_shot.is_for(model, task)
     )
     if untrained:
         return zero_shot.score(model, one, task, **options)
-    if unknown := sorted({*options} - {"split", "columns", "changes", "predictions", "errors"}):
+    if unknown := sorted({*options} - {"split", "columns", "changes", "predictions", "errors", "others"}):
         raise ArgumentError(
             f"evaluate: {unknown[0]} means nothing to {task} of a model with the head {model.head}"
         )

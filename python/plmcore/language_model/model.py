@@ -231,23 +231,38 @@ class LanguageModel:
         return generate.score(self, texts, targets)
 
     @overload
-    def classify(self, texts: str, pairs: str | None = None, batch_size: int = 32) -> dict[str, Any]: ...  # type: ignore[overload-overlap]
+    def classify(  # type: ignore[overload-overlap]
+        self,
+        texts: str,
+        pairs: str | None = None,
+        batch_size: int = 32,
+        others: Sequence[LanguageModel] = (),
+    ) -> dict[str, Any]: ...
     @overload
     def classify(
-        self, texts: Sequence[str], pairs: Sequence[str] | None = None, batch_size: int = 32
+        self,
+        texts: Sequence[str],
+        pairs: Sequence[str] | None = None,
+        batch_size: int = 32,
+        others: Sequence[LanguageModel] = (),
     ) -> list[dict[str, Any]]: ...
     @checked
     def classify(
-        self, texts: str | Sequence[str], pairs: str | Sequence[str] | None = None, batch_size: int = 32
+        self,
+        texts: str | Sequence[str],
+        pairs: str | Sequence[str] | None = None,
+        batch_size: int = 32,
+        others: Sequence[LanguageModel] = (),
     ) -> dict[str, Any] | list[dict[str, Any]]:
         """Classifies texts or pairs of texts: {"label", "probability", "probabilities"} for each; {"value"}
-        for a regression model.
+        for a regression model. `others`: models for the same classes, whose probabilities are averaged with
+        this one's.
 
         lm.classify(["good film"]) -> [{"label": "positive", "probability": 0.98, ...}]
         """
         from plmcore.tasks import inference
 
-        return inference.classify(self, texts, pairs, batch_size)
+        return inference.classify(self, texts, pairs, batch_size, others)
 
     @overload
     def answer(self, questions: str, contexts: str, batch_size: int = 32) -> dict[str, Any]: ...  # type: ignore[overload-overlap]

@@ -139,6 +139,11 @@ class Finetuning:
     data: Mapping[str, Any] = field(default_factory=dict)
     task: Mapping[str, Any] = field(default_factory=dict)
     train: Mapping[str, Any] = field(default_factory=dict)
+    # of a body that gives features (adapt.layers, adapt.freeze, adapt.encoder, adapt.dropout)
+    layers: str | None = None
+    freeze: str | None = None
+    encoder: int = 0
+    dropout: float = 0.1
 
 
 @dataclass(frozen=True)

@@ -210,10 +210,7 @@ class Elmo(nn.Module):
                 f"{input_ids.dtype} {list(input_ids.shape)}; lm.tokenizer spells texts so"
             )
         if mask is not None:
-            padding.check_shape("attention_mask", mask, input_ids.shape[:2])
-            seen = padding.values(mask)
-            if seen is not None and (np.diff((seen != 0).astype(np.int8), axis=1) > 0).any():
-                raise ArgumentError("attention_mask: padding must be behind the words of each sentence")
+            padding.check_prefix(mask, input_ids.shape[:2])
 
     def __call__(self, *args: Any, **inputs: Any) -> Output:
         encoded = self.encode(*args, **inputs)
@@ -305,7 +302,9 @@ class ElmoPreTraining(nn.Module):
         logits = {
             name: lambda rows=rows: self.softmax.logits(rows) for name, rows in zip(DIRECTIONS.values(), ways)
         }
-        return encoded.output(loss=loss, losses=losses, state=encoded.state, **logits)
+        return encoded.output(
+            last_hidden_state=encoded.rows, loss=loss, losses=losses, state=encoded.state, **logits
+        )
 
     def embed(self, *args: Any, **options: Any) -> list[np.ndarray]:
         """As Elmo.embed."""
@@ -402,5 +401,5 @@ RECIPES = {
         derive=streams,
     )
 }
-FINETUNING = Finetuning(lr=1e-3, small_lr_times=1.0)
+FINETUNING = Finetuning(lr=1e-3, small_lr_times=1.0, layers="mix", freeze="body", encoder=128, dropout=0.5)
 CHECKPOINT = Checkpoint(open=elmo_files.opened, read=elmo_files.converted, head="base", vocabulary="")

@@ -89,7 +89,7 @@ class Carried(State):
     def select(self, live: Tensor | None, parents: Tensor | None) -> Carried:
         return Carried(tuple((chosen(h, live, parents), chosen(c, live, parents)) for h, c in self.layers))
 
-    def signature(self) -> dict[str, tuple[int | str, ...]]:
+    def signature(self) -> dict[str, tuple[int | str | Dim, ...]]:
         return {name: (B, "sequences", C) for name, (B, _, C) in super().signature().items()}
 
 

@@ -141,7 +141,7 @@ class Carried(State):
         memory = None if self.memory is None else self.memory.rebuilt(tensors)
         return Carried(tensors["h"], tensors.get("c"), tensors.get("fed"), memory)
 
-    def signature(self) -> dict[str, tuple[int | str, ...]]:
+    def signature(self) -> dict[str, tuple[int | str | Dim, ...]]:
         """n is one after the prompts and any number later."""
         sizes = super().signature()
         return sizes | {name: (sizes[name][0], "m", *sizes[name][2:]) for name in self.own}

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
@@ -21,32 +22,28 @@ LIMIT = STEP * STEP // 2  # positions are from -LIMIT to LIMIT - 1
 
 @dataclass(frozen=True)
 class Memories(State):
-    """What a model remembers of earlier segments, of each layer.  [P, B, C]"""
+    """What a model remembers of earlier segments, of each layer.  [P, B n, C], n sequences of B prompts"""
 
     layers: tuple[Tensor, ...]
+    each: int | Dim = 1  # n
 
     @property
     def batch(self) -> int | Dim:
-        return self.layers[0].shape[1]
+        rows: Any = self.layers[0].shape[1]
+        return rows // self.each
 
     def tensors(self) -> dict[str, Tensor]:
         return {str(i): m for i, m in enumerate(self.layers)}
 
     def rebuilt(self, tensors: Mapping[str, Tensor]) -> Memories:
-        return Memories(tuple(tensors[str(i)] for i in range(len(tensors))))
+        return Memories(tuple(tensors[str(i)] for i in range(len(tensors))), self.each)
 
     def select(self, live: Tensor | None, parents: Tensor | None) -> Memories:
-        return Memories(of_sequences(self.layers, self.batch, 1, live, parents))
-
-
-def of_sequences(
-    layers: Sequence[Tensor], B: int | Dim, n: int | Dim, live: Tensor | None, parents: Tensor | None
-) -> tuple[Tensor, ...]:
-    """State.select for the memories of n sequences of B prompts.  [P, B n, C] of each layer"""
-    numbers = ops.reshape(ops.arange(0, B * n, like=layers[0]), (B, n))
-    rows = chosen(numbers, live, parents)
-    every = ops.reshape(rows, (rows.shape[0] * rows.shape[1],))
-    return tuple(ops.index_select(m, every, 1) for m in layers)
+        B, n = self.batch, self.each
+        numbers = ops.reshape(ops.arange(0, B * n, like=self.layers[0]), (B, n))
+        rows = chosen(numbers, live, parents)
+        every = ops.reshape(rows, (rows.shape[0] * rows.shape[1],))
+        return Memories(tuple(ops.index_select(m, every, 1) for m in self.layers), rows.shape[1])
 
 
 def by_distance(q: Tensor, v: Tensor, r: Tensor, S: int | Dim) -> Tensor:

@@ -92,7 +92,7 @@ class Rows:
         return self._filled(values, max(len(self.ids[i]) for i in numbers), fill)
 
     def _filled(self, rows: Sequence[np.ndarray], width: int, fill: int) -> np.ndarray:
-        out = np.full((len(rows), width, *rows[0].shape[1:]), fill, np.int64)
+        out = np.full((len(rows), width, *np.shape(rows[0])[1:]), fill, np.int64)
         for row, values in zip(out, rows, strict=True):
             row[self.start(width, len(values)) :][: len(values)] = values
         return out
@@ -104,6 +104,8 @@ class Rows:
 
 def takes_types(model: Any, tokenizer: Tokenizer) -> bool:
     """Whether the model tells the texts of a pair apart by token types."""
+    if getattr(model, "typed", False):
+        return True
     format = tokenizer.format
     most = max((part.type for part in (*format.single, *format.pair)), default=0)
     body = getattr(model, "body", model)

@@ -19,7 +19,7 @@ from plmcore.tasks import (
     new_vocabulary,
     task_settings,
 )
-from plmcore.tasks.features import Features
+from plmcore.tasks.features import Features, word_table
 from plmcore.tasks.task_data import TaskData
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def load(
         raise ArgumentError(f"'{folder}' has no tokenizer files, and texts must become ids")
     if adapt["vocab"] is not None:
         new_vocabulary.adopt(lm, task_data, adapt["vocab"])
-    plain = task_data.kind == "lm" or getattr(lm.model, "PLAIN", False)
+    plain = task_data.kind == "lm" or getattr(lm.model, "PLAIN", False) or lm.tokenizer.spells
     if not plain and not decoder_format.has_format(lm.tokenizer):
         decoder_format.give_format(lm.tokenizer)
         if adapt["freeze"] is not None or adapt["lora_rank"]:
@@ -79,7 +79,7 @@ def load(
             )
         pooling = None if task_data.kind == "tagging" else adapt["pooling"] or "mean"
         layers = "last" if adapt["layers"] is None else adapt["layers"]
-        lm.model = cast("Model", Features(lm.config, lm.model, layers, pooling))
+        lm.model = cast("Model", Features(lm.config, lm.model, layers, pooling, **options_of(adapt, lm)))
     extra = task_settings.remember(task_data.settings, lm.config)
     if task_data.names:
         numbers = {name: i for i, name in enumerate(task_data.names)}
@@ -88,6 +88,20 @@ def load(
         extra = {key: value for key, value in extra.items() if key not in ("id2label", "label2id")}
     set_config(lm.model, lm.config.replace(extra=extra))
     return lm
+
+
+def options_of(adapt: Mapping[str, Any], lm: language_model.LanguageModel) -> dict[str, Any]:
+    """Of Features: the word vectors, and what reads them and the layers."""
+    table = None
+    if adapt["vectors"] is not None:
+        if lm.tokenizer is None or not lm.tokenizer.spells:
+            raise ArgumentError(
+                f"adapt.vectors are of words, and {lm.config.model_type} reads pieces of them: it is for "
+                f"elmo and cove"
+            )
+        table = word_table(adapt["vectors"])
+    keys = ("dropout", "encoder", "features", "biattentive", "mix_penalty")
+    return {"table": table, **{key: adapt[key] for key in keys}}
 
 
 def reads_layers(adapt: Mapping[str, Any]) -> bool:

@@ -135,6 +135,12 @@ def usual(task: str, config: Config, model: str) -> Settings:
         "adapt": {
             "layers": None,
             "pooling": None,
+            "vectors": None,
+            "features": "input",
+            "encoder": family.encoder,
+            "biattentive": False,
+            "mix_penalty": 0.001,
+            "dropout": family.dropout,
             "freeze": None,
             "unfreeze_every": family.unfreeze_every if kind in UNFREEZING else None,
             "vocab": None,
@@ -202,6 +208,7 @@ def new(given: Settings, config: str | os.PathLike[str] | None, changes: Sequenc
     known = defaults(run["task"], run["model"])
     making.own_options(known, layers)
     result = settings.merged(known, *layers, kinds=making.KINDS | making.option_kinds())
+    fill_features(result, models.family(directory.read_config(run["model"])).FINETUNING, layers)
     reads = result["adapt"]["layers"] is not None or result["adapt"]["pooling"] is not None
     if reads and not any("lm_weight" in layer.get("task", {}) for layer in layers):
         result["task"]["lm_weight"] = 0.0  # a language model has no such head
@@ -231,6 +238,13 @@ def new(given: Settings, config: str | os.PathLike[str] | None, changes: Sequenc
         metrics.metric(name)
     fill_lengths(result)
     return result
+
+
+def fill_features(chosen: Settings, family: Finetuning, layers: Sequence[Settings]) -> None:
+    """What a family of features is used with, where nothing else is said."""
+    for key in ("layers", "freeze"):
+        if not any(key in layer.get("adapt", {}) for layer in layers):
+            chosen["adapt"][key] = getattr(family, key)
 
 
 def check_installed(chosen: Settings) -> None:

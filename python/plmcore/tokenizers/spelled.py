@@ -19,6 +19,8 @@ class SpelledTokenizer(Tokenizer):
     was.
     """
 
+    spells = True
+
     def __init__(self, width: int, family: Family, words: Tokenizer | None = None):
         self.width, self.spelling = width, WordCharacters(width)
         places = {"bos": 0, "eos": 1}
@@ -37,6 +39,10 @@ class SpelledTokenizer(Tokenizer):
             options.pop(key, None)
         options.setdefault("max_length", self.max_length)
         return self.spelling(text, pair, format=self._around, **options)
+
+    def beyond(self, ids: int) -> str:
+        """Nothing: a model reads the characters of any word."""
+        return ""
 
     def decode(self, ids: Any, skip_special_tokens: bool = True) -> Any:
         """Texts of character ids [T, width] or [B, T, width]; else as Tokenizer."""

@@ -29,6 +29,8 @@ class Tokenizer:
     bos, eos are None where there is no such token.
     """
 
+    spells = False  # whether input_ids are the characters of words
+
     pad_token: str | None
     unk_token: str | None
     cls_token: str | None

@@ -24,6 +24,7 @@ KINDS = {  # of settings without a default
     "mixture.text_rate": "float",
     "adapt.unfreeze_every": "float",
     "adapt.vocab": "int",
+    "adapt.vectors": "str",
     "task.stride": "int",
     "task.question_length": "int",
     "task.target_length": "int",
