@@ -100,7 +100,7 @@ class Unlabelled(Objective):
 class Turns:
     """Batches with labels and, where there are any, without, by turns.
 
-    Which task has the next ones is drawn, with a chance by the square root of the number of its examples.
+    Which task has the next ones is drawn, with a chance by the square root of the number of its batches.
     """
 
     def __init__(self, labelled: Sequence[Batches], unlabelled: Batches | None, seed: int):
