@@ -7,7 +7,7 @@ import pathlib
 
 from plmcore import language_model
 from plmcore.cli.arguments import Help
-from plmcore.program.export import export, load_program
+from plmcore.program.export import export, load_programs
 
 ANSWERED = (ValueError,)
 
@@ -32,7 +32,9 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 def run(args: argparse.Namespace) -> int:
     export(language_model.load(args.folder, args.head), args.out)
-    program = load_program(args.out)
+    programs = load_programs(args.out)
+    program = programs.get("main", programs.get("start"))  # a decoder that runs by steps has no main
+    assert program is not None
     for kind, values in (("input", program.inputs), ("output", program.outputs)):
         for name, shape, dtype in values:
             print(f"{kind:<6}  {name:<20}  {dtype}[{', '.join(map(str, shape))}]")
