@@ -43,7 +43,7 @@ def new(
     texts: list[Path] = list(text)
     known = vectors if isinstance(vectors, Vectors | None) else load_vectors(vectors)
     if not texts and known is None:
-        raise ArgumentError("new: a vocabulary is needed: name text files, or vectors, whose words it has")
+        raise ArgumentError("a vocabulary is needed: name text files, or vectors, whose words it has")
     tokenizer = _tokenizer(family, texts, known, vocab, lower)
     config = _config(family, tokenizer, known, keys)
     manual_seed(seed)
@@ -64,7 +64,7 @@ def _tokenizer(
     format = families.FAMILIES.get(family)
     if format is None or "words" not in format.kinds:
         able = (f.name for f in families.formats() if "words" in f.kinds)
-        raise ArgumentError(f"new: {family!r} has no tokenizer of whole words; one of {', '.join(able)}")
+        raise ArgumentError(f"{family!r} has no tokenizer of whole words; one of {', '.join(able)}")
     if texts:
         return tokenizers.train_tokenizer(texts, kind="words", vocab_size=vocab, family=family, lower=lower)
     assert vectors is not None
@@ -86,10 +86,10 @@ def _config(
     if vectors is not None:
         dim = vectors.matrix.shape[1]
         if keys.get("d_embed", dim) != dim:
-            raise ArgumentError(f"new: the vectors have {dim} numbers, and d_embed is {keys['d_embed']}")
+            raise ArgumentError(f"the vectors have {dim} numbers, and d_embed is {keys['d_embed']}")
         values["d_embed"] = dim
     if unknown := [key for key in keys if key not in fields]:
-        raise ArgumentError(f"new: {family} has no key {unknown[0]!r}; one of {', '.join(sorted(fields))}")
+        raise ArgumentError(f"{family} has no key {unknown[0]!r}; one of {', '.join(sorted(fields))}")
     return models.config_from_dict(values | dict(keys))
 
 
@@ -97,7 +97,7 @@ def _embed(model: models.Model, tokenizer: tokenizers.Tokenizer, vectors: Vector
     """Gives the words that have a vector their row."""
     table = getattr(model, "embedding", None)
     if not isinstance(table, nn.Embedding):
-        raise ArgumentError(f"new: {model.config.model_type} has no table of words that vectors could fill")
+        raise ArgumentError(f"{model.config.model_type} has no table of words that vectors could fill")
     rows = np.array(table.weight.numpy())
     for i in range(tokenizer.vocab_size):
         word = tokenizer.token_of(i)
