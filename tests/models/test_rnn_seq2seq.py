@@ -3,7 +3,7 @@
 import numpy as np
 import plmcore as plm
 import pytest
-from plmcore import Tensor, _core, models
+from plmcore import Tensor, _core, cli, models
 from plmcore.generate.steps import Steps
 from plmcore.models.rnn_seq2seq import RNNSeq2SeqConfig
 
@@ -262,6 +262,8 @@ def test_from_two_files_to_a_translation(tmp_path):
     whole = plm.pretrain("rnn-seq2seq", out=tmp_path / "whole", **options)
     lm = plm.load(tmp_path / "whole" / "final")
     assert isinstance(lm.generate("one two three", num_beams=2, max_new_tokens=5), str)
+    assert lm.tokenizer(["one two"])["input_ids"][0, -1] == lm.tokenizer.eos_token_id  # ends are learnt
+    assert cli.main(["export", str(tmp_path / "whole" / "final"), str(tmp_path / "model.plm")]) == 0
     assert lm.config.input_feeding and lm.config.decoder_start_token_id == lm.tokenizer.eos_token_id
 
     class Stop(Exception):

@@ -48,7 +48,7 @@ def export(
     with inference():
         forward = {} if stepwise else {forward_name(model): _program("main", model)}
         by_name = forward | entries(model)
-    said, tensors = card.made(model, lm, next(iter(by_name)))
+    said, tensors = card.made(model, lm, next(iter(forward), "start"))
     program_file.write(path, by_name, card.text(said), tensors)
 
 

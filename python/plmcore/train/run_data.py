@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from plmcore import criteria, data, nn, objectives, tokenizers
+from plmcore import criteria, data, models, nn, objectives, tokenizers
 from plmcore._core import ArgumentError, FormatError
 from plmcore.files.text import check_text
 from plmcore.files.whole import atomic_directory
@@ -305,11 +305,12 @@ class RunData:
 
 def format_of(kind: str, family: str) -> str | None:
     """The family whose special tokens a new tokenizer gets: characters and words have their own, unless the
-    family is one of words.
+    family has a format for them.
     """
-    name = recipes.recipe(family).special_tokens or family
-    known = tokenizers.FAMILIES.get(name)
-    return None if kind in ("characters", "words") and (known is None or kind not in known.kinds) else name
+    if kind in ("characters", "words"):
+        own = [f.name for f in models.family(family).TOKENIZERS if kind in f.kinds]
+        return own[0] if own else None
+    return recipes.recipe(family).special_tokens or family
 
 
 def check_parallel(sources: Sequence[str], targets: Sequence[str], errors: str = "strict") -> None:
