@@ -47,7 +47,8 @@ plmcore.files plmcore.runtime
 plmcore._core
 """
 
-PROTOCOLS = ("CrossView", "Fills", "Generates")  # classes of models/ that say what a model can do, not which one it is
+# classes of models/ that say what a model can do, not which one it is
+PROTOCOLS = ("CrossView", "Fills", "Generates")
 
 
 class Known(NamedTuple):

@@ -14,9 +14,9 @@ from plmcore.generate import blank_batch
 from plmcore.train import run_directory, schedules
 
 REVIEWS, STEPS = 12_000, 1200
-LABELLED, EPOCHS, BATCH = 100, 10, 10
-RATES = {"cloze": 5e-4, "linear head": 5e-4}
-TEMPLATE, ANSWERS = "{} . it was [MASK] .", ("bad", "good")  # of the labels 0 and 1
+LABELLED, EPOCHS, BATCH = 100, 15, 10
+RATES = {"cloze": 1e-3, "linear head": 5e-4}  # chosen, as the words, on the development set with other seeds
+TEMPLATE, ANSWERS = "{} , [MASK] !", ("worst", "best")  # of the labels 0 and 1
 LENGTH = 64
 
 

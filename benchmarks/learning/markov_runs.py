@@ -273,16 +273,6 @@ CASES = {
         of_causal,
         layout="gpt2",
     ),
-    "causal LM, NPLM": Case(
-        "nplm",
-        "causal-lm",
-        dict(context=2, d_embed=WIDTH, d_hidden=WIDTH),
-        "causal-lm",
-        {},
-        600,
-        of_causal,
-        layout="gpt2",
-    ),
     "causal LM, GPT-1": Case(
         "openai-gpt",
         "causal-lm",
@@ -456,6 +446,16 @@ CASES = {
         body=2 * SENTENCE,
         weight=3.0,
         pairs="sentence_order_label",
+    ),
+    "causal LM, NPLM": Case(
+        "nplm",
+        "causal-lm",
+        dict(context=2, d_embed=WIDTH, d_hidden=WIDTH),
+        "causal-lm",
+        {},
+        600,
+        of_causal,
+        layout="gpt2",
     ),
 }
 

@@ -142,15 +142,15 @@ def starts(found: dict[str, list[Found]]) -> str:
 
 SECTIONS = (
     ("shakespeare", "Tiny Shakespeare, nanoGPT's setting", lambda f: single(f, "validation loss")),
+    ("markov", "Markov chain of 20 states", markov),
+    ("copying", "Strings of 10 to 20 symbols, the Transformer", lambda f: single(f, "exact")),
+    ("reversing", "Strings of 20 symbols turned round, a recurrent network", lambda f: single(f, "exact")),
+    ("transfer", "WikiText-2, then a task", task_table),
     (
         "penn",
         "Penn Treebank, two LSTMs of 200, 13 epochs",
         lambda f: single(f, "validation perplexity"),
     ),
-    ("markov", "Markov chain of 20 states", markov),
-    ("copying", "Strings of 10 to 20 symbols, the Transformer", lambda f: single(f, "exact")),
-    ("reversing", "Strings of 20 symbols turned round, a recurrent network", lambda f: single(f, "exact")),
-    ("transfer", "WikiText-2, then a task", task_table),
     (
         "directions",
         "Penn Treebank, a biLM, one epoch: perplexities",

@@ -38,7 +38,8 @@ struct plm_string {
 
 namespace {
 
-static_assert(static_cast<int>(ErrorCode::other) == PLM_OTHER && static_cast<int>(ErrorCode::busy) == PLM_BUSY &&
+static_assert(static_cast<int>(ErrorCode::other) == PLM_OTHER &&
+              static_cast<int>(ErrorCode::busy) == PLM_BUSY &&
               static_cast<int>(ErrorCode::format) == PLM_FORMAT);
 static_assert(static_cast<int>(DType::boolean) == PLM_BOOL && kDTypes == PLM_BOOL + 1);
 
@@ -74,8 +75,8 @@ std::vector<std::vector<int64_t>> ids_of(const plm_rows& rows) {
 }
 
 Options options_of(const Card& card, const plm_options& o) {
-  check<ValueError>(o.size == sizeof(plm_options), "plm_options: call plm_options_init first; its size is ", o.size,
-                    ", this library's ", sizeof(plm_options));
+  check<ValueError>(o.size == sizeof(plm_options), "plm_options: call plm_options_init first; its size is ",
+                    o.size, ", this library's ", sizeof(plm_options));
   check<ValueError>(o.early_stopping >= 0 && o.early_stopping <= 2, "early_stopping must be 0, 1 or 2, got ",
                     o.early_stopping);
   Options found = card.generation;
@@ -123,9 +124,13 @@ plm_code plm_model_verify(const plm_model* model) {
     model->model.verify();
   });
 }
-const char* plm_model_family(const plm_model* model) { return model ? model->model.card().family.c_str() : ""; }
+const char* plm_model_family(const plm_model* model) {
+  return model ? model->model.card().family.c_str() : "";
+}
 const char* plm_model_head(const plm_model* model) { return model ? model->model.card().head.c_str() : ""; }
-int plm_model_has(const plm_model* model, const char* entry) { return model && entry && model->model.has(entry); }
+int plm_model_has(const plm_model* model, const char* entry) {
+  return model && entry && model->model.has(entry);
+}
 int64_t plm_model_id(const plm_model* model, const char* role) {
   int64_t id = -1;
   guarded([&] {
@@ -151,10 +156,12 @@ plm_code plm_rows_add(plm_rows* rows, const int64_t* ids, const int64_t* types, 
   });
 }
 size_t plm_rows_count(const plm_rows* rows) { return rows ? rows->rows.size() : 0; }
-plm_code plm_rows_get(const plm_rows* rows, size_t row, const int64_t** ids, const int64_t** types, size_t* n) {
+plm_code plm_rows_get(const plm_rows* rows, size_t row, const int64_t** ids, const int64_t** types,
+                      size_t* n) {
   return guarded([&] {
     given("plm_rows_get", rows);
-    check<IndexError>(row < rows->rows.size(), "plm_rows_get: there are ", rows->rows.size(), " rows, got number ", row);
+    check<IndexError>(row < rows->rows.size(), "plm_rows_get: there are ", rows->rows.size(),
+                      " rows, got number ", row);
     const Row& found = rows->rows[row];
     if (ids) *ids = found.ids.data();
     if (types) *types = found.types.empty() ? nullptr : found.types.data();
@@ -172,7 +179,8 @@ plm_code plm_session_new(const plm_model* model, int threads, plm_session** sess
 }
 void plm_session_free(plm_session* session) { delete session; }
 
-plm_code plm_run(plm_session* session, const char* entry, const plm_tensor* inputs, size_t n, plm_outputs** outputs) {
+plm_code plm_run(plm_session* session, const char* entry, const plm_tensor* inputs, size_t n,
+                 plm_outputs** outputs) {
   return guarded([&] {
     given("plm_run", session, entry, outputs);
     check<ValueError>(inputs || n == 0, "plm_run: the inputs are NULL");
@@ -182,7 +190,8 @@ plm_code plm_run(plm_session* session, const char* entry, const plm_tensor* inpu
       check<ValueError>(t.name && t.data, "plm_run: input ", i, " has no name or no data");
       check<DTypeError>(t.dtype >= 0 && t.dtype <= PLM_BOOL, "plm_run: input ", i, " has the dtype ",
                         static_cast<int>(t.dtype), ", which there is not");
-      check(t.rank >= 0 && t.rank <= 8, "plm_run: input ", i, " has the rank ", t.rank, ", at most 8 is allowed");
+      check(t.rank >= 0 && t.rank <= 8, "plm_run: input ", i, " has the rank ", t.rank,
+            ", at most 8 is allowed");
       Shape shape;
       for (int32_t k = 0; k < t.rank; ++k) {
         check(t.size[k] >= 0, "plm_run: input ", i, ": a size is ", t.size[k]);
@@ -208,8 +217,8 @@ size_t plm_outputs_count(const plm_outputs* outputs) { return outputs ? outputs-
 plm_code plm_outputs_get(const plm_outputs* outputs, size_t number, plm_tensor* output) {
   return guarded([&] {
     given("plm_outputs_get", outputs, output);
-    check<IndexError>(number < outputs->outputs.size(), "plm_outputs_get: there are ", outputs->outputs.size(),
-                      " outputs, got number ", number);
+    check<IndexError>(number < outputs->outputs.size(), "plm_outputs_get: there are ",
+                      outputs->outputs.size(), " outputs, got number ", number);
     const auto& [name, tensor] = outputs->outputs[number];
     *output = {name.c_str(), static_cast<plm_dtype>(tensor.dtype()), tensor.rank(), {}, tensor.data()};
     for (int k = 0; k < tensor.rank(); ++k) output->size[k] = tensor.shape()[k].value();
@@ -259,14 +268,16 @@ plm_code plm_options_init(const plm_model* model, plm_options* options) {
                 -1};
   });
 }
-plm_code plm_generate(plm_session* session, const plm_rows* prompts, const plm_options* options, plm_stream stream,
-                      void* context, plm_generated** generated) {
+plm_code plm_generate(plm_session* session, const plm_rows* prompts, const plm_options* options,
+                      plm_stream stream, void* context, plm_generated** generated) {
   return guarded([&] {
     given("plm_generate", session, prompts, generated);
     const Card& card = session->session.model().card();
     Stream told;
     if (stream)
-      told = [&](int64_t prompt, int64_t token) { return stream(context, static_cast<size_t>(prompt), token) != 0; };
+      told = [&](int64_t prompt, int64_t token) {
+        return stream(context, static_cast<size_t>(prompt), token) != 0;
+      };
     *generated = new plm_generated{session->session.generate(
         ids_of(*prompts), options ? options_of(card, *options) : card.generation, told)};
   });
@@ -274,12 +285,12 @@ plm_code plm_generate(plm_session* session, const plm_rows* prompts, const plm_o
 size_t plm_generated_count(const plm_generated* generated, size_t prompt) {
   return generated && prompt < generated->prompts.size() ? generated->prompts[prompt].size() : 0;
 }
-plm_code plm_generated_get(const plm_generated* generated, size_t prompt, size_t sequence, const int64_t** tokens,
-                           size_t* n, double* score) {
+plm_code plm_generated_get(const plm_generated* generated, size_t prompt, size_t sequence,
+                           const int64_t** tokens, size_t* n, double* score) {
   return guarded([&] {
     given("plm_generated_get", generated);
-    check<IndexError>(sequence < plm_generated_count(generated, prompt), "plm_generated_get: prompt ", prompt, " has ",
-                      plm_generated_count(generated, prompt), " sequences, got number ", sequence);
+    check<IndexError>(sequence < plm_generated_count(generated, prompt), "plm_generated_get: prompt ", prompt,
+                      " has ", plm_generated_count(generated, prompt), " sequences, got number ", sequence);
     const Completion& found = generated->prompts[prompt][sequence];
     if (tokens) *tokens = found.tokens.data();
     if (n) *n = found.tokens.size();

@@ -13,6 +13,11 @@ const char* attention_sequences(const KernelArgs& args, const AttentionCall& c);
 inline constexpr int kWidestHead = 256;
 const char* attention_by_mma(const AttentionCall& c, cudaStream_t stream);
 const char* attention_grad_by_mma(const AttentionCall& c, cudaStream_t stream);  // without dbias
+// A few queries over many keys, without dropout or weights (attention_decode.cu). The rows must be c.vectors
+// too.
+bool suits_decoding(const AttentionCall& c);
+int64_t decoding_bytes(const AttentionCall& c);
+const char* attention_by_decoding(const AttentionCall& c, void* space, cudaStream_t stream);
 inline bool suits_mma(const AttentionCall& c) { return size_of(c.dtype) == 2 && c.D <= kWidestHead; }
 
 inline Plane plane_of(const View& v) {

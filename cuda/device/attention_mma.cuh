@@ -27,7 +27,7 @@ template <int N, int W, int kThreads, class T>
 __device__ __forceinline__ void copy_rows(const AttentionCall& c, const T* from, int64_t stride, int rows,
                                           T* to) {
   if (c.vectors) {
-#pragma unroll 4
+#pragma unroll 2
     for (int p = static_cast<int>(threadIdx.x); p < N * (W / 8); p += kThreads) {
       const int row = p / (W / 8), d = p % (W / 8) * 8;
       const bool there = row < rows && d < c.D;

@@ -18,10 +18,10 @@ inline constexpr int64_t kBestTile = kBestThreads * kBestElements - 8;      // a
 inline constexpr int64_t kMostByTile = 1024;
 
 // The best of the block: every thread gets it. At most 8 warps.
-template <class Order, class A>
-__device__ __forceinline__ Best<Order, A> best_of_block(Best<Order, A> best) {
+template <class Order, class A, class P>
+__device__ __forceinline__ Best<Order, A, P> best_of_block(Best<Order, A, P> best) {
   PLM_SHARED(A, values, [kBestThreads / 32]);
-  PLM_SHARED(int64_t, places, [kBestThreads / 32]);
+  PLM_SHARED(P, places, [kBestThreads / 32]);
   best.take_from_warp();
   if (threadIdx.x % 32 == 0) values[threadIdx.x / 32] = best.value, places[threadIdx.x / 32] = best.at;
   __syncthreads();
@@ -48,7 +48,7 @@ struct NothingElse {
 
 // grid (tiles, rows), block (32 .. 256). also(row, held, number of the row, tile, tiles) looks at the tile as well.
 template <class Order, class T, class Also>
-__global__ void __launch_bounds__(kBestThreads) best_of_tile(BestTiles<T> in, Also also) {
+__global__ void __launch_bounds__(kBestThreads, 2) best_of_tile(BestTiles<T> in, Also also) {
   using A = Acc<T>;
   using Row = RowOf<T, kBestElements / kPack<T>, false>;
   const int64_t tiles = gridDim.x, tile = blockIdx.x, r = blockIdx.y, start = r * in.n + tile * in.tile,
@@ -61,7 +61,7 @@ __global__ void __launch_bounds__(kBestThreads) best_of_tile(BestTiles<T> in, Al
   row.each([&](int n, int column) { row.read(x, column, v[n]); });
   also(row, v, r, tile, tiles);
   const auto look = [&] {
-    Best<Order, A> best;
+    Best<Order, A, int> best;
     row.each([&](int n, int column) {
       row.inside(column, [&](int j) {
         if (!(gone >> (n * Row::V + j) & 1)) best.take(v[n][j], column + j);
@@ -73,10 +73,10 @@ __global__ void __launch_bounds__(kBestThreads) best_of_tile(BestTiles<T> in, Al
     row.each([&](int n, int column) {
       row.inside(column, [&](int j) { gone |= static_cast<uint32_t>(index[column + j] < 0) << (n * Row::V + j); });
     });
-  Best<Order, A> own = look();
+  Best<Order, A, int> own = look();
   const int64_t to = (r * tiles + tile) * in.m;
   for (int64_t k = 0; k < in.m; ++k) {
-    const Best<Order, A> best = best_of_block(own);
+    const Best<Order, A, int> best = best_of_block(own);
     if (best.at < 0) {  // the tile has fewer: for all threads alike
       if (threadIdx.x == 0) in.at[to + k] = -1;
       continue;

@@ -6,7 +6,7 @@
 //   dx = rstd * (d - mean(d) - xh * mean(d * xh)) + ds,  dgamma = sum(dy * xh),  dbeta = sum(dy)
 // A block takes a range of rows and keeps its columns' sums of dgamma and dbeta in registers, so that x and dy are read
 // once. The ranges depend on the number of rows alone; their sums are added in order (device/column_sums.cuh). Rows of
-// more than 4096 elements are read again for the columns.
+// more than 4096 elements (2048 of float64) are read again for the columns.
 #pragma once
 
 #include "device/column_sums.cuh"
@@ -86,12 +86,15 @@ struct NormRow {
   }
 };
 
+// Elements of a thread in the backward pass, which keeps five numbers for each.
+template <class T> inline constexpr int kNormElements = sizeof(T) == 8 ? kBlockElements / 2 : kBlockElements;
+
 // grid (ranges of rows), block (32 .. 512); part [ranges][sums][C]
 template <class T, bool kCentre, bool kExtra>
 __global__ void __launch_bounds__(kRowThreads, 1)
     norm_grad_held(NormGrad<T> in, int64_t rows, int C, Acc<T>* __restrict__ part) {
   using A = Acc<T>;
-  using Row = RowOf<T, kBlockElements / kPack<T>, false>;
+  using Row = RowOf<T, kNormElements<T> / kPack<T>, false>;
   constexpr int kSums = kCentre ? 2 : 1;
   const Row row(static_cast<const T*>(nullptr), C);  // the same columns in every row
   typename Row::Held g, x, d, dgamma, dbeta;
@@ -188,34 +191,36 @@ __global__ void __launch_bounds__(kColumns* kRowLanes)
   });
 }
 
-inline constexpr int64_t kLongestHeldNorm = kRowThreads * kBlockElements;
+template <class T> inline constexpr int64_t kLongestHeldNorm = kRowThreads * kNormElements<T>;
 
 // Ranges of rows, by their number alone: blocks enough for a GPU, and not more partial sums than rows.
-inline int64_t norm_ranges(int64_t rows, int64_t C) {
-  if (C > kLongestHeldNorm) return row_chunks(rows);
+inline int64_t norm_ranges(int64_t rows, bool held) {
+  if (!held) return row_chunks(rows);
   const int64_t wish = (rows + 3) / 4;
   return wish < 1 ? 1 : wish < 512 ? wish : 512;
 }
 template <bool kCentre>
 Workspace norm_workspace(const KernelArgs& args) {
   const View& x = args.in[0];
-  return {.shared = static_cast<size_t>(norm_ranges(x.rows(), x.last()) * (kCentre ? 2 : 1) * x.last()) *
-                    (x.dtype == DType::float64 ? 8 : 4)};
+  const bool wide = x.dtype == DType::float64, held = x.last() <= (wide ? kLongestHeldNorm<double> : kLongestHeldNorm<float>);
+  return {.shared = static_cast<size_t>(norm_ranges(x.rows(), held) * (kCentre ? 2 : 1) * x.last()) * (wide ? 8 : 4)};
 }
 
 // dgamma goes to output 1, dbeta to output 2.
 template <class T, bool kCentre, bool kExtra>
 const char* norm_backward(const KernelArgs& args, const NormGrad<T>& in) {
-  const int64_t C = args.in[0].last(), rows = args.in[0].rows(), ranges = norm_ranges(rows, C);
+  const int64_t C = args.in[0].last(), rows = args.in[0].rows();
+  const bool held = C <= kLongestHeldNorm<T>;
+  const int64_t ranges = norm_ranges(rows, held);
   constexpr int kSums = kCentre ? 2 : 1;
   const cudaStream_t stream = stream_of(args);
   auto* part = args.shared_as<Acc<T>>();
   if (C == 0) return nullptr;
   cudaError_t error = cudaSuccess;
-  if (C <= kLongestHeldNorm)
+  if (held)
     error = launch<norm_grad_held<T, kCentre, kExtra>>(
-        dim3(static_cast<unsigned>(ranges)), row_block((C + kBlockElements - 1) / kBlockElements), 0, stream, in, rows,
-        C, part);
+        dim3(static_cast<unsigned>(ranges)), row_block((C + kNormElements<T> - 1) / kNormElements<T>), 0, stream, in,
+        rows, C, part);
   else {
     const LongNormGrad<T, kCentre, kExtra> op{in, static_cast<int>(C)};
     if (const char* why = launch_rows(args, op, in.x, rows, C)) return why;

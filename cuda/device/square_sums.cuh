@@ -17,7 +17,7 @@ inline int64_t square_pieces(int64_t n) {
 
 // op.add(i, sums) adds what element i gives to the two sums; part [pieces][2].
 template <class Op>
-__global__ void __launch_bounds__(kThreads) square_sums(Op op, int64_t n, double* __restrict__ part) {
+__global__ void __launch_bounds__(kThreads, kResident) square_sums(Op op, int64_t n, double* __restrict__ part) {
   const int64_t pieces = gridDim.x, piece = blockIdx.x, end = n * (piece + 1) / pieces;
   double sums[2] = {0, 0};
   for (int64_t i = n * piece / pieces + threadIdx.x; i < end; i += kThreads) op.add(i, sums);

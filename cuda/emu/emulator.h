@@ -118,7 +118,8 @@ namespace plmcore::cuda {
 template <auto kernel, class... P>
 cudaError_t launch_as(void (*)(P...), dim3 grid, dim3 block, size_t shared, cudaStream_t stream,
                       std::type_identity_t<P>... arguments) {
-  return emu::launch(__PRETTY_FUNCTION__, grid, block, shared, stream, [=] { kernel(arguments...); });
+  return emu::launch(__PRETTY_FUNCTION__, grid, block, shared, stream, {emu::address_in(arguments)...},
+                     [=] { kernel(arguments...); });
 }
 template <auto kernel, class... A>
 cudaError_t launch(dim3 grid, dim3 block, size_t shared, cudaStream_t stream, const A&... arguments) {

@@ -6,6 +6,7 @@
 
 #include "emu/failure.h"
 #include "emu/memory.h"
+#include "emu/options.h"
 #include "emu/stream.h"
 
 namespace plmcore::emu {
@@ -19,6 +20,7 @@ struct Event {
 void copy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind) {
   if (kind != cudaMemcpyDeviceToHost) check_device_memory(to, bytes, "a copy writes");
   if (kind != cudaMemcpyHostToDevice) check_device_memory(from, bytes, "a copy reads");
+  const DeviceTurn turn;
   std::memmove(to, from, bytes);
 }
 
@@ -35,8 +37,8 @@ cudaError_t cudaSetDevice(int index) { return index == 0 ? cudaSuccess : cudaErr
 cudaError_t cudaGetLastError() { return cudaSuccess; }  // a launch returns its own error
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int) {
   switch (attribute) {
-    case cudaDevAttrComputeCapabilityMajor: *value = 8; return cudaSuccess;
-    case cudaDevAttrComputeCapabilityMinor: *value = 0; return cudaSuccess;
+    case cudaDevAttrComputeCapabilityMajor: *value = options().major; return cudaSuccess;
+    case cudaDevAttrComputeCapabilityMinor: *value = options().minor; return cudaSuccess;
     case cudaDevAttrMultiProcessorCount: *value = 4; return cudaSuccess;
     default: return cudaErrorInvalidValue;
   }
@@ -64,7 +66,8 @@ cudaError_t cudaFree(void* p) {
 
 // Memory of the host that kernels reach as well: no device memory, so it is in no list.
 cudaError_t cudaHostAlloc(void** out, size_t bytes, unsigned) {
-  return posix_memalign(out, 256, bytes) ? cudaErrorMemoryAllocation : cudaSuccess;
+  if (posix_memalign(out, 256, bytes)) return cudaErrorMemoryAllocation;
+  return guarded([&] { note_mapped(*out, bytes); });
 }
 
 cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind,

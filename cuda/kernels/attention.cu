@@ -118,8 +118,13 @@ __global__ void __launch_bounds__(kTileThreads) attention_weights(const __grid_c
 int64_t sums_bytes(const KernelArgs& args) {
   return args.i("weights") ? args.out[1].numel / 2 * static_cast<int64_t>(size_of(args.out[1].dtype)) : 0;
 }
+bool decodes(const KernelArgs& args, const AttentionCall& c) {
+  return !args.i("weights") && suits_decoding(c);
+}
 Workspace workspace(const KernelArgs& args) {
-  return {.shared = static_cast<size_t>(table_bytes(args) + sums_bytes(args))};
+  const AttentionCall c = attention_call(args);
+  const int64_t runs = decodes(args, c) ? decoding_bytes(c) : 0;
+  return {.shared = static_cast<size_t>(table_bytes(args) + sums_bytes(args) + runs)};
 }
 
 template <class A>
@@ -129,7 +134,8 @@ const char* run_tiles(const AttentionCall& c, cudaStream_t stream) {
   return problem(
       launch<attention_forward<A>>(dim3(blocks, parts), dim3(kTileThreads), 2 * kBuffer<A>, stream, c));
 }
-const char* forward(const AttentionCall& c, cudaStream_t stream) {
+const char* forward(const KernelArgs& args, const AttentionCall& c, cudaStream_t stream) {
+  if (c.vectors && decodes(args, c)) return attention_by_decoding(c, args.shared + table_bytes(args), stream);
   if (suits_mma(c)) return attention_by_mma(c, stream);
   return c.dtype == DType::float64 ? run_tiles<double>(c, stream) : run_tiles<float>(c, stream);
 }
@@ -145,7 +151,8 @@ const char* run_weights(const AttentionCall& c, cudaStream_t stream) {
 PLM_KERNEL(attention, workspace) {
   AttentionCall c = attention_call(args);
   c.packs = rows_of_whole(c, 4, c.q, c.k, c.v);
-  c.vectors = rows_of_whole(c, 8, c.q, c.k, c.v, args.out[0].as<char>());
+  c.vectors =
+      rows_of_whole(c, 16 / static_cast<int>(size_of(c.dtype)), c.q, c.k, c.v, args.out[0].as<char>());
   c.out = args.out[0].data;
   c.lse = args.out[1].data;
   const cudaStream_t stream = stream_of(args);
@@ -157,7 +164,7 @@ PLM_KERNEL(attention, workspace) {
   if (const char* why = attention_sequences(args, c)) return why;
   if (c.B == 0 || c.T == 0 || c.H == 0) return nullptr;
   const bool wide = c.dtype == DType::float64;
-  if (const char* why = forward(c, stream)) return why;
+  if (const char* why = forward(args, c, stream)) return why;
   if (!c.weights.at || c.S == 0) return nullptr;
   return wide ? run_weights<double>(c, stream) : run_weights<float>(c, stream);
 }

@@ -1,11 +1,12 @@
-// The gradient of attention for bfloat16 and float16 by tensor cores, heads of up to 256 columns; attention_grad.cu
-// has the formulas. Two kernels, each computes the weights again from the log-sums:
-//   attention_grad_queries_mma  a block owns 64 queries and walks the keys:    S = Q K^T, dP = dO V^T, dQ += dS K
-//   attention_grad_keys_mma     a block owns 64 keys and walks the queries:    S^T = K Q^T, dP^T = V dO^T,
+// The gradient of attention for bfloat16 and float16 by tensor cores, heads of up to 256 columns;
+// attention_grad.cu has the formulas. Two kernels, each computes the weights again from the log-sums:
+//   attention_grad_queries_mma  a block owns 64 queries and walks the keys:    S = Q K^T, dP = dO V^T, dQ +=
+//   dS K attention_grad_keys_mma     a block owns 64 keys and walks the queries:    S^T = K Q^T, dP^T = V
+//   dO^T,
 //                               dV += W^T dO, dK += dS^T Q
-// What is walked comes by cp.async into one of two buffers, 64, 32 or 16 rows at a time, so that all of it fits into
-// 99 KB. Weights and dS stay in registers and are rounded to the half type on their way into the next product.
-// For more than 128 columns two warps share 16 keys: each has half of the columns of dK and dV.
+// What is walked comes by cp.async into one of two buffers, 64, 32 or 16 rows at a time, so that all of it
+// fits into 99 KB. Weights and dS stay in registers and are rounded to the half type on their way into the
+// next product. For more than 128 columns two warps share 16 keys: each has half of the columns of dK and dV.
 #include "device/attention_kernels.cuh"
 #include "device/attention_mma.cuh"
 
@@ -36,7 +37,8 @@ struct alignas(16) QueryStats {
   }
 };
 // s: a product or score to W; dp: dO V^T to dS. `kept`: what dropout multiplies the weight by.
-__device__ __forceinline__ void differentiate(const QueryStats& q, float factor, float kept, float& s, float& dp) {
+__device__ __forceinline__ void differentiate(const QueryStats& q, float factor, float kept, float& s,
+                                              float& dp) {
   const float p = ex2(fmaf(s, factor, -q.m) - q.l);
   dp = p * (dp * kept - q.delta);
   s = p * kept;
@@ -61,7 +63,8 @@ struct OutputGradient {
   int64_t stride;
   bool there;
   __device__ OutputGradient(const AttentionCall& c, const Place& at_place)
-      : at(head_rows<T>(c.dout ? c.dout : c.out, at_place.s.q_row, static_cast<int64_t>(c.H) * c.D, at_place.h, c.D)),
+      : at(head_rows<T>(c.dout ? c.dout : c.out, at_place.s.q_row, static_cast<int64_t>(c.H) * c.D,
+                        at_place.h, c.D)),
         stride(static_cast<int64_t>(c.H) * c.D),
         there(c.dout != nullptr) {}
   template <int N, int W, int kThreads>
@@ -72,7 +75,7 @@ struct OutputGradient {
 
 // grid (tiles of queries and heads)
 template <class T, int W>
-__global__ void __launch_bounds__(kQueryThreads)
+__global__ void __launch_bounds__(kQueryThreads, 2)
     attention_grad_queries_mma(const __grid_constant__ AttentionCall c) {
   constexpr int N = kSteps<W>, kSize = N * kRow<W>;
   PLM_DYNAMIC_SHARED(T, q);
@@ -85,8 +88,10 @@ __global__ void __launch_bounds__(kQueryThreads)
   const T *keys = head_rows<T>(c.k, at.s.k_row, c.k_stride, at.h, c.D),
           *values = head_rows<T>(c.v, at.s.k_row, c.k_stride, at.h, c.D);
   const auto copy = [&](int key, int buffer) {
-    copy_rows<N, W, kQueryThreads>(c, keys + key * c.k_stride, c.k_stride, at.s.keys - key, k + buffer * kSize);
-    copy_rows<N, W, kQueryThreads>(c, values + key * c.k_stride, c.k_stride, at.s.keys - key, v + buffer * kSize);
+    copy_rows<N, W, kQueryThreads>(c, keys + key * c.k_stride, c.k_stride, at.s.keys - key,
+                                   k + buffer * kSize);
+    copy_rows<N, W, kQueryThreads>(c, values + key * c.k_stride, c.k_stride, at.s.keys - key,
+                                   v + buffer * kSize);
     cp_commit();
   };
   int key = sight.begin(i) / kTile * kTile, buffer = 0;
@@ -131,7 +136,8 @@ __global__ void __launch_bounds__(kQueryThreads)
 
 // grid (tiles of keys and heads)
 template <class T, int W>
-__global__ void __launch_bounds__(kKeyThreads<W>) attention_grad_keys_mma(const __grid_constant__ AttentionCall c) {
+__global__ void __launch_bounds__(kKeyThreads<W>, 256 / kKeyThreads<W>)
+    attention_grad_keys_mma(const __grid_constant__ AttentionCall c) {
   constexpr int N = kSteps<W>, kSize = N * kRow<W>, kThreads = kKeyThreads<W>, C = W / kColumnWarps<W>;
   PLM_DYNAMIC_SHARED(T, k);
   T *v = k + kTile * kRow<W>, *q = v + kTile * kRow<W>, *dout = q + 2 * kSize;
@@ -160,8 +166,9 @@ __global__ void __launch_bounds__(kKeyThreads<W>) attention_grad_keys_mma(const 
 #pragma unroll 1
   for (; i < end; i += N, buffer ^= 1) {
     const T* q_now = q + buffer * kSize;
-    // What is known of a query lies in the 16 bytes behind its rows. Behind that of dO its stats; behind that of q a
-    // byte for each random block, of the keys that are equal mod 16: a bit for each of the four groups of keys.
+    // What is known of a query lies in the 16 bytes behind its rows. Behind that of dO its stats; behind that
+    // of q a byte for each random block, of the keys that are equal mod 16: a bit for each of the four groups
+    // of keys.
     for (int p = static_cast<int>(threadIdx.x); p < N; p += kThreads)
       *reinterpret_cast<QueryStats*>(dout + buffer * kSize + place<W>(p, W)) = QueryStats(c, at, i + p);
     if (c.keep != 0) {
@@ -171,7 +178,8 @@ __global__ void __launch_bounds__(kKeyThreads<W>) attention_grad_keys_mma(const 
         unsigned bits = 0;
 #pragma unroll
         for (int w = 0; w < 4; ++w) bits |= static_cast<unsigned>(random.kept(c, w)) << w;
-        reinterpret_cast<uint8_t*>(q + buffer * kSize + place<W>(p / 16, W))[p % 16] = static_cast<uint8_t>(bits);
+        reinterpret_cast<uint8_t*>(q + buffer * kSize + place<W>(p / 16, W))[p % 16] =
+            static_cast<uint8_t>(bits);
       }
     }
     if (i + N < end) {
@@ -218,8 +226,8 @@ const char* run(const AttentionCall& c, cudaStream_t stream) {
     constexpr int W = decltype(width)::value;
     if (c.T > 0) {
       const dim3 grid(static_cast<unsigned>(tile_blocks(c, c.T)));
-      if (const char* why = problem(launch<attention_grad_queries_mma<T, W>>(grid, dim3(kQueryThreads),
-                                                                             kGradBytes<W>, stream, c)))
+      if (const char* why = problem(
+              launch<attention_grad_queries_mma<T, W>>(grid, dim3(kQueryThreads), kGradBytes<W>, stream, c)))
         return why;
     }
     if (c.S == 0) return nullptr;

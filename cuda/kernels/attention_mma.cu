@@ -17,7 +17,7 @@ template <int W> constexpr int kKeys = W >= 192 ? 32 : 64;
 // Blocks that a processor must hold, by registers: 128 a thread, 168, 255.
 constexpr int blocks(int W) {
   if (W <= 64) return 4;
-  return W <= 128 ? 3 : 1;
+  return W <= 96 ? 3 : 2;
 }
 template <int W> constexpr int kForwardBlocks = blocks(W);
 template <int W> constexpr size_t kForwardBytes = sizeof(uint16_t) * kRow<W> * (kTile + 4 * kKeys<W>);

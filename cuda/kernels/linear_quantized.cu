@@ -77,7 +77,7 @@ struct RoundRow {
 
 // grid (N / 4, M / 16), block (32, 4); kWhole: rows of the weight are whole packs of 16
 template <int kParts, bool kWhole>
-__global__ void __launch_bounds__(32 * kColumnWarps)
+__global__ void __launch_bounds__(32 * kColumnWarps, 5)  // 96 registers
     quantized_columns(const int8_t* __restrict__ q, const float* __restrict__ unit, const int8_t* __restrict__ weight,
                       const float* __restrict__ scale, const float* __restrict__ bias, float* __restrict__ y, int64_t M,
                       int64_t N, int64_t K, int64_t stride, Activation activation) {

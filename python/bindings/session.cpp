@@ -14,10 +14,11 @@ namespace {
 using Lists = std::vector<std::vector<int64_t>>;
 
 std::vector<Row> rows_of(const Lists& ids, const Lists& types) {
-  check<ValueError>(types.empty() || types.size() == ids.size(), "there are ", ids.size(), " rows of ids and ",
-                    types.size(), " of types");
+  check<ValueError>(types.empty() || types.size() == ids.size(), "there are ", ids.size(),
+                    " rows of ids and ", types.size(), " of types");
   std::vector<Row> rows;
-  for (size_t i = 0; i < ids.size(); ++i) rows.push_back({ids[i], types.empty() ? std::vector<int64_t>() : types[i]});
+  for (size_t i = 0; i < ids.size(); ++i)
+    rows.push_back({ids[i], types.empty() ? std::vector<int64_t>() : types[i]});
   return rows;
 }
 
@@ -65,31 +66,34 @@ void bind_session(nb::module_& m) {
       .def_ro("begin", &Span::begin)
       .def_ro("end", &Span::end)
       .def_ro("score", &Span::score);
-  nb::class_<Session>(m, "Session", "One user of a model file. A second thread that calls it gets a BusyError.")
+  nb::class_<Session>(m, "Session",
+                      "One user of a model file. A second thread that calls it gets a BusyError.")
       .def(
           "__init__",
-          [](Session* self, const Model& model, int threads) { new (self) Session(model, threads); }, "model"_a,
-          "threads"_a = 0, nb::keep_alive<1, 2>())
+          [](Session* self, const Model& model, int threads) { new (self) Session(model, threads); },
+          "model"_a, "threads"_a = 0, nb::keep_alive<1, 2>())
       .def("run", &Session::run, "entry"_a, "inputs"_a, NoGil(), "Runs an entry point; tensors by name.")
       .def(
-          "encode", [](Session& s, const Lists& ids, const Lists& types) { return s.encode(rows_of(ids, types)); },
+          "encode",
+          [](Session& s, const Lists& ids, const Lists& types) { return s.encode(rows_of(ids, types)); },
           "ids"_a, "types"_a = nb::list(), NoGil(), "A vector for each row, pooled as the file says.")
       .def(
           "classify",
-          [](Session& s, const Lists& ids, const Lists& types) { return s.classify(rows_of(ids, types)); }, "ids"_a,
-          "types"_a = nb::list(), NoGil(), "A label for each row.")
+          [](Session& s, const Lists& ids, const Lists& types) { return s.classify(rows_of(ids, types)); },
+          "ids"_a, "types"_a = nb::list(), NoGil(), "A label for each row.")
       .def(
           "tag", [](Session& s, const Lists& ids, const Lists& types) { return s.tag(rows_of(ids, types)); },
           "ids"_a, "types"_a = nb::list(), NoGil(), "A label for each token of each row.")
       .def(
           "answer",
-          [](Session& s, const Lists& ids, const Lists& types, const std::vector<int64_t>& first, int64_t best,
-             int64_t longest) { return s.answer(rows_of(ids, types), first, best, longest); },
+          [](Session& s, const Lists& ids, const Lists& types, const std::vector<int64_t>& first,
+             int64_t best, int64_t longest) { return s.answer(rows_of(ids, types), first, best, longest); },
           "ids"_a, "types"_a = nb::list(), "first"_a = nb::list(), "best"_a = 1, "longest"_a = 30, NoGil(),
           "The best spans of each row.")
       .def(
           "generate",
-          [](Session& s, const Lists& prompts, const Options& options, nb::object stream, const Lists& begun) {
+          [](Session& s, const Lists& prompts, const Options& options, nb::object stream,
+             const Lists& begun) {
             const Stream told = stream_of(std::move(stream));
             const ReleaseGil nogil;
             return s.generate(prompts, options, told, begun);
@@ -102,7 +106,8 @@ void bind_session(nb::module_& m) {
           nb::keep_alive<1, 2>())
       .def_static("serves", &Text::serves, "model"_a, "Whether its kind is served.")
       .def(
-          "encode", [](const Text& t, const std::string& text, int64_t most) { return pair_of(t.encode(text, most)); },
+          "encode",
+          [](const Text& t, const std::string& text, int64_t most) { return pair_of(t.encode(text, most)); },
           "text"_a, "max_length"_a = 0, "(ids, types) with the special tokens.")
       .def(
           "encode_pair",
@@ -115,8 +120,8 @@ void bind_session(nb::module_& m) {
           "Without special tokens.")
       .def(
           "decode",
-          [](const Text& t, const std::vector<int64_t>& ids, bool skip) { return t.decode(ids, skip); }, "ids"_a,
-          "skip_special"_a = true)
+          [](const Text& t, const std::vector<int64_t>& ids, bool skip) { return t.decode(ids, skip); },
+          "ids"_a, "skip_special"_a = true)
       .def("token", &Text::token, "id"_a)
       .def_prop_ro("size", &Text::size);
 }

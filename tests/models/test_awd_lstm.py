@@ -167,18 +167,18 @@ def test_without_dropouts_training_computes_what_evaluation_does():
 
 
 def classifier(**changes):
-    return made("sequence-classification", bptt=4, max_len=8, num_labels=3, **changes)
+    return made("sequence-classification", **dict(bptt=4, max_len=8, num_labels=3) | changes)
 
 
 def test_only_the_windows_at_the_end_are_pooled():
-    """Windows that begin in the last max_len tokens: of 12 with windows of 4 the first is not."""
-    lm = classifier()
+    """Windows that begin in the last max_len tokens: of 12 in windows of 4 the last."""
+    lm = classifier(max_len=7)
     lm.model.up = nn.Linear(18, 50, bias=False)  # without ReLU, so that every feature counts
     seen = []
     lm.model.norm1 = lambda x: seen.append(x.numpy()) or x
     lm(IDS)
     top = lm.model.body(plm.Tensor(IDS)).last_hidden_state.numpy()
-    expected = np.concatenate([top[:, -1], top[:, 4:].max(1), top[:, 4:].mean(1)], 1)
+    expected = np.concatenate([top[:, -1], top[:, 8:].max(1), top[:, 8:].mean(1)], 1)
     np.testing.assert_allclose(seen[0], expected, atol=1e-6)
 
 
@@ -270,6 +270,23 @@ def test_vocabularies_that_are_none(tmp_path, words, message):
 
     with pytest.raises(plm.FormatError, match=message):
         read_words(written(tmp_path, words), "awd-lstm")
+
+
+def test_damaged_vocabularies(tmp_path):
+    """Any change of a byte is another list of words, or one error."""
+    from plmcore.tokenizers.word_list import read_words
+
+    good = pickle.dumps(["xxunk", "xxpad", "xxbos", "xxeos", "film", "the"])
+    draw, refused = np.random.default_rng(0), 0
+    for _ in range(400):
+        data = bytearray(good)
+        for at in draw.integers(0, len(good), draw.integers(1, 4)):
+            data[at] = draw.integers(0, 256)
+        try:
+            read_words(written(tmp_path, bytes(data[: draw.integers(1, len(data) + 1)])), "awd-lstm")
+        except plm.FormatError:
+            refused += 1
+    assert refused > 300
 
 
 def test_old_vocabularies(tmp_path):

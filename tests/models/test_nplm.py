@@ -117,7 +117,7 @@ def test_beams_and_the_file(tmp_path):
         places = np.arange(len(prompt) - 1, len(text) - 1)
         np.testing.assert_allclose(logp[places, text[len(prompt) :]], scores, **near)
     plm.export(lm, tmp_path / "nplm.plm")
-    assert set(plm.load_programs(tmp_path / "nplm.plm")) == {"main", "start", "select", "step"}
+    assert set(plm.load_programs(tmp_path / "nplm.plm")) == {"score", "encode", "start", "select", "step"}
 
     def tokens(step):
         options = _core.SearchOptions()

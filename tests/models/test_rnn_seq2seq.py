@@ -111,6 +111,19 @@ def test_a_target_that_ends_early(kind):
     assert not states[:, 1:][~shown].any() and states.shape == (3, 6, lm.config.width)
 
 
+def test_rows_without_a_token():
+    """Sources and targets that the mask hides as a whole disturb no other."""
+    lm = model("fed")
+    masks = dict(
+        attention_mask=MASK * [[1], [0], [1]],
+        decoder_attention_mask=np.array([[0], [1], [1]]) * np.ones(5, int),
+    )
+    out = lm(input_ids=IDS, decoder_input_ids=TARGET, **masks)
+    whole = lm(input_ids=IDS, attention_mask=MASK, decoder_input_ids=TARGET)
+    np.testing.assert_allclose(out.logits.numpy()[2], whole.logits.numpy()[2], **near)
+    assert np.isfinite(out.logits.numpy()).all() and not out.decoder_states.numpy()[0, 1:].any()
+
+
 def test_reversal_reads_from_the_end_and_changes_no_place():
     """The states of the source stand where its tokens do."""
     there, back = model("none"), model("none", reverse_source=False)

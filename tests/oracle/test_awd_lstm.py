@@ -186,3 +186,38 @@ def test_convert(tmp_path, legacy, whole):
     theirs.reset()
     near(lm(ids).logits, theirs(torch.tensor(ids))[0])
     assert (lm.config.d_embed, lm.config.d_hidden, lm.config.n_layers) == (12, 20, 3)
+
+
+def test_convert_files_from_before_fastai_1(tmp_path):
+    """Other names, and no bias of the output layer."""
+    from plmcore.language_model.importing import convert_checkpoint
+
+    theirs = language_model(seed=6, out_bias=False)
+    state = {
+        name.replace(".weight_hh_l0_raw", ".module.weight_hh_l0_raw").replace(
+            "encoder_dp.emb", "encoder_with_dropout.embed"
+        ): t
+        for name, t in theirs.state_dict().items()
+    }
+    torch.save(state, tmp_path / "fwd_wt103.h5", _use_new_zipfile_serialization=False)
+    convert_checkpoint(tmp_path / "fwd_wt103.h5", tmp_path / "out", "awd-lstm")
+    lm = plm.load(tmp_path / "out")
+    assert not lm.config.out_bias
+    ids = np.arange(10).reshape(2, 5)
+    theirs.reset()
+    near(lm(ids).logits, theirs(torch.tensor(ids))[0])
+
+
+@pytest.mark.parametrize("dropout", [True, False])
+def test_convert_a_classifier(tmp_path, dropout):
+    from plmcore.language_model.importing import convert_checkpoint
+
+    config = dict(SIZES) if dropout else dict(SIZES, output_p=0.0)
+    theirs = scaled(get_text_classifier(AWD_LSTM, V, 3, config=config, lin_ftrs=[7]), seed=7)
+    torch.save(theirs.state_dict(), tmp_path / "classifier.pth")
+    convert_checkpoint(tmp_path / "classifier.pth", tmp_path / "out", "awd-lstm")
+    lm = plm.load(tmp_path / "out")
+    assert lm.head == "sequence-classification" and lm.config.num_labels == 3
+    rows = texts((5, 100))
+    expected = torch.cat([theirs(torch.tensor(row[None]))[0] for row in rows])
+    near(lm(*padded(rows)).logits, expected)

@@ -32,7 +32,7 @@ def inputs_of(lm, B, T):
     sizes = {"B": B, "T": T, "S": T, "K": 3}
     found = {}
     for name, spec in export.signature(lm.model).items():
-        shape = [sizes[str(d)] for d in spec.shape]
+        shape = [d if isinstance(d, int) else sizes[str(d)] for d in spec.shape]
         found[name] = rng.integers(3, 30, shape) if name.endswith("input_ids") else np.zeros(shape, np.int64)
         if name == "attention_mask":
             found[name] = np.ones(shape, np.int64)

@@ -205,6 +205,27 @@ def test_terms_of_the_criterion():
         criterion.counts({"labels": ids[:, :1]})
 
 
+def test_a_batch_goes_on_from_the_one_before():
+    """Two windows are one, whose first token is read once; at the beginning of an epoch nothing is before."""
+    plm.seed(0)
+    config = dict(model_type="awd-lstm", vocab_size=30, d_embed=8, d_hidden=12, n_layers=2)
+    lm = plm.from_config(config, "causal-lm").eval()
+    ids = np.random.default_rng(0).integers(0, 30, (3, 9))
+    criterion = criteria.Carried()
+
+    def sum_of(ids, state, goes_on=True):
+        batch = {"input_ids": ids, "labels": ids, carrying.CONTINUES: np.array(goes_on)}
+        terms, after = criteria.run(criterion, lm.model, batch, state)
+        return terms["labels"].item(), after
+
+    whole, _ = sum_of(ids, None)
+    first, state = sum_of(ids[:, :5], None)
+    second, _ = sum_of(ids[:, 4:], state)
+    assert first + second == pytest.approx(whole, rel=1e-6)
+    alone, _ = sum_of(ids[:, 4:], state, goes_on=False)
+    assert abs(alone - second) > 1e-4
+
+
 def test_the_rate_of_a_step_is_that_of_its_batches():
     class Once:
         def __getitem__(self, step):

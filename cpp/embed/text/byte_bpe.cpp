@@ -43,7 +43,8 @@ class ByteBpe final : public Text::Tokenizer {
       for (int k = 0; k < 3; ++k)
         check<FormatError>(rows[3 * m + k] >= 0 && rows[3 * m + k] < vocabulary.size(), "merge ", m,
                            " of the file names the id ", rows[3 * m + k]);
-      merges_.try_emplace(pair(rows[3 * m], rows[3 * m + 1]), Merge{static_cast<int32_t>(m), rows[3 * m + 2]});
+      merges_.try_emplace(pair(rows[3 * m], rows[3 * m + 1]),
+                          Merge{static_cast<int32_t>(m), rows[3 * m + 2]});
     }
   }
 
@@ -75,7 +76,9 @@ class ByteBpe final : public Text::Tokenizer {
   struct Merge {
     int32_t rank, id;
   };
-  static uint64_t pair(int64_t a, int64_t b) { return static_cast<uint64_t>(a) << 32 | static_cast<uint64_t>(b); }
+  static uint64_t pair(int64_t a, int64_t b) {
+    return static_cast<uint64_t>(a) << 32 | static_cast<uint64_t>(b);
+  }
 
   // 's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+
   static size_t end_of(const Points& t, size_t i) {
@@ -90,7 +93,9 @@ class ByteBpe final : public Text::Tokenizer {
       while (j < n && inside(t[j])) ++j;
       return j;
     };
-    const auto rest = [](char32_t c) { return !is(c, unicode::kWhite | unicode::kLetter | unicode::kNumber); };
+    const auto rest = [](char32_t c) {
+      return !is(c, unicode::kWhite | unicode::kLetter | unicode::kNumber);
+    };
     if (first < n && is(t[first], unicode::kLetter))
       return run(first, [](char32_t c) { return is(c, unicode::kLetter); });
     if (first < n && is(t[first], unicode::kNumber))
@@ -137,7 +142,8 @@ class ByteBpe final : public Text::Tokenizer {
       const int32_t right = left < 0 ? -1 : symbols[static_cast<size_t>(left)].after;
       if (right < 0) return;
       const int64_t a = symbols[static_cast<size_t>(left)].id, b = symbols[static_cast<size_t>(right)].id;
-      if (const auto it = merges_.find(pair(a, b)); it != merges_.end()) queue.push({it->second.rank, left, a, b});
+      if (const auto it = merges_.find(pair(a, b)); it != merges_.end())
+        queue.push({it->second.rank, left, a, b});
     };
     for (int32_t i = 0; i < static_cast<int32_t>(symbols.size()); ++i) look(i);
     while (!queue.empty()) {
@@ -153,7 +159,8 @@ class ByteBpe final : public Text::Tokenizer {
       look(left.before);
       look(c.left);
     }
-    for (int32_t i = 0; i >= 0; i = symbols[static_cast<size_t>(i)].after) ids.push_back(symbols[static_cast<size_t>(i)].id);
+    for (int32_t i = 0; i >= 0; i = symbols[static_cast<size_t>(i)].after)
+      ids.push_back(symbols[static_cast<size_t>(i)].id);
   }
 
   bool prefix_space_;

@@ -14,11 +14,14 @@ Vocabulary::Vocabulary(const TextCard& card)
   int64_t begin = 0;
   for (int64_t id = 0; id < size_; ++id) {
     const int64_t end = ends_.as<int64_t>()[id];
-    check<FormatError>(end >= begin && end <= tokens_.numel(), "the vocabulary of the file is damaged: token ", id,
-                       " ends at ", end);
+    check<FormatError>(end >= begin && end <= tokens_.numel(),
+                       "the vocabulary of the file is damaged: token ", id, " ends at ", end);
     begin = end;
   }
   ids_.reserve(static_cast<size_t>(size_));
+  for (int64_t id = 0; id < size_; ++id)
+    check<FormatError>(unicode::valid((*this)[id]), "the vocabulary of the file is damaged: token ", id,
+                       " is not valid UTF-8");
   for (int64_t id = 0; id < size_; ++id)
     if (!(*this)[id].empty()) ids_.try_emplace((*this)[id], id);
 }
@@ -77,7 +80,9 @@ int64_t Text::Tokenizer::setting(const char* name, int64_t otherwise) const {
 template <class F>
 void Text::Tokenizer::split(const Matcher& wanted, const Points& text, std::vector<int64_t>& ids, F f) const {
   if (wanted.empty()) return f(text);
-  const auto word = [&](size_t i) { return is(text[i], unicode::kLetter | unicode::kNumber) || text[i] == '_'; };
+  const auto word = [&](size_t i) {
+    return is(text[i], unicode::kLetter | unicode::kNumber) || text[i] == '_';
+  };
   size_t done = 0;
   for (size_t i = 0; i < text.size();) {
     const auto it = wanted.find(text[i]);
@@ -94,7 +99,8 @@ void Text::Tokenizer::split(const Matcher& wanted, const Points& text, std::vect
     }
     size_t begin = i, end = i + match->token.size();
     i = end;
-    if (match->added.single_word && ((begin > 0 && word(begin - 1)) || (end < text.size() && word(end)))) continue;
+    if (match->added.single_word && ((begin > 0 && word(begin - 1)) || (end < text.size() && word(end))))
+      continue;
     if (match->added.lstrip)
       while (begin > done && is(text[begin - 1], unicode::kWhite)) --begin;
     if (match->added.rstrip)
@@ -119,8 +125,8 @@ std::vector<int64_t> Text::Tokenizer::ids(std::string_view text) const {
 std::string Text::Tokenizer::decode(std::span<const int64_t> ids, bool skip_special) const {
   std::vector<std::string_view> tokens;
   for (int64_t id : ids) {
-    check<IndexError>(id >= 0 && id < vocabulary.size(), "decode: there is no id ", id, "; the vocabulary has ",
-                      vocabulary.size());
+    check<IndexError>(id >= 0 && id < vocabulary.size(), "decode: there is no id ", id,
+                      "; the vocabulary has ", vocabulary.size());
     if (!(skip_special && special_[static_cast<size_t>(id)])) tokens.push_back(vocabulary[id]);
   }
   return join(tokens);
@@ -149,8 +155,8 @@ bool Text::serves(const Model& model) {
 
 Text::Text(const Model& model) {
   const Card& card = model.card();
-  check<ValueError>(!card.text.kind.empty(), "the file of this ", card.family.empty() ? "program" : card.family,
-                    " has no tokenizer; sessions take ids");
+  check<ValueError>(!card.text.kind.empty(), "the file of this ",
+                    card.family.empty() ? "program" : card.family, " has no tokenizer; sessions take ids");
   check<ValueError>(serves(model), "the tokenizer of the file is of the kind '", card.text.kind,
                     "', which is not served in C++; sessions take ids");
   tokenizer_ = card.text.kind == "wordpiece" ? make_wordpiece(card) : make_byte_bpe(card);
@@ -162,7 +168,8 @@ Text::Text(Text&&) noexcept = default;
 Row Text::encode(std::string_view text, int64_t max_length) const {
   std::vector<int64_t> ids = tokenizer_->ids(text);
   const auto& parts = tokenizer_->card.single;
-  const int64_t most = max_length ? max_length : tokenizer_->longest, added = static_cast<int64_t>(parts.size()) - 1;
+  const int64_t most = max_length ? max_length : tokenizer_->longest,
+                added = static_cast<int64_t>(parts.size()) - 1;
   check<ValueError>(most == 0 || most >= added, "max_length = ", most, " has no room for the ", added,
                     " special tokens");
   if (most && static_cast<int64_t>(ids.size()) + added > most) ids.resize(static_cast<size_t>(most - added));
@@ -172,9 +179,11 @@ Row Text::encode(std::string_view text, int64_t max_length) const {
 Row Text::encode(std::string_view text, std::string_view pair, int64_t max_length) const {
   std::vector<int64_t> a = tokenizer_->ids(text), b = tokenizer_->ids(pair);
   const auto& parts = tokenizer_->card.pair;
-  const int64_t most = max_length ? max_length : tokenizer_->longest, added = static_cast<int64_t>(parts.size()) - 2;
+  const int64_t most = max_length ? max_length : tokenizer_->longest,
+                added = static_cast<int64_t>(parts.size()) - 2;
   const auto n = static_cast<int64_t>(a.size()), m = static_cast<int64_t>(b.size()), room = most - added;
-  check<ValueError>(most == 0 || room >= 0, "max_length = ", most, " has no room for the ", added, " special tokens");
+  check<ValueError>(most == 0 || room >= 0, "max_length = ", most, " has no room for the ", added,
+                    " special tokens");
   if (most && n + m > room) {  // the longer one loses tokens until both are equal; an odd one stays with it
     int64_t less = std::min(n, m), more = less > room ? less : std::max(less, room - less);
     if (less + more > room) less = room / 2, more = less + room % 2;

@@ -22,17 +22,20 @@ struct Mapped {
 
 #include "embed/text/unicode_tables.inc"
 
-constexpr Range kWhites[] = {{0x9, 0xd},       {0x20, 0x20},     {0x85, 0x85},     {0xa0, 0xa0},     {0x1680, 0x1680},
-                             {0x2000, 0x200a}, {0x2028, 0x2029}, {0x202f, 0x202f}, {0x205f, 0x205f}, {0x3000, 0x3000}};
+constexpr Range kWhites[] = {{0x9, 0xd},       {0x20, 0x20},     {0x85, 0x85},     {0xa0, 0xa0},
+                             {0x1680, 0x1680}, {0x2000, 0x200a}, {0x2028, 0x2029}, {0x202f, 0x202f},
+                             {0x205f, 0x205f}, {0x3000, 0x3000}};
 // CJK as BERT has it: each character is a word.
-constexpr Range kIdeographs[] = {{0x3400, 0x4dbf},   {0x4e00, 0x9fff},   {0xf900, 0xfaff},   {0x20000, 0x2a6df},
-                                 {0x2a700, 0x2b73f}, {0x2b740, 0x2b81f}, {0x2b920, 0x2ceaf}, {0x2f800, 0x2fa1f}};
+constexpr Range kIdeographs[] = {{0x3400, 0x4dbf},   {0x4e00, 0x9fff},   {0xf900, 0xfaff},
+                                 {0x20000, 0x2a6df}, {0x2a700, 0x2b73f}, {0x2b740, 0x2b81f},
+                                 {0x2b920, 0x2ceaf}, {0x2f800, 0x2fa1f}};
 
 constexpr char32_t kLooked = 0x20000;  // below, properties are in a table
 
 template <size_t N>
 bool within(const Range (&table)[N], char32_t c) {
-  const Range* it = std::upper_bound(table, table + N, c, [](char32_t x, const Range& r) { return x < r.first; });
+  const Range* it =
+      std::upper_bound(table, table + N, c, [](char32_t x, const Range& r) { return x < r.first; });
   return it != table && c <= (it - 1)->last;
 }
 
@@ -117,6 +120,16 @@ Points points_of(std::string_view text) {
   return found;
 }
 
+bool valid(std::string_view text) {
+  const auto *p = reinterpret_cast<const uint8_t*>(text.data()), *end = p + text.size();
+  while (p < end) {
+    const Read r = read(p, end);
+    if (!r.whole) return false;
+    p += r.bytes;
+  }
+  return true;
+}
+
 void append(std::string& text, char32_t c) {
   const auto add = [&](char32_t b) { text.push_back(static_cast<char>(b)); };
   if (c < 0x80) add(c);
@@ -143,7 +156,8 @@ uint8_t properties(char32_t c) {
 
 void append_lower(Points& text, char32_t c) {
   if (c < 0x80) text.push_back(c >= 'A' && c <= 'Z' ? c + 32 : c);
-  else if (const Mapped* m = mapped(kLower, c)) text.append(std::begin(kLowerPool) + m->pool, std::begin(kLowerPool) + m->pool + m->count);
+  else if (const Mapped* m = mapped(kLower, c))
+    text.append(std::begin(kLowerPool) + m->pool, std::begin(kLowerPool) + m->pool + m->count);
   else text.push_back(c);
 }
 

@@ -11,6 +11,7 @@ using Points = std::u32string;
 
 // ValueError that names the place of bytes that are no UTF-8.
 Points points_of(std::string_view text);
+bool valid(std::string_view text);
 void append(std::string& text, char32_t c);
 // Bytes that are no UTF-8 become U+FFFD, one for each longest part of a character.
 std::string repaired(std::string_view bytes);

@@ -1,5 +1,6 @@
-// WordPiece as of BERT: text is cleaned and, if so, lower-cased and stripped of accents; words and punctuation
-// are apart; a word is the longest pieces of the vocabulary from its start on.
+// WordPiece as of BERT: text is cleaned and, if so, lower-cased and stripped of accents; words and
+// punctuation are apart; a word is the longest pieces of the vocabulary from its start on.
+#include <algorithm>
 #include <array>
 
 #include "embed/text/tokenizer.h"
@@ -20,6 +21,8 @@ class WordPiece final : public Text::Tokenizer {
         lower_(setting("lower", 1)),
         unknown_(setting("unknown", -1)),
         longest_word_(static_cast<size_t>(setting("longest_word", 100))) {
+    check<FormatError>(unknown_ >= 0 && unknown_ < vocabulary.size(), "the tokenizer of the file has no id ",
+                       unknown_, " for unknown words");
     for (int64_t id = 0; id < vocabulary.size(); ++id)
       if (vocabulary[id].starts_with(card.prefix) && vocabulary[id].size() > card.prefix.size())
         inner_.try_emplace(vocabulary[id].substr(card.prefix.size()), id);
@@ -64,7 +67,8 @@ class WordPiece final : public Text::Tokenizer {
 
   void tokenise(const Points& text, std::vector<int64_t>& ids) const override {
     const auto punctuation = [](char32_t c) {
-      const bool ascii = (c >= 33 && c <= 47) || (c >= 58 && c <= 64) || (c >= 91 && c <= 96) || (c >= 123 && c <= 126);
+      const bool ascii =
+          (c >= 33 && c <= 47) || (c >= 58 && c <= 64) || (c >= 91 && c <= 96) || (c >= 123 && c <= 126);
       return ascii || is(c, unicode::kPunctuation);
     };
     for (size_t i = 0; i < text.size();) {
@@ -124,8 +128,8 @@ class WordPiece final : public Text::Tokenizer {
   // English as it is written: no space before a full stop.
   static std::string tidied(std::string text) {
     constexpr std::pair<std::string_view, std::string_view> kRules[] = {
-        {" .", "."},     {" ?", "?"},   {" !", "!"},           {" ,", ","},    {" ' ", "'"},   {" n't", "n't"},
-        {" 'm", "'m"},   {" do not", " don't"}, {" 's", "'s"}, {" 've", "'ve"}, {" 're", "'re"}};
+        {" .", "."},   {" ?", "?"},           {" !", "!"},   {" ,", ","},     {" ' ", "'"},   {" n't", "n't"},
+        {" 'm", "'m"}, {" do not", " don't"}, {" 's", "'s"}, {" 've", "'ve"}, {" 're", "'re"}};
     for (const auto& [from, to] : kRules)
       for (size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size())
         text.replace(at, from.size(), to);
@@ -140,6 +144,8 @@ class WordPiece final : public Text::Tokenizer {
 
 }  // namespace
 
-std::unique_ptr<Text::Tokenizer> make_wordpiece(const Card& card) { return std::make_unique<WordPiece>(card); }
+std::unique_ptr<Text::Tokenizer> make_wordpiece(const Card& card) {
+  return std::make_unique<WordPiece>(card);
+}
 
 }  // namespace plmcore

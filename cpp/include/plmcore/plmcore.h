@@ -3,12 +3,13 @@
  *   plm_model* model;
  *   if (plm_model_load("gpt2.plm", &model) != PLM_OK) { puts(plm_last_error()); return 1; }
  *
- * Every function that can fail returns a code; plm_last_error() is the message of the last failure on this thread. Nothing
- * else is thrown, printed or aborted. A handle is freed by the function of its name; NULL is fine. What a handle gives
- * (texts, arrays) lives as long as the handle. Texts are UTF-8 and end with 0. A model may be used by many threads; a
- * session, or anything made by one, by one thread at a time.
+ * Every function that can fail returns a code; plm_last_error() is the message of the last failure on this
+ * thread. Nothing else is thrown, printed or aborted. A handle is freed by the function of its name; NULL is
+ * fine. What a handle gives (texts, arrays) lives as long as the handle. Texts are UTF-8 and end with 0. A
+ * model may be used by many threads; a session, or anything made by one, by one thread at a time.
  *
- * Functions and fields are only ever added. PLM_ABI_VERSION counts the additions; a struct that may grow begins with its size.
+ * Functions and fields are only ever added. PLM_ABI_VERSION counts the additions; a struct that may grow
+ * begins with its size.
  */
 #ifndef PLMCORE_PLMCORE_H
 #define PLMCORE_PLMCORE_H
@@ -81,9 +82,11 @@ PLM_API int64_t plm_model_id(const plm_model* model, const char* role); /* -1: t
 /* ---- rows of ids ---- */
 
 PLM_API plm_code plm_rows_new(plm_rows** rows);
-PLM_API plm_code plm_rows_add(plm_rows* rows, const int64_t* ids, const int64_t* types, size_t n); /* types: or NULL */
+PLM_API plm_code plm_rows_add(plm_rows* rows, const int64_t* ids, const int64_t* types,
+                              size_t n); /* types: or NULL */
 PLM_API size_t plm_rows_count(const plm_rows* rows);
-PLM_API plm_code plm_rows_get(const plm_rows* rows, size_t row, const int64_t** ids, const int64_t** types, size_t* n);
+PLM_API plm_code plm_rows_get(const plm_rows* rows, size_t row, const int64_t** ids, const int64_t** types,
+                              size_t* n);
 PLM_API void plm_rows_free(plm_rows* rows);
 
 /* ---- sessions ---- */
@@ -101,7 +104,8 @@ typedef struct plm_tensor {
 } plm_tensor;
 
 /* An entry point: inputs by name over the caller's memory. */
-PLM_API plm_code plm_run(plm_session* session, const char* entry, const plm_tensor* inputs, size_t n, plm_outputs** outputs);
+PLM_API plm_code plm_run(plm_session* session, const char* entry, const plm_tensor* inputs, size_t n,
+                         plm_outputs** outputs);
 /* A vector for each row, float32 [rows, width]: one output, "vectors". */
 PLM_API plm_code plm_encode(plm_session* session, const plm_rows* rows, plm_outputs** outputs);
 PLM_API size_t plm_outputs_count(const plm_outputs* outputs);
@@ -110,7 +114,8 @@ PLM_API void plm_outputs_free(plm_outputs* outputs);
 
 PLM_API plm_code plm_classify(plm_session* session, const plm_rows* rows, plm_labels** labels);
 /* probability: of the label; of a regression the label is "" and this its value. */
-PLM_API plm_code plm_labels_get(const plm_labels* labels, size_t row, const char** label, double* probability);
+PLM_API plm_code plm_labels_get(const plm_labels* labels, size_t row, const char** label,
+                                double* probability);
 PLM_API void plm_labels_free(plm_labels* labels);
 
 typedef struct plm_options {
@@ -127,12 +132,12 @@ typedef int (*plm_stream)(void* context, size_t prompt, int64_t token);
 
 PLM_API plm_code plm_options_init(const plm_model* model, plm_options* options); /* what the file says */
 /* options: or NULL for what the file says; stream: or NULL. */
-PLM_API plm_code plm_generate(plm_session* session, const plm_rows* prompts, const plm_options* options, plm_stream stream,
-                              void* context, plm_generated** generated);
+PLM_API plm_code plm_generate(plm_session* session, const plm_rows* prompts, const plm_options* options,
+                              plm_stream stream, void* context, plm_generated** generated);
 PLM_API size_t plm_generated_count(const plm_generated* generated, size_t prompt);
 /* The tokens after the prompt, the best sequence first. */
-PLM_API plm_code plm_generated_get(const plm_generated* generated, size_t prompt, size_t sequence, const int64_t** tokens,
-                                   size_t* n, double* score);
+PLM_API plm_code plm_generated_get(const plm_generated* generated, size_t prompt, size_t sequence,
+                                   const int64_t** tokens, size_t* n, double* score);
 PLM_API void plm_generated_free(plm_generated* generated);
 
 /* ---- text ---- */

@@ -1,10 +1,11 @@
-// Session: one user of a model file. It pads rows of ids, runs entry points, pools, names labels and generates.
+// Session: one user of a model file. It pads rows of ids, runs entry points, pools, names labels and
+// generates.
 //
 //   const plmcore::Model model = plmcore::Model::load("gpt2.plm");
 //   plmcore::Session session(model);
 //   plmcore::Options options = model.card().generation;
 //   options.max_new_tokens = 40;
-//   for (const auto& found : session.generate({{464, 3797}}, options)[0]) ...
+//   const auto found = session.generate({{464, 3797}}, options);  // of each prompt the best first
 //
 // Any number of sessions share a model, each in a thread of its own. A session is for one thread at a time: a
 // second one that calls it meanwhile gets a BusyError. The model must outlive its sessions.

@@ -26,8 +26,8 @@ class Text {
 
   static bool serves(const Model& model);
 
-  // Ids with the special tokens of the model. What is longer than max_length is cut, of a pair the longer text
-  // first; 0: as long as tokenizer and model allow. ValueError for invalid UTF-8.
+  // Ids with the special tokens of the model. What is longer than max_length is cut, of a pair the longer
+  // text first; 0: as long as tokenizer and model allow. ValueError for invalid UTF-8.
   Row encode(std::string_view text, int64_t max_length = 0) const;
   Row encode(std::string_view text, std::string_view pair, int64_t max_length = 0) const;
   std::vector<int64_t> ids(std::string_view text) const;  // without special tokens, whole

@@ -203,34 +203,35 @@ def _remembered_scores(
             "there is no stride; load it with mem_len= for more or less memory"
         )
     window = min(SEGMENT, lm.config.mem_len) if window is None else window
-    if window < 1:
-        raise ArgumentError(f"perplexity: a window has at least 1 token, got {window}")
-    before = [start] if start is not None else prefix(lm)
-    body = lm.model.body
-    for text in items(texts):
-        mems: Any = ()
-        for tokens, first in windows(count.ids(text), window, window, before):
-            labels = np.full((1, len(tokens)), NONE, np.int64)
-            labels[0, first:] = tokens[first:]
-            with inference():
-                encoded = body.encode(**body.tensors({"input_ids": tokens[None, :-1]}), mems=mems)
-                mems = encoded.mems()
-                found = scoring.answers(lm, encoded, labels[:, 1:], False)
-            yield from found
+    return _onward(lm, count, texts, window, start, "mems", (), lambda encoded: encoded.mems())
 
 
 def _carried_scores(
     lm: Any, count: _Count, texts: Any, window: int | None, stride: int | None, start: int | None
 ) -> Iterator[Scores]:
-    """Each text from its beginning, the state carried from window to window; from its end by a model that
-    reads backward.
-    """
+    """The same with the state of a recurrent model."""
     if stride is not None:
         raise ArgumentError(
             "perplexity: this model carries its state from window to window: they do not overlap, so that "
             "there is no stride"
         )
     window = WINDOW if window is None else window
+    return _onward(lm, count, texts, window, start, "state", None, lambda encoded: encoded.state)
+
+
+def _onward(
+    lm: Any,
+    count: _Count,
+    texts: Any,
+    window: int,
+    start: int | None,
+    kept: str,
+    begin: Any,
+    after: Callable[[Any], Any],
+) -> Iterator[Scores]:
+    """Window after window, each with what the body keeps of those before it under the name `kept`; from its
+    end by a model that reads backward.
+    """
     if window < 1:
         raise ArgumentError(f"perplexity: a window has at least 1 token, got {window}")
     before = [start] if start is not None else prefix(lm)
@@ -239,13 +240,13 @@ def _carried_scores(
         ids: Iterable[np.ndarray] = count.ids(text)
         if getattr(lm.config, "backward", False):
             ids = [np.concatenate([np.zeros(0, np.int64), *ids])[::-1]]
-        state = None
+        memory = begin
         for tokens, first in windows(ids, window, window, before):
             labels = np.full((1, len(tokens)), NONE, np.int64)
             labels[0, first:] = tokens[first:]
             with inference():
-                encoded = body.encode(**body.tensors({"input_ids": tokens[None, :-1]}), state=state)
-                state = encoded.state
+                encoded = body.encode(**body.tensors({"input_ids": tokens[None, :-1]}), **{kept: memory})
+                memory = after(encoded)
                 found = scoring.answers(lm, encoded, labels[:, 1:], False)
             yield from found
 

@@ -52,6 +52,8 @@ def convert_checkpoint(
         raise FormatError(f"'{source}' cannot be converted: {e}") from None
     config = models.config_from_dict({"model_type": family, **keys}, **(changes or {}))
     head = form.head or known.RECIPES[family].head
+    if config.architectures:
+        head = models.head_of(config)
     with nn.init.skipped():
         model = models.build(config, head)
     report = names.load(known, model, tensors)

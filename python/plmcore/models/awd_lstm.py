@@ -18,8 +18,8 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 from plmcore import nn
-from plmcore._core import FormatError, Tensor, ops
-from plmcore.models import heads, padding
+from plmcore._core import Tensor, ops
+from plmcore.models import fastai_file, heads, padding
 from plmcore.models.config import Config
 from plmcore.models.declaration import GENERIC, Checkpoint, Finetuning, Recipe, Size, TokenizerFormat
 from plmcore.models.generates import Generates
@@ -250,32 +250,6 @@ AwdLstmSequenceClassification = heads.bound(
 )
 
 
-def read_checkpoint(
-    tensors: Mapping[str, Tensor], settings: Mapping[str, Any], ids: Mapping[str, int]
-) -> tuple[dict[str, Any], Mapping[str, Tensor]]:
-    """The sizes of a language model of fastai are those of its tensors."""
-    table, *recurrent = (tensors.get(name) for name in ("0.encoder.weight", "0.rnns.0.weight_hh_l0_raw"))
-    layers = len({name for name in tensors if name.endswith(".weight_hh_l0_raw")})
-    if table is None or recurrent[0] is None or table.ndim != 2 or recurrent[0].ndim != 2:
-        raise FormatError(
-            "it has no matrices 0.encoder.weight and 0.rnns.0.weight_hh_l0_raw of fastai's AWD_LSTM"
-        )
-    V, C = table.shape
-    if ids and ids["size"] != V:
-        raise FormatError(
-            f"the vocabulary has {ids['size']} words, 0.encoder.weight {V} rows; they must be equal"
-        )
-    own = tensors.get("1.decoder.weight")
-    tied = own is None or own is table or (own.shape == table.shape and (own.numpy() == table.numpy()).all())
-    keys = dict(vocab_size=V, d_embed=C, n_layers=layers, out_bias="1.decoder.bias" in tensors,
-                tie_word_embeddings=bool(tied), pad_token_id=ids.get("pad", 1))  # fmt: skip
-    if layers > 1:
-        keys["d_hidden"] = recurrent[0].shape[0] // 4
-    if tied:
-        tensors = {name: t for name, t in tensors.items() if name != "1.decoder.weight"}
-    return keys, tensors
-
-
 CONFIG = AwdLstmConfig
 MODEL_TYPES = {"awd-lstm": "AwdLstm"}
 HEADS = {
@@ -309,7 +283,7 @@ TOKENIZERS = (
         "awd-lstm", GENERIC, SPECIAL, single="bos A", pair="bos A bos B", kinds=("words",), splits=True
     ),
 )
-CHECKPOINT = Checkpoint(state="model", settings="hyper_params", read=read_checkpoint, vocabulary="list")
+CHECKPOINT = Checkpoint(state="model", settings="hyper_params", read=fastai_file.read, vocabulary="list")
 
 
 def sized(s: Size) -> dict[str, Any]:

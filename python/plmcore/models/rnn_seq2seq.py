@@ -11,6 +11,7 @@ L layers, n sequences of each prompt, V vocabulary; rows are [B, T, C], or [N, C
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -106,14 +107,15 @@ class Read(Encoded):
 class Written(seq2seq.Decoded):
     """A decoder's result. tops: the states of the top layer, as rows; begun: the one before them [B, H].
 
-    aligned: the weights over the source [B, T, S]; after: what goes on from the last token; last: its row.
+    aligned: the weights over the source [B, T, S]; after: what goes on from the last token; last(): its row
+    [B, C], of targets that have one.
     """
 
     begun: Tensor | None = None
     tops: Tensor | None = None
     aligned: Tensor | None = None
     after: Carried | None = None
-    last: Tensor | None = None  # [B, C]
+    last: Callable[[], Tensor] | None = None
 
     def output(self, **fields: Any) -> Output:
         begun, tops, layout = self.begun, self.tops, self.layout
@@ -252,7 +254,7 @@ class RNNSeq2Seq(seq2seq.EncoderDecoder):
             crossed = [ops.reshape(aligned, (B, 1, T, S))]
         return Written(
             rows, layout, [x, rows] if output_hidden_states else None, encoded, crossed, begun,
-            front.back(tops), aligned, after, front.last(found),
+            front.back(tops), aligned, after, lambda: front.last(found),
         )  # fmt: skip
 
     def at_once(
@@ -346,7 +348,7 @@ class RNNSeq2SeqLM(RNNSeq2Seq, seq2seq.Writes, Generates):
         encoded = self.encode(input_ids, attention_mask)
         found = self.decode(decoder_input_ids, encoded, decoder_attention_mask)
         assert found.last is not None and found.after is not None
-        return self.logits(found.last), found.after
+        return self.logits(found.last()), found.after
 
     def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
         assert isinstance(state, Carried)

@@ -55,6 +55,7 @@ class Recurrent(Module):
     """The base of LSTM, GRU and RNN: layers, directions, parameters and states. A subclass has the cell."""
 
     gates: ClassVar[int]
+    parts: ClassVar[tuple[str, ...]] = ("h",)  # of a state
 
     def __init__(
         self,
@@ -151,10 +152,14 @@ class Recurrent(Module):
         bias_ih, bias_hh = (getattr(self, f"{kind}_{end}", None) for kind in ("bias_ih", "bias_hh"))
         return getattr(self, f"weight_ih_{end}"), getattr(self, f"weight_hh_{end}"), bias_ih, bias_hh
 
+    def shapes(self, x: Tensor) -> tuple[tuple[int | Dim, ...], tuple[int | Dim, ...]]:
+        """Of h and c for the sequences of x."""
+        rows = (self.layers * self.directions, x.shape[0])
+        return (*rows, self.out_width), (*rows, self.hidden)
+
     def begin(self, x: Tensor) -> RecurrentState:
         """Zeros for the sequences of x."""
-        rows = (self.layers * self.directions, x.shape[0])
-        h, c = (ops.full((*rows, n), 0.0, x.dtype, like=x) for n in (self.out_width, self.hidden))
+        h, c = (ops.full(shape, 0.0, x.dtype, like=x) for shape in self.shapes(x))
         return self.state_of(h, c)
 
     @staticmethod
@@ -167,14 +172,12 @@ class Recurrent(Module):
         if not isinstance(state, RecurrentState):
             h, *c = (state,) if isinstance(state, Tensor) else state
             state = RecurrentState(h, c[0] if c else None)
-        name, wanted = type(self).__name__, self.begin(x)
-        if state.tensors().keys() != wanted.tensors().keys():
+        name, wanted = type(self).__name__, self.parts
+        if (*state.tensors(),) != wanted:
             raise ArgumentError(
-                f"{name}: the state must have {' and '.join(wanted.tensors())}, got "
-                f"{' and '.join(state.tensors())}"
+                f"{name}: the state must have {' and '.join(wanted)}, got {' and '.join(state.tensors())}"
             )
-        for part, t in state.tensors().items():
-            shape = wanted.tensors()[part].shape
+        for (part, t), shape in zip(state.tensors().items(), self.shapes(x)):
             sizes = zip(t.shape, shape)
             if len(t.shape) != 3 or any(
                 isinstance(a, int) and isinstance(b, int) and a != b for a, b in sizes
@@ -228,6 +231,7 @@ class LSTM(Recurrent):
     """
 
     gates = 4
+    parts = ("h", "c")
 
     def __init__(
         self,

@@ -22,7 +22,7 @@ from plmcore.tasks.task_data import TaskData
 from plmcore.train import batching, extending, hints, making, run_directory
 from plmcore.train.loop import Trainer
 from plmcore.train.run import Run
-from plmcore.train.settings import Settings
+from plmcore.train.settings import SettingError, Settings
 from plmcore.train.training import Training
 
 if TYPE_CHECKING:
@@ -215,6 +215,8 @@ class _Finetuning(Run):
         if self.data.kind == "lm":
             return examples.batches(**self.order)
         batch = self.settings["data"]["batch"]
+        if batch < 1:
+            raise SettingError(f"data.batch must be at least 1, got {batch}")
         rest = examples.examples(0) % (batch * self.group.size) // self.group.size
         least = getattr(self.lm.model, "LEAST_ROWS", 1)
         return data.Batches(examples, batch, drop_last=0 < rest < least, **self.order)

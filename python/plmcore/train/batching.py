@@ -89,7 +89,7 @@ def tokens_of(batch: Batch) -> int:
 
 def rate_of(parts: Sequence[Batch]) -> float:
     """The mean over a step's batches of what they say the learning rate is multiplied by."""
-    return float(np.mean([part.get(RATE, 1.0) for part in parts]))
+    return float(np.mean([float(part.get(RATE, 1.0)) for part in parts]))
 
 
 def check_batch(batch: Any) -> list[Batch]:
