@@ -179,6 +179,12 @@ def test_wrong_shapes(tmp_path):
         convert_checkpoint(translation_model(tmp_path / "mt", cut), tmp_path / "out", "cove")
 
 
+def test_texts_need_their_vectors(tmp_path):
+    small().save(tmp_path / "cove")
+    with pytest.raises(plm.ArgumentError, match=r"lm.model.embed\(sentences, vectors\)"):
+        plm.load(tmp_path / "cove").encode(["a b"])
+
+
 def test_bad_input():
     lm = small()
     x = np.zeros((2, 3, D), np.float32)

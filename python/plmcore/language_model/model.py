@@ -108,6 +108,11 @@ class LanguageModel:
         limits = [how.max_length, self.tokenizer.max_length, self.config.longest]
         longest = min((n for n in limits if n), default=None)
         body = getattr(self.model, "body", self.model)
+        if getattr(body, "READS_VECTORS", False):
+            raise ArgumentError(
+                f"encode: {self.config.model_type} reads the vectors of words, which are not here: "
+                f"lm.model.embed(sentences, vectors)"
+            )
         # a batch of equals has no padding
         by_length = sorted(range(len(texts)), key=lambda i: -len(texts[i]))
         vectors: dict[int, np.ndarray] = {}
