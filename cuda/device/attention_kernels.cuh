@@ -94,7 +94,7 @@ bool rows_of_whole(const AttentionCall& c, int elements, const P*... p) {
 
 inline const char* too_large(const AttentionCall& c) {
   constexpr int kMost = 1 << 30;
-  const bool sizes = c.B < kMost && c.T < kMost && c.S < kMost && c.H < kMost && c.D < kMost;
+  const bool sizes = c.B < kMost && c.T < kMost && c.S < kMost && c.H < 65536 && c.D < kMost;
   if (sizes && tile_blocks(c, c.T) < INT32_MAX && tile_blocks(c, c.S) < INT32_MAX && c.S / kTile < 65536)
     return nullptr;
   return "attention of so many rows is not on this device yet";

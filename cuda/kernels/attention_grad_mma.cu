@@ -1,9 +1,10 @@
 // The gradient of attention for bfloat16 and float16 by tensor cores, heads of up to 256 columns;
-// attention_grad.cu has the formulas. Two kernels, each computes the weights again from the log-sums:
-//   attention_grad_queries_mma  a block owns 64 queries and walks the keys:    S = Q K^T, dP = dO V^T, dQ +=
-//   dS K attention_grad_keys_mma     a block owns 64 keys and walks the queries:    S^T = K Q^T, dP^T = V
-//   dO^T,
-//                               dV += W^T dO, dK += dS^T Q
+// attention_grad.cu has the formulas. Two kernels, each computes the weights again from the log-sums.
+// attention_grad_queries_mma: a block owns 64 queries and walks the keys.
+//   S = Q K^T, dP = dO V^T, dQ += dS K
+// attention_grad_keys_mma: a block owns 64 keys and walks the queries.
+//   S^T = K Q^T, dP^T = V dO^T, dV += W^T dO, dK += dS^T Q
+//
 // What is walked comes by cp.async into one of two buffers, 64, 32 or 16 rows at a time, so that all of it
 // fits into 99 KB. Weights and dS stay in registers and are rounded to the half type on their way into the
 // next product. For more than 128 columns two warps share 16 keys: each has half of the columns of dK and dV.
@@ -27,7 +28,6 @@ template <int W> constexpr int kKeyThreads = 128 * kColumnWarps<W>;
 // What is saved of a query. One without keys, or none at all, has weights of 0.
 struct alignas(16) QueryStats {
   float m = INFINITY, l = 0, delta = 0;
-  __device__ QueryStats() = default;
   __device__ QueryStats(const AttentionCall& c, const Place& at, int i) {
     const auto* lse = static_cast<const float*>(c.lse) + at.lse + i;
     if (i >= at.s.T || lse[0] == -INFINITY) return;
@@ -56,20 +56,20 @@ __device__ __forceinline__ void add_dweights(const AttentionCall& c, const Place
     }
 }
 
-// The rows of dO; of any other tensor, of which nothing is read, where there is none.
+// The rows of dO of one head; of any other tensor, of which nothing is read, where there is none.
 template <class T>
 struct OutputGradient {
   const T* at;
   int64_t stride;
-  bool there;
-  __device__ OutputGradient(const AttentionCall& c, const Place& at_place)
-      : at(head_rows<T>(c.dout ? c.dout : c.out, at_place.s.q_row, static_cast<int64_t>(c.H) * c.D,
-                        at_place.h, c.D)),
+  int rows;
+  __device__ OutputGradient(const AttentionCall& c, const Place& place)
+      : at(head_rows<T>(c.dout ? c.dout : c.out, place.s.q_row, static_cast<int64_t>(c.H) * c.D, place.h,
+                        c.D)),
         stride(static_cast<int64_t>(c.H) * c.D),
-        there(c.dout != nullptr) {}
+        rows(c.dout ? place.s.T : 0) {}
   template <int N, int W, int kThreads>
-  __device__ void copy(const AttentionCall& c, int i, int T_rows, T* to) const {
-    copy_rows<N, W, kThreads>(c, at + i * stride, stride, there ? T_rows - i : 0, to);
+  __device__ void copy(const AttentionCall& c, int i, T* to) const {
+    copy_rows<N, W, kThreads>(c, at + i * stride, stride, rows - i, to);
   }
 };
 
@@ -97,7 +97,7 @@ __global__ void __launch_bounds__(kQueryThreads, 2)
   int key = sight.begin(i) / kTile * kTile, buffer = 0;
   copy_rows<kTile, W, kQueryThreads>(c, head_rows<T>(c.q, at.s.q_row + i, c.q_stride, at.h, c.D), c.q_stride,
                                      at.s.T - i, q);
-  OutputGradient<T>(c, at).template copy<kTile, W, kQueryThreads>(c, i, at.s.T, dout);
+  OutputGradient<T>(c, at).template copy<kTile, W, kQueryThreads>(c, i, dout);
   copy(key, 0);
   const QueryStats stats[2] = {{c, at, own + me.g}, {c, at, own + me.g + 8}};
   float dq[W / 8][4] = {};
@@ -152,7 +152,7 @@ __global__ void __launch_bounds__(kKeyThreads<W>, 256 / kKeyThreads<W>)
   const OutputGradient<T> gradient(c, at);
   const auto copy = [&](int i, int buffer) {
     copy_rows<N, W, kThreads>(c, queries + i * c.q_stride, c.q_stride, at.s.T - i, q + buffer * kSize);
-    gradient.template copy<N, W, kThreads>(c, i, at.s.T, dout + buffer * kSize);
+    gradient.template copy<N, W, kThreads>(c, i, dout + buffer * kSize);
     cp_commit();
   };
   int i = min(sight.first_query(key), at.s.T) / N * N, buffer = 0;

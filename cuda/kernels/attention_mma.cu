@@ -4,7 +4,7 @@
 // on): k and v come by cp.async into one of two buffers while the other is used. Scores, weights and the
 // output stay in registers; the weights, rounded to the half type, are the left operand of the product with
 // v. m and l are kept as in attention.cu, the scale is part of the exponent. Traffic: k and v once for each
-// 64 queries. Shared memory: 12 to 96 KB.
+// 64 queries. Shared memory: 25 to 99 KB.
 #include "device/attention_kernels.cuh"
 #include "device/attention_mma.cuh"
 

@@ -112,7 +112,7 @@ FEWER = {
     "attention_grad_keys": {"IfE": 168},
     "attention_grad_bias": {"IfE": 168},
 }
-# Kernel -> how often an instruction must be there, at least: tensor cores, operands, copies of 16 bytes.
+# Kernel -> how often an instruction must be there: tensor cores, their operands, copies of 16 bytes.
 COUNTS = {
     "attention_mma": {"HMMA.16816": 32, "LDGSTS.*128": 8, "LDSM": 16, "MUFU.EX2": 16},
     "attention_grad_queries_mma": {"HMMA.16816": 32, "LDGSTS.*128": 8, "LDSM": 16, "MUFU.EX2": 8},
