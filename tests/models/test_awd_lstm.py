@@ -42,7 +42,7 @@ def test_windows_with_the_state_are_the_whole_text():
     np.testing.assert_allclose(
         lm(IDS[:, 5:], state=pairs).logits.numpy(), whole.logits.numpy()[:, 5:], atol=1e-5
     )
-    assert "state: Carried of 3" in repr(whole)
+    assert "state: LayerStates of 3" in repr(whole)
 
 
 def test_states_that_do_not_fit():
@@ -187,10 +187,10 @@ def test_windows_of_training_are_the_text():
     lm = classifier(drop_mult=0.0, classifier_dropouts=(0.0,) * 5, head_p=0.0)
     mask = (np.arange(12) < np.array([[12], [5], [9]])).astype(np.int64)
     x = lm.model.body.tokens(plm.Tensor(IDS))
-    aligned = models.recurrences.Aligned(models.padding.layout(plm.Tensor(IDS), plm.Tensor(mask)))
-    columns = aligned.columns(aligned.layout.pack(x))
-    _, whole = lm.model.read(columns, aligned)
-    _, windows = lm.train().model.read(columns, aligned)
+    columns = models.columns.Columns(models.padding.layout(plm.Tensor(IDS), plm.Tensor(mask)))
+    inputs = columns.of(columns.layout.pack(x))
+    _, whole = lm.model.read(inputs, columns)
+    _, windows = lm.train().model.read(inputs, columns)
     np.testing.assert_allclose(windows.numpy(), whole.numpy(), atol=1e-5)
 
 

@@ -9,7 +9,7 @@ from plmcore import losses
 from plmcore._core import ArgumentError, Tensor, ops
 from plmcore.criteria.criterion import Batch, Criterion, Term, Terms, needed
 from plmcore.criteria.labelled import known
-from plmcore.models.recurrences import Carried as CarriedState
+from plmcore.models.layer_states import LayerStates
 from plmcore.nn.state import State
 
 
@@ -54,8 +54,8 @@ class Carried(Criterion):
             means["tar"] = squared(steps, self.tar)
         return {name: Term.of_mean(means[name], n) for name, n in self.counts(batch).items()}, out.state
 
-    def state(self, tensors: Mapping[str, Tensor]) -> CarriedState:
-        return CarriedState.named(tensors)
+    def state(self, tensors: Mapping[str, Tensor]) -> LayerStates:
+        return LayerStates.named(tensors)
 
 
 def squared(x: Tensor, weight: float) -> Tensor:

@@ -20,13 +20,14 @@ from typing import Any, Self
 from plmcore import nn
 from plmcore._core import Tensor, ops
 from plmcore.models import fastai_file, heads, padding
+from plmcore.models.columns import Columns
 from plmcore.models.config import Config
 from plmcore.models.declaration import GENERIC, Checkpoint, Finetuning, Recipe, Size, TokenizerFormat
 from plmcore.models.generates import Generates
 from plmcore.models.labels import NEXT, placed
+from plmcore.models.layer_states import LayerStates
 from plmcore.models.outputs import Output
 from plmcore.models.padding import Encoded
-from plmcore.models.recurrences import Aligned, Carried
 from plmcore.models.window_classification import WindowClassification
 from plmcore.nn.state import State
 
@@ -118,8 +119,8 @@ class Read(Encoded):
     """top: of the highest layer, each text from column 0 on, [B, T, C]; state: after the last tokens."""
 
     top: Tensor = field(kw_only=True)
-    state: Carried = field(kw_only=True)
-    aligned: Aligned = field(kw_only=True)
+    state: LayerStates = field(kw_only=True)
+    columns: Columns = field(kw_only=True)
 
     def output(self, **fields: Any) -> Output:
         return super().output(**fields, state=self.state)
@@ -160,8 +161,8 @@ class AwdLstm(nn.Module):
         return ops.mul(x, ops.embedding(ops.dropout(rows, self.embed_p), ids))
 
     def run(
-        self, x: Tensor, state: Carried, lengths: Tensor | None = None, n: Any = 1
-    ) -> tuple[list[Tensor], Carried]:
+        self, x: Tensor, state: LayerStates, lengths: Tensor | None = None, n: Any = 1
+    ) -> tuple[list[Tensor], LayerStates]:
         """Embeddings -> the output of each layer, and the state.  [B n, T, C]"""
         x = self.dropout(x)
         outputs, after = [], []
@@ -169,12 +170,12 @@ class AwdLstm(nn.Module):
             x, h, c = block(x, h, c, lengths)
             outputs.append(x)
             after.append((h, c))
-        return outputs, Carried.of(after, n)
+        return outputs, LayerStates.of(after, n)
 
-    def begin(self, x: Tensor, state: Any) -> Carried:
+    def begin(self, x: Tensor, state: Any) -> LayerStates:
         """The state before the texts: zeros unless one is given."""
         widths = self.config.widths
-        return Carried.zeros(widths, x) if state is None else Carried.given(state, widths, x.shape[0])
+        return LayerStates.zeros(widths, x) if state is None else LayerStates.given(state, widths, x.shape[0])
 
     def encode(
         self,
@@ -189,13 +190,13 @@ class AwdLstm(nn.Module):
         """state: of the call that read the text before this, as out.state; it may also be pairs (h, c)."""
         padding.check_ids(input_ids)
         layout = padding.layout(input_ids, attention_mask)
-        aligned = Aligned(layout)
-        rows = self.embed(aligned.pack(input_ids))
-        x = aligned.columns(rows)
-        outputs, after = self.run(x, self.begin(x, state), aligned.lengths)
-        states = [rows, *map(aligned.rows, outputs)] if output_hidden_states else None
+        columns = Columns(layout)
+        rows = self.embed(layout.pack(input_ids))
+        x = columns.of(rows)
+        outputs, after = self.run(x, self.begin(x, state), columns.lengths)
+        states = [rows, *map(columns.rows, outputs)] if output_hidden_states else None
         top = outputs[-1]
-        return Read(aligned.rows(top), layout, states, top=top, state=after, aligned=aligned)
+        return Read(columns.rows(top), layout, states, top=top, state=after, columns=columns)
 
     def __call__(self, *args: Any, **inputs: Any) -> Output:
         encoded = self.encode(*args, **inputs)
@@ -206,7 +207,7 @@ class AwdLstmCausalLM(heads.Predicts, Generates):
     """logits [B, T, V] of the token that follows each; out.state goes on with the text behind them.
 
     While training also out.last_hidden_state and out.dropped_hidden_state, what the output layer has read:
-    their sizes and steps may be penalised (criteria.Carried).
+    their sizes and steps may be penalised (criteria.LayerStates).
     """
 
     LABELS = (NEXT,)
@@ -230,12 +231,12 @@ class AwdLstmCausalLM(heads.Predicts, Generates):
         if self.training:
             dropped = self.dropout(encoded.top)
             fields = dict(last_hidden_state=encoded.top, dropped_hidden_state=dropped)
-            encoded.rows = encoded.aligned.rows(dropped)
+            encoded.rows = encoded.columns.rows(dropped)
         return heads.language_model_output(encoded, placed(NEXT, labels), self.logits, **fields)
 
     def prefill(self, input_ids: Tensor, attention_mask: Tensor | None = None) -> tuple[Tensor, State]:
         encoded = self.body.encode(input_ids, attention_mask)
-        return self.logits(encoded.aligned.last(encoded.top)), encoded.state
+        return self.logits(encoded.columns.last(encoded.top)), encoded.state
 
     def step(self, tokens: Tensor, state: Any) -> tuple[Tensor, State]:
         state.check_batch(tokens.shape[0])

@@ -15,11 +15,11 @@ from typing import Any
 from plmcore import nn
 from plmcore._core import Dim, Tensor, ops
 from plmcore.models import heads, padding
+from plmcore.models.columns import Columns
 from plmcore.models.config import MOST, Config
 from plmcore.models.declaration import GENERIC, Finetuning, TokenizerFormat, WordVectors
 from plmcore.models.outputs import Output
 from plmcore.models.padding import Encoded
-from plmcore.models.recurrent import Fronted
 from plmcore.models.relative import count
 
 
@@ -95,15 +95,15 @@ class CNN(nn.Module):
     ) -> Encoded:
         padding.check_ids(input_ids)
         layout = padding.layout(input_ids, attention_mask, reads)
-        front = Fronted(layout)
+        columns = Columns(layout)
         rows = self.embedding(layout.pack(input_ids))
         rows = rows.detach() if self.config.static else rows
-        states, x = [rows], front.moved(rows)  # [B, T, C], 0 behind the ends
+        states, x = [rows], columns.of(rows)  # [B, T, C], 0 behind the ends
         for conv in self.windows:
             x = ops.relu(conv(x))
-            if front.lengths is not None:
-                x = ops.masked_fill(x, behind(front.lengths, layout.T), 0.0)
-            states.append(front.back(x))
+            if columns.lengths is not None:
+                x = ops.masked_fill(x, behind(columns.lengths, layout.T), 0.0)
+            states.append(columns.rows(x))
         return Encoded(states[-1], layout, states if output_hidden_states else None)
 
     def __call__(self, *args: Any, **inputs: Any) -> Output:
@@ -134,10 +134,10 @@ class CNNSequenceClassification(CNN):
     def pooled(self, encoded: Encoded) -> Tensor:
         """The largest value of each filter over the windows inside the text.  [B, F]"""
         B, T = encoded.layout.B, encoded.layout.T
-        front = Fronted(encoded.layout)
-        x = front.moved(encoded.rows)
+        columns = Columns(encoded.layout)
+        x = columns.of(encoded.rows)
         widest = max(width for width, _ in self.config.filters)
-        lengths = front.lengths
+        lengths = columns.lengths
         if lengths is None:
             lengths = ops.broadcast_to(count(T, x), (B,))
         reaching = ops.maximum(lengths, ops.full((), widest, "int64", like=lengths))

@@ -18,13 +18,13 @@ from typing import Any
 from plmcore import nn
 from plmcore._core import Dim, Tensor, ops
 from plmcore.models import heads, padding
+from plmcore.models.columns import Columns
 from plmcore.models.config import Config
 from plmcore.models.declaration import GENERIC, Recipe, Size, TokenizerFormat
 from plmcore.models.generates import Generates
 from plmcore.models.labels import NEXT
 from plmcore.models.outputs import Output
 from plmcore.models.padding import Encoded
-from plmcore.models.recurrent import Fronted
 from plmcore.nn.state import State, chosen
 
 
@@ -119,8 +119,8 @@ class NPLM(nn.Module):
     ) -> Encoded:
         padding.check_ids(input_ids)
         layout = padding.layout(input_ids, attention_mask, reads)
-        front = Fronted(layout)
-        words = front.back(self.contexts(front.moved(layout.pack(input_ids))))  # rows
+        columns = Columns(layout)
+        words = columns.rows(self.contexts(columns.of(layout.pack(input_ids))))  # rows
         rows = self.rows_of(words)
         return Encoded(rows, layout, [self.read(words)[0]] if output_hidden_states else None)
 
@@ -162,8 +162,8 @@ class NPLMCausalLM(NPLM, heads.Predicts, Generates):
     def prefill(self, input_ids: Tensor, attention_mask: Tensor | None = None) -> tuple[Tensor, State]:
         padding.check_ids(input_ids)
         layout = padding.layout(input_ids, attention_mask)
-        front = Fronted(layout)
-        last = front.last(self.contexts(front.moved(layout.pack(input_ids))))  # [B, n]
+        columns = Columns(layout)
+        last = columns.last(self.contexts(columns.of(layout.pack(input_ids))))  # [B, n]
         words = ops.reshape(last, (layout.B, 1, self.config.context))
         return self.logits(self.rows_of(last)), Window(words)
 

@@ -13,57 +13,12 @@ from dataclasses import dataclass, replace
 from plmcore import nn
 from plmcore._core import Dim, Tensor, ops
 from plmcore.models.alignment import Memory
-from plmcore.models.padding import Layout, Packed
-from plmcore.models.relative import count
+from plmcore.models.columns import Columns
+from plmcore.models.padding import Layout
 from plmcore.nn.recurrent import Recurrent
 from plmcore.nn.state import State, chosen
 
 CELLS: dict[str, type[nn.LSTM] | type[nn.GRU]] = {"lstm": nn.LSTM, "gru": nn.GRU}
-
-
-class Fronted:
-    """The sequences of a layout, each from column 0 on, as recurrent layers take them.
-
-    reverse: the last row of each comes first. lengths: None where all have T rows.
-    """
-
-    def __init__(self, layout: Layout, reverse: bool = False):
-        self.B, self.T, self.reverse = layout.B, layout.T, reverse
-        self.lengths: Tensor | None = None
-        self.places: Tensor | None = None  # [N], where each row goes
-        self.turned: Tensor | None = None  # [N], the row that stands there when sequences are turned round
-        if isinstance(layout, Packed):
-            self.lengths, self.places = layout.lengths, layout.places()
-            if reverse:
-                firsts = ops.narrow(layout.starts, 0, self.B)
-                both = ops.add(ops.add(firsts, firsts), ops.affine(self.lengths, 1.0, -1.0))  # first + last
-                both = ops.broadcast_to(ops.reshape(both, (self.B, 1)), (self.B, self.T))
-                rows = ops.arange(0, layout.index.shape[0], like=both)
-                self.turned = ops.sub(layout.pack(both), rows)
-
-    def moved(self, rows: Tensor) -> Tensor:
-        """rows -> [B, T, ...]"""
-        if self.places is None:
-            return ops.slice(rows, 1, 0, self.T, -1) if self.reverse else rows
-        rows = rows if self.turned is None else ops.index_select(rows, self.turned)
-        return ops.unpack_rows(rows, self.places, self.B, self.T)
-
-    def back(self, x: Tensor) -> Tensor:
-        """[B, T, ...] -> rows"""
-        if self.places is None:
-            return ops.slice(x, 1, 0, self.T, -1) if self.reverse else x
-        rows = ops.index_select(ops.reshape(x, (self.B * self.T, *x.shape[2:])), self.places)
-        return rows if self.turned is None else ops.index_select(rows, self.turned)
-
-    def last(self, x: Tensor) -> Tensor:
-        """What stands at the last step of each sequence.  [B, T, C] -> [B, C]"""
-        B, T, C = self.B, self.T, x.shape[-1]
-        if self.lengths is None:
-            return ops.reshape(ops.slice(x, 1, T - 1, T), (B, C))
-        firsts = ops.mul(ops.arange(0, B, like=x), count(T, x))
-        return ops.index_select(
-            ops.reshape(x, (B * T, C)), ops.add(firsts, ops.affine(self.lengths, 1.0, -1.0))
-        )
 
 
 def read(
@@ -76,9 +31,9 @@ def read(
     """A recurrent network over the sequences of a layout: rows, and the state after each sequence. reverse:
     each from its end, the rows stay where they are.
     """
-    front = Fronted(layout, reverse)
-    y, state = rnn(front.moved(rows), state, front.lengths)
-    return front.back(y), state
+    columns = Columns(layout, reverse)
+    y, state = rnn(columns.of(rows), state, columns.lengths)
+    return columns.rows(y), state
 
 
 # ---- decoding ----

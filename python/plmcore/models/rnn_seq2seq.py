@@ -19,12 +19,13 @@ from plmcore import nn
 from plmcore._core import ArgumentError, Tensor, ops
 from plmcore.models import alignment, padding, seq2seq
 from plmcore.models.alignment import Alignment, Memory
+from plmcore.models.columns import Columns
 from plmcore.models.config import Config
 from plmcore.models.declaration import GENERIC, Recipe, Size, TokenizerFormat
 from plmcore.models.generates import Generates
 from plmcore.models.outputs import Output
 from plmcore.models.padding import Encoded
-from plmcore.models.recurrent import CELLS, Carried, Fronted, read
+from plmcore.models.recurrent import CELLS, Carried, read
 from plmcore.nn.state import State
 
 
@@ -239,22 +240,22 @@ class RNNSeq2Seq(seq2seq.EncoderDecoder):
                 "encoder_outputs have no states that the decoder could begin with: pass input_ids"
             )
         layout = padding.layout(decoder_input_ids, mask, reads)
-        front = Fronted(layout)
+        columns = Columns(layout)
         x = self.dropout(self.decoder.embedding(layout.pack(decoder_input_ids)))  # rows
         state = self.begin(encoded.final)
         begun = state.h[self.config.decoder_layers - 1]  # [B, H]
         memory = self.attn.memory(encoded) if self.config.attention != "none" else None
         run = self.by_steps if self.stepwise else self.at_once
-        tops, found, weights, after = run(front.moved(x), state, memory, front.lengths)
-        rows = self.dropout(front.back(found))
-        aligned = None if weights is None else layout.unpack(front.back(weights))
+        tops, found, weights, after = run(columns.of(x), state, memory, columns.lengths)
+        rows = self.dropout(columns.rows(found))
+        aligned = None if weights is None else layout.unpack(columns.rows(weights))
         crossed = None
         if output_attentions and aligned is not None:
             B, T, S = aligned.shape
             crossed = [ops.reshape(aligned, (B, 1, T, S))]
         return Written(
             rows, layout, [x, rows] if output_hidden_states else None, encoded, crossed, begun,
-            front.back(tops), aligned, after, lambda: front.last(found),
+            columns.rows(tops), aligned, after, lambda: columns.last(found),
         )  # fmt: skip
 
     def at_once(

@@ -15,9 +15,9 @@ from typing import Any
 from plmcore import nn
 from plmcore._core import ArgumentError, Tensor, ops
 from plmcore.models import heads, padding
+from plmcore.models.columns import Columns, spread
 from plmcore.models.outputs import Output
 from plmcore.models.padding import Encoded
-from plmcore.models.recurrences import Aligned, spread
 
 NEVER = -1e30  # is no maximum
 
@@ -52,25 +52,25 @@ class WindowClassification(nn.Module):
         if attention_mask is None and self.config.pad_token_id is not None:
             attention_mask = ops.cast(input_ids != self.config.pad_token_id, "int64")
         layout = padding.layout(input_ids, attention_mask)
-        aligned = Aligned(layout, self.config.backward)
-        rows = self.body.embed(aligned.pack(input_ids))
-        outputs, pooled = self.read(aligned.columns(rows), aligned)
+        columns = Columns(layout, self.config.backward)
+        rows = self.body.embed(layout.pack(input_ids))
+        outputs, pooled = self.read(columns.of(rows), columns)
         x = self.up(self.dropout1(self.norm1(pooled)))
         logits = self.down(self.dropout2(self.norm2(x)))  # [B, L]
-        states = [rows, *map(aligned.rows, outputs)] if output_hidden_states else None
+        states = [rows, *map(columns.rows, outputs)] if output_hidden_states else None
         return Encoded(rows, layout, states).output(
             logits=logits,
             loss=None if labels is None else heads.classification_loss(self.config, logits, labels),
         )
 
-    def read(self, x: Tensor, aligned: Aligned) -> tuple[list[Tensor], Tensor]:
+    def read(self, x: Tensor, columns: Columns) -> tuple[list[Tensor], Tensor]:
         """The output of each layer, and the pooled vector [B, 3 C]. Windows matter where there are masks and
         gradients: else the text is read in one go.
         """
-        state, lengths = self.body.begin(x, None), aligned.lengths
+        state, lengths = self.body.begin(x, None), columns.lengths
         if not self.training:
             outputs, _ = self.body.run(x, state, lengths)
-            return outputs, self.pool(outputs[-1], aligned)
+            return outputs, self.pool(outputs[-1], columns)
         W, T = self.config.bptt, x.shape[1]
         if not isinstance(T, int):
             raise ArgumentError("awd-lstm: trace a classifier in eval mode")
@@ -81,12 +81,12 @@ class WindowClassification(nn.Module):
             outputs, state = self.body.run(ops.slice(x, 1, begin, end), state.detach(), inside)
             parts.append(outputs)
         whole = [ops.concat(layer, 1) for layer in zip(*parts)]
-        return whole, self.pool(whole[-1], aligned)
+        return whole, self.pool(whole[-1], columns)
 
-    def pool(self, top: Tensor, aligned: Aligned) -> Tensor:
+    def pool(self, top: Tensor, columns: Columns) -> Tensor:
         """[last; max; mean] over the windows that begin in the last max_len tokens.  [B, T, C] -> [B, 3 C]"""
         B, T, C = top.shape
-        lengths, at = spread(aligned.of_lengths(), T), aligned.positions()
+        lengths, at = spread(columns.of_lengths(), T), columns.positions()
         window = ops.full((), self.config.bptt, "int64", like=at)
         begins = ops.mul(
             ops.cast(ops.div(ops.cast(at, "float64"), ops.cast(window, "float64")), "int64"), window
@@ -101,7 +101,7 @@ class WindowClassification(nn.Module):
         largest = ops.max(ops.masked_fill(top, hidden, NEVER), 1)
         total = ops.sum(ops.masked_fill(top, hidden, 0.0), 1)
         mean = ops.div(total, ops.maximum(n, ops.full((), 1.0, top.dtype, like=top)))
-        return ops.concat([aligned.last(top), ops.masked_fill(largest, empty, 0.0), mean], 1)
+        return ops.concat([columns.last(top), ops.masked_fill(largest, empty, 0.0), mean], 1)
 
 
 def within(lengths: Tensor, begin: int, end: int) -> Tensor:
