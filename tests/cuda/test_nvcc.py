@@ -22,9 +22,7 @@ pytestmark = [
 ]
 
 # PLM_CUDA_ARCHITECTURES: those of a build for fewer.
-ARCHITECTURES = set(
-    os.environ.get("PLM_CUDA_ARCHITECTURES", "sm_80 sm_86 sm_89 sm_90 sm_100 sm_120").split()
-)
+ARCHITECTURES = set(os.environ.get("PLM_CUDA_ARCHITECTURES", "sm_80 sm_86 sm_89 sm_90 sm_100 sm_120").split())
 # Kernel -> the registers of a thread, at most. 128 threads of up to 96 fill an SM (65,536) more than half: 5
 # blocks of 4 warps; of row kernels by block, which have up to 512 threads, two blocks fit.
 REGISTERS = {
