@@ -1,5 +1,6 @@
 // Adam and its kin. With c1 = 1 - beta1^step and c2 = 1 - beta2^step (1 without bias correction):
-//   m += (1 - beta1) (g - m),  v = beta2 v + (1 - beta2) g^2,  p = keep * p - lr / c1 * m / (sqrt(v) / sqrt(c2) + eps)
+//   m += (1 - beta1) (g - m),  v = beta2 v + (1 - beta2) g^2,  p = keep * p - lr / c1 * m / (sqrt(v) /
+//   sqrt(c2) + eps)
 // Weight decay enters the gradient (Adam: g += decay * p, keep = 1) or the parameter (AdamW: keep = 1 - lr *
 // weight_decay).
 #pragma once
@@ -29,9 +30,11 @@ struct AdamRule {
 
 template <Decay kDecay>
 const char* run_adam(ops::Id op, const KernelArgs& args, bool correct_bias) {
-  const double lr = args.f("lr"), beta1 = args.f("beta1"), beta2 = args.f("beta2"), decay = args.f("weight_decay");
+  const double lr = args.f("lr"), beta1 = args.f("beta1"), beta2 = args.f("beta2"),
+               decay = args.f("weight_decay");
   const auto step = static_cast<double>(args.i("step"));
-  const double c1 = correct_bias ? 1 - std::pow(beta1, step) : 1, c2 = correct_bias ? 1 - std::pow(beta2, step) : 1;
+  const double c1 = correct_bias ? 1 - std::pow(beta1, step) : 1,
+               c2 = correct_bias ? 1 - std::pow(beta2, step) : 1;
   return for_float(args.in[0].dtype, [&](auto type) {
     using T = typename decltype(type)::type;
     using A = Acc<T>;

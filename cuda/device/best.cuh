@@ -1,9 +1,9 @@
 // The best m elements of each row, in order: for topk and beam_step. The first of equals comes first.
 //
-// A row is cut into tiles of up to 4088 elements. A block holds one in registers, in 16-byte packs, and finds its best m
-// in m rounds: the best of each thread, of each warp, of the block; the thread that had it looks again. The winners of
-// all tiles are candidates of the next level, until one tile is left. Traffic: one read of x.
-// More than 1024 of a row: a block reads the row again for each of them.
+// A row is cut into tiles of up to 4088 elements. A block holds one in registers, in 16-byte packs, and finds
+// its best m in m rounds: the best of each thread, of each warp, of the block; the thread that had it looks
+// again. The winners of all tiles are candidates of the next level, until one tile is left. Traffic: one read
+// of x. More than 1024 of a row: a block reads the row again for each of them.
 #pragma once
 
 #include <type_traits>
@@ -13,8 +13,8 @@
 
 namespace plmcore::cuda {
 
-inline constexpr int kBestThreads = 256, kBestElements = 16;                // of a block, of a thread
-inline constexpr int64_t kBestTile = kBestThreads * kBestElements - 8;      // a tile may start anywhere in a pack
+inline constexpr int kBestThreads = 256, kBestElements = 16;  // of a block, of a thread
+inline constexpr int64_t kBestTile = kBestThreads * kBestElements - 8;  // a tile may start anywhere in a pack
 inline constexpr int64_t kMostByTile = 1024;
 
 // The best of the block: every thread gets it. At most 8 warps.
@@ -31,8 +31,8 @@ __device__ __forceinline__ Best<Order, A, P> best_of_block(Best<Order, A, P> bes
   return best;
 }
 
-// What a level reads and writes. index: of candidates, their places in the row, -1 where there is none; null at the
-// first level. y, at: [rows][tiles][m].
+// What a level reads and writes. index: of candidates, their places in the row, -1 where there is none; null
+// at the first level. y, at: [rows][tiles][m].
 template <class T>
 struct BestTiles {
   const T* x;
@@ -46,7 +46,8 @@ struct NothingElse {
   __device__ __forceinline__ void operator()(const Row&, const Held&, int64_t, int64_t, int64_t) const {}
 };
 
-// grid (tiles, rows), block (32 .. 256). also(row, held, number of the row, tile, tiles) looks at the tile as well.
+// grid (tiles, rows), block (32 .. 256). also(row, held, number of the row, tile, tiles) looks at the tile as
+// well.
 template <class Order, class T, class Also>
 __global__ void __launch_bounds__(kBestThreads, 2) best_of_tile(BestTiles<T> in, Also also) {
   using A = Acc<T>;
@@ -71,7 +72,8 @@ __global__ void __launch_bounds__(kBestThreads, 2) best_of_tile(BestTiles<T> in,
   };
   if (index)
     row.each([&](int n, int column) {
-      row.inside(column, [&](int j) { gone |= static_cast<uint32_t>(index[column + j] < 0) << (n * Row::V + j); });
+      row.inside(column,
+                 [&](int j) { gone |= static_cast<uint32_t>(index[column + j] < 0) << (n * Row::V + j); });
     });
   Best<Order, A, int> own = look();
   const int64_t to = (r * tiles + tile) * in.m;
@@ -85,16 +87,18 @@ __global__ void __launch_bounds__(kBestThreads, 2) best_of_tile(BestTiles<T> in,
     in.y[to + k] = narrow<T>(best.value);
     in.at[to + k] = index ? index[best.at] : tile * in.tile + best.at;
     row.each([&](int n, int column) {
-      row.inside(column, [&](int j) { gone |= static_cast<uint32_t>(column + j == best.at) << (n * Row::V + j); });
+      row.inside(column,
+                 [&](int j) { gone |= static_cast<uint32_t>(column + j == best.at) << (n * Row::V + j); });
     });
     own = look();
   }
 }
 
-// grid (rows), block (32 .. 256): each round reads the row and takes the best of what comes after the last one.
+// grid (rows), block (32 .. 256): each round reads the row and takes the best of what comes after the last
+// one.
 template <class Order, class T>
-__global__ void __launch_bounds__(kBestThreads)
-    best_by_rounds(const T* __restrict__ x, int64_t n, int64_t m, T* __restrict__ y, int64_t* __restrict__ at) {
+__global__ void __launch_bounds__(kBestThreads) best_by_rounds(const T* __restrict__ x, int64_t n, int64_t m,
+                                                               T* __restrict__ y, int64_t* __restrict__ at) {
   using A = Acc<T>;
   const int64_t r = blockIdx.x;
   Best<Order, A> last;
@@ -102,7 +106,8 @@ __global__ void __launch_bounds__(kBestThreads)
     Best<Order, A> best;
     for (int64_t i = threadIdx.x; i < n; i += blockDim.x) {
       const A v = widen(x[r * n + i]);
-      const bool after = last.at < 0 || Order::better(last.value, v) || (!Order::better(v, last.value) && i > last.at);
+      const bool after =
+          last.at < 0 || Order::better(last.value, v) || (!Order::better(v, last.value) && i > last.at);
       if (after) best.take(v, i);
     }
     last = best_of_block(best);
@@ -129,8 +134,8 @@ inline size_t best_bytes(int64_t rows, int64_t n, int64_t m, size_t element) {
 
 // y, at [rows][m]: the best m of the rows of x [rows][n], m <= n. `also` sees the tiles of x.
 template <class Order, class T, class Also>
-const char* best_of_rows(const KernelArgs& args, const T* x, int64_t rows, int64_t n, int64_t m, T* y, int64_t* at,
-                         char* space, const Also& also) {
+const char* best_of_rows(const KernelArgs& args, const T* x, int64_t rows, int64_t n, int64_t m, T* y,
+                         int64_t* at, char* space, const Also& also) {
   if (rows == 0 || m == 0) return nullptr;
   const cudaStream_t stream = stream_of(args);
   if (rows > 65535) return "more than 65,535 rows are not on this device yet";
@@ -141,8 +146,8 @@ const char* best_of_rows(const KernelArgs& args, const T* x, int64_t rows, int64
     if (!std::is_same_v<Also, NothingElse>)
       error = launch<best_of_tile<Order, T, Also>>(grid, best_block(nothing.tile), 0, stream, nothing, also);
     if (!error)
-      error = launch<best_by_rounds<Order, T>>(dim3(static_cast<unsigned>(rows)), best_block(n), 0, stream, x, n, m, y,
-                                               at);
+      error = launch<best_by_rounds<Order, T>>(dim3(static_cast<unsigned>(rows)), best_block(n), 0, stream, x,
+                                               n, m, y, at);
     return problem(error);
   }
   const size_t level = best_bytes(rows, n, m, sizeof(T)) / 2;
@@ -157,7 +162,8 @@ const char* best_of_rows(const KernelArgs& args, const T* x, int64_t rows, int64
     const dim3 grid(static_cast<unsigned>(tiles), static_cast<unsigned>(rows));
     const cudaError_t error =
         turn == 0 ? launch<best_of_tile<Order, T, Also>>(grid, best_block(in.tile), 0, stream, in, also)
-                  : launch<best_of_tile<Order, T, NothingElse>>(grid, best_block(in.tile), 0, stream, in, NothingElse{});
+                  : launch<best_of_tile<Order, T, NothingElse>>(grid, best_block(in.tile), 0, stream, in,
+                                                                NothingElse{});
     if (error || tiles == 1) return problem(error);
     in = {in.y, in.at, tiles * m, 0, m, nullptr, nullptr};
   }

@@ -55,10 +55,10 @@ __device__ __forceinline__ void chunk_column_sums(int64_t rows, int64_t C, A* pa
   }
 }
 
-// out[c] = sum over the chunks of part[chunk][k][c]. Thread (x, y) takes every eighth chunk of column x; the eight are
-// then added in order.
+// out[c] = sum over the chunks of part[chunk][k][c]. Thread (x, y) takes every eighth chunk of column x; the
+// eight are then added in order.
 template <class T>
-__global__ void __launch_bounds__(kColumns * kRowLanes)
+__global__ void __launch_bounds__(kColumns* kRowLanes)
     add_chunks(const Acc<T>* part, int64_t chunks, int64_t stride, int64_t C, T* out) {
   using A = Acc<T>;
   PLM_SHARED(A, lanes, [kRowLanes][kColumns]);

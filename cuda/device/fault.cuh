@@ -19,7 +19,8 @@ __device__ __forceinline__ bool within(I index, int64_t limit) {
 }
 
 // One thread, after the kernel: the fault at the noted position, unless there is an earlier one.
-__device__ __forceinline__ void write_fault(unsigned long long* bad_position, int64_t value, Fault fault, Fault* word) {
+__device__ __forceinline__ void write_fault(unsigned long long* bad_position, int64_t value, Fault fault,
+                                            Fault* word) {
   fault.at = static_cast<int64_t>(*bad_position);
   *bad_position = kNoPosition;
   if (word->error != DataError::none) return;

@@ -12,7 +12,8 @@ inline constexpr int kFinishThreads = 128;
 // left out. A thread keeps one pack of columns and goes down the rows. grid (columns, rows), block 128
 template <class T, int V>
 __global__ void __launch_bounds__(kFinishThreads)
-    linear_finish(const T* z, const T* __restrict__ bias, T* sum, T* y, int64_t M, int64_t N, Activation activation) {
+    linear_finish(const T* z, const T* __restrict__ bias, T* sum, T* y, int64_t M, int64_t N,
+                  Activation activation) {
   using A = Acc<T>;
   const int64_t column = (static_cast<int64_t>(blockIdx.x) * kFinishThreads + threadIdx.x) * V;
   if (column >= N) return;
@@ -36,8 +37,9 @@ cudaError_t launch_finish(const T* z, const T* bias, T* sum, T* y, int64_t M, in
                           Activation activation, cudaStream_t stream) {
   const auto go = [&]<int V>(Constant<V>) {
     const int64_t columns = (N / V + kFinishThreads - 1) / kFinishThreads;
-    return launch<linear_finish<T, V>>(dim3(static_cast<unsigned>(columns), static_cast<unsigned>(M < 4096 ? M : 4096)),
-                                       dim3(kFinishThreads), 0, stream, z, bias, sum, y, M, N, activation);
+    return launch<linear_finish<T, V>>(
+        dim3(static_cast<unsigned>(columns), static_cast<unsigned>(M < 4096 ? M : 4096)),
+        dim3(kFinishThreads), 0, stream, z, bias, sum, y, M, N, activation);
   };
   return N % kPack<T> == 0 && aligned(z, bias, sum, y) ? go(Constant<kPack<T>>{}) : go(Constant<1>{});
 }

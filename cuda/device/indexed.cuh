@@ -1,6 +1,6 @@
 // Elements that an index tensor picks along an axis, and their gradients.
-//   take   y[o, j, i] = x[o, index, i]        a thread an element of y, or 16 bytes where rows are whole packs
-//   add    sum[o, index, i] += rows[o, j, i]  a thread owns (o, i) and walks j in order: the CPU's bits
+//   take   y[o, j, i] = x[o, index, i]        a thread an element of y, or 16 bytes where rows are whole
+//   packs add    sum[o, index, i] += rows[o, j, i]  a thread owns (o, i) and walks j in order: the CPU's bits
 // x and sum are [outer, n, inner], y and rows [outer, m, inner]. An index outside of [0, n) is noted
 // (device/fault.cuh); take then writes 0, add nothing.
 #pragma once
@@ -62,7 +62,8 @@ const char* take(const KernelArgs& args, ops::Id op, const View& x, const View& 
                  Indexed sizes) {
   if (index.numel == 0 || y.numel == 0) return nullptr;
   const int64_t pack = 16 / static_cast<int64_t>(size_of(x.dtype));
-  const bool packs = kind != IndexOf::element && sizes.inner % pack == 0 && aligned(x.as<char>(), y.as<char>());
+  const bool packs =
+      kind != IndexOf::element && sizes.inner % pack == 0 && aligned(x.as<char>(), y.as<char>());
   const int64_t count = packs ? y.numel / pack : y.numel;
   if (count >> 31) return "2^31 elements and more are not on this device yet";
   return for_index(index.dtype, [&](auto index_type) {
@@ -70,8 +71,8 @@ const char* take(const KernelArgs& args, ops::Id op, const View& x, const View& 
     const auto go = [&](auto type) {
       using T = typename decltype(type)::type;
       return problem(launch<take_indexed<kind, I, T>>(
-          grid_for(count), dim3(kThreads), 0, stream_of(args), x.as<T>(), index.as<I>(), y.as<T>(), count, sizes,
-          Divisor(sizes.inner), Divisor(sizes.m), gpu_of(args).bad_position));
+          grid_for(count), dim3(kThreads), 0, stream_of(args), x.as<T>(), index.as<I>(), y.as<T>(), count,
+          sizes, Divisor(sizes.inner), Divisor(sizes.m), gpu_of(args).bad_position));
     };
     if (packs) sizes.inner /= pack;
     const char* why = packs ? go(Type<Pack<uint32_t, 4>>{}) : for_bytes(x.dtype, go);

@@ -1,5 +1,6 @@
-// The maximum of a row and the sum of exp(x - maximum), shared by the softmaxes, cross_entropy and beam_step. A held
-// row is read once; of a longer one the sum is rescaled when the maximum grows, so that this pass reads it once too.
+// The maximum of a row and the sum of exp(x - maximum), shared by the softmaxes, cross_entropy and beam_step.
+// A held row is read once; of a longer one the sum is rescaled when the maximum grows, so that this pass
+// reads it once too.
 #pragma once
 
 #include "device/rows.cuh"

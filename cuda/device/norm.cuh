@@ -4,9 +4,9 @@
 //
 // Backward, with xh = (x - mean) * rstd and d = dy * gamma:
 //   dx = rstd * (d - mean(d) - xh * mean(d * xh)) + ds,  dgamma = sum(dy * xh),  dbeta = sum(dy)
-// A block takes a range of rows and keeps its columns' sums of dgamma and dbeta in registers, so that x and dy are read
-// once. The ranges depend on the number of rows alone; their sums are added in order (device/column_sums.cuh). Rows of
-// more than 4096 elements (2048 of float64) are read again for the columns.
+// A block takes a range of rows and keeps its columns' sums of dgamma and dbeta in registers, so that x and
+// dy are read once. The ranges depend on the number of rows alone; their sums are added in order
+// (device/column_sums.cuh). Rows of more than 4096 elements (2048 of float64) are read again for the columns.
 #pragma once
 
 #include "device/column_sums.cuh"
@@ -202,8 +202,10 @@ inline int64_t norm_ranges(int64_t rows, bool held) {
 template <bool kCentre>
 Workspace norm_workspace(const KernelArgs& args) {
   const View& x = args.in[0];
-  const bool wide = x.dtype == DType::float64, held = x.last() <= (wide ? kLongestHeldNorm<double> : kLongestHeldNorm<float>);
-  return {.shared = static_cast<size_t>(norm_ranges(x.rows(), held) * (kCentre ? 2 : 1) * x.last()) * (wide ? 8 : 4)};
+  const bool wide = x.dtype == DType::float64,
+             held = x.last() <= (wide ? kLongestHeldNorm<double> : kLongestHeldNorm<float>);
+  return {.shared = static_cast<size_t>(norm_ranges(x.rows(), held) * (kCentre ? 2 : 1) * x.last()) *
+                    (wide ? 8 : 4)};
 }
 
 // dgamma goes to output 1, dbeta to output 2.
@@ -219,12 +221,17 @@ const char* norm_backward(const KernelArgs& args, const NormGrad<T>& in) {
   cudaError_t error = cudaSuccess;
   if (held)
     error = launch<norm_grad_held<T, kCentre, kExtra>>(
-        dim3(static_cast<unsigned>(ranges)), row_block((C + kNormElements<T> - 1) / kNormElements<T>), 0, stream, in,
-        rows, C, part);
+        dim3(static_cast<unsigned>(ranges)), row_block((C + kNormElements<T> - 1) / kNormElements<T>), 0,
+        stream, in, rows, C, part);
   else {
-    const LongNormGrad<T, kCentre, kExtra> op{in, static_cast<int>(C)};
-    if (const char* why = launch_rows(args, op, in.x, rows, C)) return why;
-    error = launch<norm_grad_columns<T, kCentre>>(column_grid(C, ranges), column_block(), 0, stream, in, rows, C, part);
+    using Op = LongNormGrad<T, kCentre, kExtra>;
+    if (rows >> 31 || C >> 30) return "2^31 rows, or 2^30 columns, and more are not on this device yet";
+    if (rows)
+      error = launch<rows_by_block<T, 0, Op>>(dim3(static_cast<unsigned>(rows)), row_block(C / kPack<T>), 0,
+                                              stream, Op{in, static_cast<int>(C)});
+    if (error) return problem(error);
+    error = launch<norm_grad_columns<T, kCentre>>(column_grid(C, ranges), column_block(), 0, stream, in, rows,
+                                                  C, part);
   }
   for (int k = 0; k < kSums && !error; ++k)
     error = launch_add_chunks(part + k * C, ranges, kSums * C, C, args.out[1 + k].as<T>(), stream);

@@ -18,8 +18,9 @@ struct Parts {
   }
 };
 
-// A kernel as a class of the element type: its constructor takes its parts, run() computes. Each has a name of its own: g++
-// gives functions of a template from an unnamed namespace external linkage, and two of one name would become one.
+// A kernel as a class of the element type: its constructor takes its parts, run() computes. Each has a name
+// of its own: g++ gives functions of a template from an unnamed namespace external linkage, and two of one
+// name would become one.
 template <template <class> class Pass>
 Workspace space_of(const KernelArgs& args) {
   size_t bytes = 0;

@@ -1,7 +1,7 @@
-// What the recurrent kernels share. Every step is one product over all sequences by cuBLASLt and one kernel for its cells,
-// a thread a unit. Lengths stay on the device: a sequence that is over keeps its state. Products and states are float32
-// (float64 for float64); the weight of a half type is widened once. What is kept of all steps lies step after step,
-// [T, B, ...], with zeros where a sequence is over.
+// What the recurrent kernels share. Every step is one product over all sequences by cuBLASLt and one kernel
+// for its cells, a thread a unit. Lengths stay on the device: a sequence that is over keeps its state.
+// Products and states are float32 (float64 for float64); the weight of a half type is widened once. What is
+// kept of all steps lies step after step, [T, B, ...], with zeros where a sequence is over.
 #pragma once
 
 #include "device/axes.h"
@@ -39,7 +39,8 @@ const char* for_cells(const KernelArgs& args, const Op& op, int64_t rows, int64_
   const int64_t n = rows * width;
   if (n == 0) return nullptr;
   if (n >> 31) return "2^31 units and more are not on this device yet";
-  return problem(launch<recurrent_cells<Op>>(grid_for(n), dim3(kThreads), 0, stream_of(args), op, n, Divisor(width)));
+  return problem(
+      launch<recurrent_cells<Op>>(grid_for(n), dim3(kThreads), 0, stream_of(args), op, n, Divisor(width)));
 }
 
 // Lengths of any index dtype, or T for all; one outside of 0 ... T is noted and counts as 0.
@@ -106,13 +107,15 @@ const char* weight_gradient(const KernelArgs& args, int64_t M, int64_t N, int64_
                             const Acc<T>* b, Acc<T>* sums, T* out) {
   void* to = sums;
   if constexpr (!kWidens<T>) to = out;
-  const Product p{.transpose_a = true, .M = M, .N = N, .K = rows, .dtype = kProducts<Acc<T>>, .a = a, .b = b, .out = to};
+  const Product p{
+      .transpose_a = true, .M = M, .N = N, .K = rows, .dtype = kProducts<Acc<T>>, .a = a, .b = b, .out = to};
   if (const char* why = multiply(p, stream_of(args))) return why;
   if constexpr (kWidens<T>) return convert(args, static_cast<const Acc<T>*>(sums), out, M * N);
   else return nullptr;
 }
 
-// The gradient of the first state: what came back from the first step, or for an empty sequence that of the last state.
+// The gradient of the first state: what came back from the first step, or for an empty sequence that of the
+// last state.
 template <class T>
 struct FirstState {
   Steps steps;

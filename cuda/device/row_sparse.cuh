@@ -1,4 +1,5 @@
-// The rows of a row-sparse gradient: sorted and unique, inside of the table. One that is not is noted, and left out.
+// The rows of a row-sparse gradient: sorted and unique, inside of the table. One that is not is noted, and
+// left out.
 #pragma once
 
 #include "device/arithmetic.cuh"
@@ -50,8 +51,8 @@ inline const char* check_rows(const KernelArgs& args, ops::Id op, const View& ro
   const Gpu& gpu = gpu_of(args);
   cudaError_t error = launch<check_row_order<>>(grid_for(rows.numel), dim3(kThreads), 0, gpu.stream, given);
   if (!error)
-    error = launch<report_bad_row<>>(dim3(1), dim3(1), 0, gpu.stream, given, fault_of(op, DataError::row, rows, limit),
-                                     gpu.fault);
+    error = launch<report_bad_row<>>(dim3(1), dim3(1), 0, gpu.stream, given,
+                                     fault_of(op, DataError::row, rows, limit), gpu.fault);
   return problem(error);
 }
 
@@ -73,16 +74,16 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 template <class T, bool kAdd>
-const char* place_rows(const KernelArgs& args, ops::Id op, const View& rows, const View& values, const View& y,
-                       int64_t limit, int64_t width) {
+const char* place_rows(const KernelArgs& args, ops::Id op, const View& rows, const View& values,
+                       const View& y, int64_t limit, int64_t width) {
   if (rows.numel == 0) return nullptr;
   if (values.numel >> 31) return "2^31 elements and more are not on this device yet";
   if (values.numel) {
     const auto go = [&]<int V>(Constant<V>) {
       const int64_t packs = values.numel / V;
       return problem(launch<place_given_rows<T, V, kAdd>>(grid_for(packs), dim3(kThreads), 0, stream_of(args),
-                                                          given_rows(args, rows, limit), values.as<T>(), y.as<T>(),
-                                                          packs, Divisor(width / V)));
+                                                          given_rows(args, rows, limit), values.as<T>(),
+                                                          y.as<T>(), packs, Divisor(width / V)));
     };
     constexpr int V = kPack<T>;
     const bool packs = V > 1 && width % V == 0 && aligned(values.as<T>(), y.as<T>());
@@ -91,8 +92,8 @@ const char* place_rows(const KernelArgs& args, ops::Id op, const View& rows, con
   return check_rows(args, op, rows, limit);
 }
 // Zeros under them.
-inline const char* place_rows_in_zeros(const KernelArgs& args, ops::Id op, const View& rows, const View& values,
-                                       const View& y, int64_t limit, int64_t width) {
+inline const char* place_rows_in_zeros(const KernelArgs& args, ops::Id op, const View& rows,
+                                       const View& values, const View& y, int64_t limit, int64_t width) {
   if (y.numel)
     if (const char* why = problem(
             cudaMemsetAsync(y.data, 0, static_cast<size_t>(y.numel) * size_of(y.dtype), stream_of(args))))

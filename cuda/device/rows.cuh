@@ -4,8 +4,9 @@
 //   by warp   up to 1024 elements: a warp takes a row and holds it in registers; no shared memory, no barrier
 //   by block  up to 4096 elements: a block takes a row and holds it in registers
 //             any longer row, and float64: a block reads it again, from cache, in every pass
-// A row is read in packs of 16 bytes whatever its start and width. Packs lie at multiples of 16 bytes, so that the
-// first one may begin before the row and the last one end behind it: of these the elements go one by one.
+// A row is read in packs of 16 bytes whatever its start and width. Packs lie at multiples of 16 bytes, so
+// that the first one may begin before the row and the last one end behind it: of these the elements go one by
+// one.
 #pragma once
 
 #include "device/kernel.h"
@@ -13,14 +14,15 @@
 
 namespace plmcore::cuda {
 
-inline constexpr int kRowWarps = 4;        // rows of a block, by warp: blockDim is (32, 4)
-inline constexpr int kWarpElements = 32;   // of a lane, by warp, at most
-inline constexpr int kBlockElements = 8;   // of a thread that holds its part of a row, by block
-inline constexpr int kRowThreads = 512;    // of a block, by block, at most
+inline constexpr int kRowWarps = 4;  // rows of a block, by warp: blockDim is (32, 4)
+inline constexpr int kWarpElements = 32;  // of a lane, by warp, at most
+inline constexpr int kBlockElements = 8;  // of a thread that holds its part of a row, by block
+inline constexpr int kRowThreads = 512;  // of a block, by block, at most
 // That a processor must hold: 1024 threads of at most 64 registers.
 inline constexpr int kRowBlocks = 2;
 
-// The part of a row that a thread has: kHeld packs in registers, or with 0 any number, read again in each pass.
+// The part of a row that a thread has: kHeld packs in registers, or with 0 any number, read again in each
+// pass.
 template <class T, int kHeld, bool kByWarp>
 struct RowOf {
   static constexpr bool kHolds = kHeld > 0;
@@ -103,26 +105,30 @@ inline dim3 row_block(int64_t packs) {
   return dim3(static_cast<unsigned>(threads < kRowThreads ? threads : kRowThreads));
 }
 
-// The launch that fits the width. `like`: where the packs of row 0 lie. kMost: elements that a lane may hold, by warp.
+// The launch that fits the width. `like`: where the packs of row 0 lie. kMost: elements that a lane may hold,
+// by warp.
 template <int kMost = kWarpElements, class T, class Op>
 const char* launch_rows(const KernelArgs& args, const Op& op, const T* like, int64_t rows, int64_t C) {
   constexpr int V = kPack<T>;
   if (rows == 0 || C == 0) return nullptr;
   if (rows >> 31 || C >> 30) return "2^31 rows, or 2^30 columns, and more are not on this device yet";
   const cudaStream_t stream = stream_of(args);
-  const int64_t reach = C % V || !aligned(like) ? C + V - 1 : C;  // with the elements before a row and behind it
+  const int64_t reach =
+      C % V || !aligned(like) ? C + V - 1 : C;  // with the elements before a row and behind it
   if constexpr (V > 1) {
     const dim3 warps(static_cast<unsigned>((rows + kRowWarps - 1) / kRowWarps));
     if (reach <= 32 * kMost / 2)
-      return problem(launch<rows_by_warp<T, kMost / 2 / V, Op>>(warps, dim3(32, kRowWarps), 0, stream, op, rows));
+      return problem(
+          launch<rows_by_warp<T, kMost / 2 / V, Op>>(warps, dim3(32, kRowWarps), 0, stream, op, rows));
     if (reach <= 32 * kMost)
       return problem(launch<rows_by_warp<T, kMost / V, Op>>(warps, dim3(32, kRowWarps), 0, stream, op, rows));
     if (reach <= kRowThreads * kBlockElements)
       return problem(launch<rows_by_block<T, kBlockElements / V, Op>>(
-          dim3(static_cast<unsigned>(rows)), row_block((reach + kBlockElements - 1) / kBlockElements), 0, stream, op));
+          dim3(static_cast<unsigned>(rows)), row_block((reach + kBlockElements - 1) / kBlockElements), 0,
+          stream, op));
   }
-  return problem(launch<rows_by_block<T, 0, Op>>(dim3(static_cast<unsigned>(rows)), row_block((reach + V - 1) / V), 0,
-                                                 stream, op));
+  return problem(launch<rows_by_block<T, 0, Op>>(dim3(static_cast<unsigned>(rows)),
+                                                 row_block((reach + V - 1) / V), 0, stream, op));
 }
 
 }  // namespace plmcore::cuda

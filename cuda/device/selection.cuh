@@ -25,8 +25,8 @@ const char* choose_rows(const KernelArgs& args, const Test& test, int64_t n, con
 inline Workspace choose_workspace(const KernelArgs& args) { return {.shared = pick_bytes(args.in[1].numel)}; }
 
 // y[k] = x[index[k]], x being `rows` rows.
-inline const char* take_chosen(const KernelArgs& args, ops::Id op, const View& x, int64_t rows, const View& index,
-                               const View& y) {
+inline const char* take_chosen(const KernelArgs& args, ops::Id op, const View& x, int64_t rows,
+                               const View& index, const View& y) {
   return take<IndexOf::position>(args, op, x, index, y,
                                  {1, rows, index.numel, index.numel ? y.numel / index.numel : 0});
 }

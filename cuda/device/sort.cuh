@@ -1,7 +1,8 @@
-// The positions of an index tensor sorted by the row that they name; equal rows keep the order of positions. A radix
-// sort of 8 bits a pass: a block counts the digits of its tile, one block adds the counts up, and each block places its
-// keys. Within a tile the lanes of a warp that have the same digit find each other by a vote, so that the order is that
-// of the keys. Traffic: three passes of 8 bytes for each 8 bits of the number of rows.
+// The positions of an index tensor sorted by the row that they name; equal rows keep the order of positions.
+// A radix sort of 8 bits a pass: a block counts the digits of its tile, one block adds the counts up, and
+// each block places its keys. Within a tile the lanes of a warp that have the same digit find each other by a
+// vote, so that the order is that of the keys. Traffic: three passes of 8 bytes for each 8 bits of the number
+// of rows.
 #pragma once
 
 #include "device/fault.cuh"
@@ -49,7 +50,8 @@ __global__ void __launch_bounds__(kThreads)
     sort_place(const uint64_t* __restrict__ keys, int64_t n, int shift, const uint32_t* __restrict__ starts,
                uint64_t* __restrict__ sorted) {
   constexpr int kWarps = kThreads / 32;
-  PLM_SHARED(uint32_t, place, [kWarps][kSize]);  // first how many keys of a digit a warp has, then where they go
+  PLM_SHARED(uint32_t,
+             place, [kWarps][kSize]);  // first how many keys of a digit a warp has, then where they go
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   uint32_t next = starts[static_cast<int64_t>(threadIdx.x) * gridDim.x + blockIdx.x];  // of digit threadIdx.x
   for (int round = 0; round < kSortRounds; ++round) {
@@ -75,10 +77,12 @@ __global__ void __launch_bounds__(kThreads)
 
 inline int64_t sort_tiles(int64_t n) { return (n + kSortTile - 1) / kSortTile; }
 inline size_t sort_bytes(int64_t n) {
-  return 2 * static_cast<size_t>(n) * sizeof(uint64_t) + static_cast<size_t>(sort_tiles(n)) * kDigits * sizeof(uint32_t);
+  return 2 * static_cast<size_t>(n) * sizeof(uint64_t) +
+         static_cast<size_t>(sort_tiles(n)) * kDigits * sizeof(uint32_t);
 }
 
-// *sorted = where the keys are: in `space`, which has room for sort_bytes(n). The caller reports noted indices.
+// *sorted = where the keys are: in `space`, which has room for sort_bytes(n). The caller reports noted
+// indices.
 template <class I>
 const char* sort_positions(const KernelArgs& args, const View& index, int64_t rows, char* space,
                            const uint64_t** sorted) {

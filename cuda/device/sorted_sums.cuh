@@ -1,6 +1,6 @@
 // Sums of the rows of `values` [n, C] that share an index, without atomics: the positions are sorted by row
-// (device/sort.cuh) and cut into pieces of fixed length. A block sums the runs of one piece; a run that lies in one
-// piece is done, of the others the parts are added in order. The bits depend on the index alone.
+// (device/sort.cuh) and cut into pieces of fixed length. A block sums the runs of one piece; a run that lies
+// in one piece is done, of the others the parts are added in order. The bits depend on the index alone.
 // Traffic: one read of values, one write of each row that occurs.
 #pragma once
 
@@ -17,7 +17,9 @@ struct SortedRows {
   int64_t n, rows;
 
   __device__ __forceinline__ int64_t row(int64_t k) const { return static_cast<int64_t>(keys[k] >> 32); }
-  __device__ __forceinline__ int64_t position(int64_t k) const { return static_cast<int64_t>(keys[k] & 0xffffffffu); }
+  __device__ __forceinline__ int64_t position(int64_t k) const {
+    return static_cast<int64_t>(keys[k] & 0xffffffffu);
+  }
   __device__ __forceinline__ int64_t end_of(int64_t piece) const {
     return (piece + 1) * kPiece < n ? (piece + 1) * kPiece : n;
   }
@@ -71,9 +73,11 @@ __device__ __forceinline__ int64_t column_of_thread(int V) {
 // grid (pieces, columns), block 128; part [pieces][2][C]: of a run that began before, and of one that goes on
 template <class T, int V, class Rows>
 __global__ void __launch_bounds__(kSumThreads)
-    sum_sorted_pieces(SortedRows sorted, const T* __restrict__ values, int64_t C, Rows to, Acc<T>* __restrict__ part) {
+    sum_sorted_pieces(SortedRows sorted, const T* __restrict__ values, int64_t C, Rows to,
+                      Acc<T>* __restrict__ part) {
   using A = Acc<T>;
-  const int64_t piece = blockIdx.x, begin = piece * kPiece, end = sorted.end_of(piece), column = column_of_thread(V);
+  const int64_t piece = blockIdx.x, begin = piece * kPiece, end = sorted.end_of(piece),
+                column = column_of_thread(V);
   if (column >= C) return;  // no barrier follows
   for (int64_t k = begin; k < end && sorted.row(k) < sorted.rows;) {
     const int64_t first = k, row = sorted.row(k);
@@ -123,15 +127,17 @@ inline size_t sorted_sums_bytes(int64_t n, int64_t C, DType dtype) {
 }
 
 template <class T, class Rows>
-const char* sum_sorted(const KernelArgs& args, const SortedRows& sorted, const T* values, int64_t C, const Rows& to,
-                       bool packs, void* space) {
+const char* sum_sorted(const KernelArgs& args, const SortedRows& sorted, const T* values, int64_t C,
+                       const Rows& to, bool packs, void* space) {
   const auto go = [&]<int V>(Constant<V>) {
     auto* part = static_cast<Acc<T>*>(space);
     const int64_t columns = (C / V + kSumThreads - 1) / kSumThreads;
     if (columns > 65535) return "rows of 2^23 elements and more are not on this device yet";
-    const dim3 grid(static_cast<unsigned>(sum_pieces(sorted.n)), static_cast<unsigned>(columns)), block(kSumThreads);
+    const dim3 grid(static_cast<unsigned>(sum_pieces(sorted.n)), static_cast<unsigned>(columns)),
+        block(kSumThreads);
     const cudaStream_t stream = stream_of(args);
-    cudaError_t error = launch<sum_sorted_pieces<T, V, Rows>>(grid, block, 0, stream, sorted, values, C, to, part);
+    cudaError_t error =
+        launch<sum_sorted_pieces<T, V, Rows>>(grid, block, 0, stream, sorted, values, C, to, part);
     if (!error) error = launch<join_sorted_pieces<T, V, Rows>>(grid, block, 0, stream, sorted, C, to, part);
     return problem(error);
   };
@@ -146,8 +152,8 @@ inline Workspace add_sorted_workspace(int64_t n, int64_t C, DType dtype) {
   return {.shared = (sort_bytes(n) + 63) / 64 * 64 + sorted_sums_bytes(n, C, dtype)};
 }
 template <class T>
-const char* add_sorted(const KernelArgs& args, ops::Id op, const View* start, const View& index, const View& values,
-                       const View& y, int64_t C) {
+const char* add_sorted(const KernelArgs& args, ops::Id op, const View* start, const View& index,
+                       const View& values, const View& y, int64_t C) {
   if (y.numel == 0 && index.numel == 0) return nullptr;
   const int64_t rows = y.size[0];
   const size_t bytes = static_cast<size_t>(y.numel) * sizeof(T);

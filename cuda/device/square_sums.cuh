@@ -1,5 +1,5 @@
-// Sums over a tensor that decide how long a step is: of the squares of the parameter and of its update. A block sums one
-// piece in float64; the pieces depend on the size alone, and one block adds them in order.
+// Sums over a tensor that decide how long a step is: of the squares of the parameter and of its update. A
+// block sums one piece in float64; the pieces depend on the size alone, and one block adds them in order.
 #pragma once
 
 #include "device/grid.h"
@@ -17,7 +17,8 @@ inline int64_t square_pieces(int64_t n) {
 
 // op.add(i, sums) adds what element i gives to the two sums; part [pieces][2].
 template <class Op>
-__global__ void __launch_bounds__(kThreads, kResident) square_sums(Op op, int64_t n, double* __restrict__ part) {
+__global__ void __launch_bounds__(kThreads, kResident)
+    square_sums(Op op, int64_t n, double* __restrict__ part) {
   const int64_t pieces = gridDim.x, piece = blockIdx.x, end = n * (piece + 1) / pieces;
   double sums[2] = {0, 0};
   for (int64_t i = n * piece / pieces + threadIdx.x; i < end; i += kThreads) op.add(i, sums);
@@ -38,13 +39,16 @@ __global__ void step_rate(Op op, const double* __restrict__ part, int64_t pieces
 }
 // op.step(i, rate) for each element.
 template <class Op, class A>
-__global__ void __launch_bounds__(kThreads, kResident) step_elements(Op op, int64_t n, const A* __restrict__ rate) {
+__global__ void __launch_bounds__(kThreads, kResident)
+    step_elements(Op op, int64_t n, const A* __restrict__ rate) {
   const A length = *rate;
   for (int64_t i = first_of_thread(); i < n; i += threads_of_grid()) op.step(i, length);
 }
 
 // Bytes of the parts and of the rate.
-inline size_t square_bytes(int64_t n) { return static_cast<size_t>(2 * square_pieces(n) + 1) * sizeof(double); }
+inline size_t square_bytes(int64_t n) {
+  return static_cast<size_t>(2 * square_pieces(n) + 1) * sizeof(double);
+}
 
 template <class A, class Op>
 const char* step_by_size(const KernelArgs& args, const Op& op, int64_t n, void* space) {

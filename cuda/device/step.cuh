@@ -1,7 +1,8 @@
-// The loops of the optimiser steps. A rule is a struct of constants with `operator()(p, g, a, b)`: it takes an element
-// of the parameter, of the scaled gradient and of up to two moments, and changes all but the gradient. A thread takes 16
-// bytes of a moment at a time. Traffic for two moments is 16 bytes read and 12 written per float parameter, one pass.
-// Every element goes through the same expression, so that a row-sparse step gives the bits of the dense one.
+// The loops of the optimiser steps. A rule is a struct of constants with `operator()(p, g, a, b)`: it takes
+// an element of the parameter, of the scaled gradient and of up to two moments, and changes all but the
+// gradient. A thread takes 16 bytes of a moment at a time. Traffic for two moments is 16 bytes read and 12
+// written per float parameter, one pass. Every element goes through the same expression, so that a row-sparse
+// step gives the bits of the dense one.
 #pragma once
 
 #include "device/axes.h"
@@ -79,16 +80,17 @@ const char* run_step(ops::Id op, const KernelArgs& args, const Rule& rule) {
   if (!args.has(kRows)) {
     const int64_t n = param.numel;
     if (n == 0) return nullptr;
-    return problem(packs ? launch<step_flat<T, V, Rule>>(grid_for((n + V - 1) / V), dim3(kThreads), 0, stream, step, n)
-                         : launch<step_flat<T, 1, Rule>>(grid_for(n), dim3(kThreads), 0, stream, step, n));
+    return problem(
+        packs ? launch<step_flat<T, V, Rule>>(grid_for((n + V - 1) / V), dim3(kThreads), 0, stream, step, n)
+              : launch<step_flat<T, 1, Rule>>(grid_for(n), dim3(kThreads), 0, stream, step, n));
   }
   const int64_t limit = param.size[0], C = param.inner(0);
   const bool lazy = args.i("lazy") != 0;
   const int64_t elements = (lazy ? rows.numel : limit) * C;
   if (elements >> 31) return "rows of 2^31 elements and more are not on this device yet";
   const auto go = [&]<int W, bool kOnlyGiven>(Constant<W>, std::bool_constant<kOnlyGiven>) {
-    return problem(launch<step_rows<T, W, kOnlyGiven, Rule>>(grid_for(elements / W), dim3(kThreads), 0, stream, step,
-                                                             elements / W, Divisor(C / W),
+    return problem(launch<step_rows<T, W, kOnlyGiven, Rule>>(grid_for(elements / W), dim3(kThreads), 0,
+                                                             stream, step, elements / W, Divisor(C / W),
                                                              given_rows(args, rows, limit)));
   };
   const auto by_kind = [&](auto width) {

@@ -75,9 +75,9 @@ bool set(void* to, size_t size, const void* value, size_t bytes) {
 
 constexpr int64_t kTogether = 64;  // terms that are added on their own, as in the tiles of a real product
 
-// d (m x n) = epilogue(op(a) op(b) + beta d), all column-major. op(a) is laid out by k and op(b) by column first, so
-// that the inner loop is vectors; each sum still goes over k in order. The caller has checked the ranges: unwatched,
-// and so faster.
+// d (m x n) = epilogue(op(a) op(b) + beta d), all column-major. op(a) is laid out by k and op(b) by column
+// first, so that the inner loop is vectors; each sum still goes over k in order. The caller has checked the
+// ranges: unwatched, and so faster.
 template <class T>
 [[gnu::no_sanitize("address", "undefined"), gnu::optimize("O3")]] void multiply(
     const PlmEmuMatmul& how, const PlmEmuLayout& la, const T* a, const PlmEmuLayout& lb, const T* b,
@@ -85,9 +85,12 @@ template <class T>
   using A = std::conditional_t<std::is_same_v<T, double>, double, float>;
   const T* bias = how.epilogue & CUBLASLT_EPILOGUE_BIAS ? static_cast<const T*>(how.bias) : nullptr;
   const int64_t M = ld.rows, N = ld.columns;
-  const auto left = std::make_unique<A[]>(static_cast<size_t>(K * M)), column = std::make_unique<A[]>(static_cast<size_t>(K)),
+  const auto left = std::make_unique<A[]>(static_cast<size_t>(K * M)),
+             column = std::make_unique<A[]>(static_cast<size_t>(K)),
              sums = std::make_unique<A[]>(static_cast<size_t>(2 * M));
-  A *const __restrict__ p = left.get(), *const __restrict__ sum = sums.get(), *const __restrict__ part = sum + M;
+  A* const __restrict__ p = left.get();
+  A* const __restrict__ sum = sums.get();
+  A* const __restrict__ part = sum + M;
   for (int64_t k = 0; k < K; ++k)
     for (int64_t i = 0; i < M; ++i)
       p[k * M + i] = static_cast<A>(how.transpose_a ? a[i * la.stride + k] : a[k * la.stride + i]);
@@ -215,8 +218,8 @@ cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t p
   else if (attribute == CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK)
     ok = set(&preference->reductions, sizeof preference->reductions, value, bytes);
   else
-    ok = set(&preference->alignment[attribute - CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES], sizeof(uint32_t), value,
-             bytes);
+    ok = set(&preference->alignment[attribute - CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES], sizeof(uint32_t),
+             value, bytes);
   return ok ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_INVALID_VALUE;
 }
 
@@ -242,10 +245,10 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
       (matmul->scale == CUDA_R_64F) != doubles)
     return CUBLAS_STATUS_NOT_SUPPORTED;
   if (doubles && matmul->epilogue != CUBLASLT_EPILOGUE_DEFAULT) return CUBLAS_STATUS_NOT_SUPPORTED;
-  Algorithm algorithm{kTag, matmul->epilogue,
-                      m,    n,
-                      k,    preference->workspace < kWorkspace ? preference->workspace : kWorkspace,
-                      {},   d->type,
+  Algorithm algorithm{kTag,     matmul->epilogue,
+                      m,        n,
+                      k,        preference->workspace < kWorkspace ? preference->workspace : kWorkspace,
+                      {},       d->type,
                       d->batch, 0};
   for (int i = 0; i < 4; ++i)
     algorithm.alignment[i] = static_cast<uint8_t>(__builtin_ctz(preference->alignment[i]));
@@ -283,7 +286,8 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t matmul, con
       const auto run = [&]<class T>(T*) {
         for (int64_t k = 0; k < ld.batch; ++k)
           multiply(how, la, static_cast<const T*>(a) + k * la.batch_stride, lb,
-                   static_cast<const T*>(b) + k * lb.batch_stride, ld, static_cast<T*>(d) + k * ld.batch_stride, K, kept);
+                   static_cast<const T*>(b) + k * lb.batch_stride, ld,
+                   static_cast<T*>(d) + k * ld.batch_stride, K, kept);
       };
       switch (ld.type) {
         case CUDA_R_64F: return run(static_cast<double*>(nullptr));

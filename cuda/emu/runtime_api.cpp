@@ -89,7 +89,8 @@ cudaError_t cudaMemsetAsync(void* to, int value, size_t bytes, cudaStream_t stre
   });
 }
 
-cudaError_t cudaMemset2DAsync(void* to, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream) {
+cudaError_t cudaMemset2DAsync(void* to, size_t pitch, int value, size_t width, size_t height,
+                              cudaStream_t stream) {
   return guarded([&] {
     if (width > pitch) fail("cudaMemset2DAsync: rows of %zu bytes, %zu apart", width, pitch);
     enqueue(stream, [=] {

@@ -25,8 +25,8 @@ void delete_stream(cudaStream_t stream);
 // A call of the API: a Failure inside becomes an error, whose text cudaGetErrorString then gives.
 cudaError_t guarded(const std::function<void()>& call);
 
-// `name` is the __PRETTY_FUNCTION__ of a template whose parameter `kernel` is the kernel; `addresses` are those of its
-// arguments that are pointers, which must point to memory that a kernel can reach.
+// `name`: the __PRETTY_FUNCTION__ of a template whose parameter `kernel` is the kernel. `addresses`: those of
+// its arguments that are pointers; each must be memory that a kernel can reach.
 cudaError_t launch(const char* name, dim3 grid, dim3 block, size_t shared, cudaStream_t stream,
                    std::initializer_list<const void*> addresses, std::function<void()> body);
 template <class T>

@@ -23,7 +23,8 @@ PLM_KERNEL(adadelta_step) {
   return for_float(args.in[0].dtype, [&](auto type) {
     using T = typename decltype(type)::type;
     using A = Acc<T>;
-    return run_step<T>(ops::id_adadelta_step, args, AdadeltaRule<A>{A(lr), A(decay), A(rho), A(1 - rho), A(eps)});
+    return run_step<T>(ops::id_adadelta_step, args,
+                       AdadeltaRule<A>{A(lr), A(decay), A(rho), A(1 - rho), A(eps)});
   });
 }
 

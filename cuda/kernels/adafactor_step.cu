@@ -1,6 +1,7 @@
-// A vector: one pass moves v and sums the squares of param and update, a second steps (device/square_sums.cuh).
-// A matrix [R, C]: the mean square of each row (device/rows.cuh) and of each column (device/column_sums.cuh), then as a
-// vector, with the update computed from the row's and the column's factor rather than kept. Four reads of the gradient.
+// A vector: one pass moves v and sums the squares of param and update, a second steps
+// (device/square_sums.cuh). A matrix [R, C]: the mean square of each row (device/rows.cuh) and of each column
+// (device/column_sums.cuh), then as a vector, with the update computed from the row's and the column's factor
+// rather than kept. Four reads of the gradient.
 #include <cmath>
 
 #include "device/axes.h"
@@ -18,7 +19,8 @@ struct Options {
 
   // How long the step is, from the sums of the squares of param and update.
   __device__ __forceinline__ double rate(const double (&sums)[2], int64_t n) const {
-    const double rms_p = std::sqrt(sums[0] / static_cast<double>(n)), rms_u = std::sqrt(sums[1] / static_cast<double>(n));
+    const double rms_p = std::sqrt(sums[0] / static_cast<double>(n)),
+                 rms_u = std::sqrt(sums[1] / static_cast<double>(n));
     const double size = rms_p > floor ? rms_p : floor;
     return lr * (relative ? size : 1) / (rms_u > threshold ? rms_u / threshold : 1);
   }
@@ -71,7 +73,9 @@ struct OfMatrix : Operands<T> {
             column = static_cast<A>(1 / std::sqrt(static_cast<double>(this->v[c])));
     return this->grad(i) * row * column;
   }
-  __device__ __forceinline__ void add(int64_t i, double (&sums)[2]) const { this->add_squares(i, update(i), sums); }
+  __device__ __forceinline__ void add(int64_t i, double (&sums)[2]) const {
+    this->add_squares(i, update(i), sums);
+  }
   __device__ __forceinline__ void step(int64_t i, A rate) const { this->step_by(i, update(i) * rate); }
 };
 
@@ -112,7 +116,8 @@ __global__ void __launch_bounds__(kColumns* kRowLanes)
     values[0] = v * v;
   });
 }
-// v[c] = beta v[c] + (1 - beta) (mean of the squares of column c + eps); a thread a column. Block 0 also: the mean of m.
+// v[c] = beta v[c] + (1 - beta) (mean of the squares of column c + eps); a thread a column. Block 0 also: the
+// mean of m.
 template <class A>
 __global__ void __launch_bounds__(kThreads)
     adafactor_factors(const A* __restrict__ part, int64_t chunks, int64_t rows, int64_t C, A* __restrict__ v,
@@ -130,9 +135,7 @@ __global__ void __launch_bounds__(kThreads)
   if (threadIdx.x == 0) *mean = sum / static_cast<double>(rows);
 }
 
-size_t part_bytes(const View& param) {
-  return (column_sums_workspace(param, 1).shared + 63) / 64 * 64;
-}
+size_t part_bytes(const View& param) { return (column_sums_workspace(param, 1).shared + 63) / 64 * 64; }
 // The parts of the columns, the mean of m, the parts of the squares.
 Workspace workspace(const KernelArgs& args) {
   const View& param = args.in[0];
@@ -166,11 +169,12 @@ PLM_KERNEL(adafactor_step, workspace) {
     auto* mean = reinterpret_cast<double*>(args.shared + part_bytes(param));
     const RowSquares<T> rows{in.g, in.scale, in.m, static_cast<int>(C), o.beta, o.eps};
     if (const char* why = launch_rows(args, rows, in.g, R, C)) return why;
-    cudaError_t error = launch<adafactor_columns<T>>(column_grid(C, chunks), column_block(), 0, stream, in.g, in.scale,
-                                                     R, C, part);
+    cudaError_t error = launch<adafactor_columns<T>>(column_grid(C, chunks), column_block(), 0, stream, in.g,
+                                                     in.scale, R, C, part);
     if (!error)
-      error = launch<adafactor_factors<A>>(dim3(static_cast<unsigned>((C + kThreads - 1) / kThreads)), dim3(kThreads), 0,
-                                           stream, part, chunks, R, C, in.v, o.beta, o.eps, in.m, mean);
+      error = launch<adafactor_factors<A>>(dim3(static_cast<unsigned>((C + kThreads - 1) / kThreads)),
+                                           dim3(kThreads), 0, stream, part, chunks, R, C, in.v, o.beta, o.eps,
+                                           in.m, mean);
     if (error) return problem(error);
     return step_by_size<A>(args, OfMatrix<T>{in, mean, C}, in.n, args.shared + part_bytes(param) + 64);
   });

@@ -1,8 +1,8 @@
-// v[b, k, t] = scores[b, k] + log softmax(logits[b K + k])[t]: the n largest of each b in descending order; of equals the
-// smaller k, then the smaller t, comes first; NaN comes last.   logits [B K, V]; scores [B, K] -> scores, beams, tokens
-// [B, n]
-// By tiles of a row (device/best.cuh): a block finds the best of its tile, and its maximum and sum of exponentials, in one
-// read of the logits. Then a warp for each b makes scores of the candidates and merges the K lists.
+// v[b, k, t] = scores[b, k] + log softmax(logits[b K + k])[t]: the n largest of each b in descending order;
+// of equals the smaller k, then the smaller t, comes first; NaN comes last.   logits [B K, V]; scores [B, K]
+// -> scores, beams, tokens [B, n] By tiles of a row (device/best.cuh): a block finds the best of its tile,
+// and its maximum and sum of exponentials, in one read of the logits. Then a warp for each b makes scores of
+// the candidates and merges the K lists.
 #include "device/best.cuh"
 #include "device/log_sum.cuh"
 
@@ -55,7 +55,8 @@ struct Merge {
       sum += part[r * tiles + t].sum * std::exp(part[r * tiles + t].top - top);
     const A log_sum = std::log(sum), score = scores[r];
     // Where no value depends on the logit, equals go by token.
-    const bool same = !(std::fabs(log_sum) < static_cast<A>(INFINITY)) || !(std::fabs(score) < static_cast<A>(INFINITY));
+    const bool same =
+        !(std::fabs(log_sum) < static_cast<A>(INFINITY)) || !(std::fabs(score) < static_cast<A>(INFINITY));
     for (int64_t j = 0; j < m; ++j) {
       const int64_t t = same ? j : token[r * m + j];
       const A v = widen(same ? logits[r * V + j] : best[r * m + j]) - top - log_sum + score;
@@ -98,7 +99,8 @@ struct Space {
   size_t part, best, token, value, next, tiles, bytes;
 
   explicit Space(const KernelArgs& args) {
-    const int64_t rows = args.in[0].size[0], V = args.in[0].size[1], n = args.out[0].size[1], m = n < V ? n : V;
+    const int64_t rows = args.in[0].size[0], V = args.in[0].size[1], n = args.out[0].size[1],
+                  m = n < V ? n : V;
     const size_t lists = static_cast<size_t>(rows * m), at_most = 8;
     size_t used = 0;
     const auto take = [&](size_t n_bytes) {
@@ -122,7 +124,8 @@ Workspace workspace(const KernelArgs& args) { return {.shared = Space(args).byte
 
 PLM_KERNEL(beam_step, workspace) {
   const View &logits = args.in[0], &scores = args.in[1];
-  const int64_t B = scores.size[0], K = scores.size[1], V = logits.size[1], n = args.out[0].size[1], m = n < V ? n : V;
+  const int64_t B = scores.size[0], K = scores.size[1], V = logits.size[1], n = args.out[0].size[1],
+                m = n < V ? n : V;
   if (n > K * V) return "n must be at most the candidates (K * V)";
   if (n == 0 || B == 0) return nullptr;
   const Space space(args);
@@ -133,14 +136,26 @@ PLM_KERNEL(beam_step, workspace) {
     auto* part = reinterpret_cast<ExpSum<A>*>(at(space.part));
     auto* best = reinterpret_cast<T*>(at(space.best));
     auto* token = reinterpret_cast<int64_t*>(at(space.token));
-    if (const char* why = best_of_rows<LargerNumber>(args, logits.as<T>(), B * K, V, m, best, token, at(space.tiles),
-                                                     TileSums<T>{part}))
+    if (const char* why = best_of_rows<LargerNumber>(args, logits.as<T>(), B * K, V, m, best, token,
+                                                     at(space.tiles), TileSums<T>{part}))
       return why;
-    const Merge<T> merge{logits.as<T>(), scores.as<A>(), part, best, token,
-                         reinterpret_cast<A*>(at(space.value)), reinterpret_cast<int64_t*>(at(space.next)),
-                         K, V, m, n, best_tiles(V), args.out[0].as<A>(), args.out[1].as<int64_t>(),
+    const Merge<T> merge{logits.as<T>(),
+                         scores.as<A>(),
+                         part,
+                         best,
+                         token,
+                         reinterpret_cast<A*>(at(space.value)),
+                         reinterpret_cast<int64_t*>(at(space.next)),
+                         K,
+                         V,
+                         m,
+                         n,
+                         best_tiles(V),
+                         args.out[0].as<A>(),
+                         args.out[1].as<int64_t>(),
                          args.out[2].as<int64_t>()};
-    return problem(launch<merge_beams<T>>(dim3(static_cast<unsigned>(B)), dim3(32), 0, stream_of(args), merge));
+    return problem(
+        launch<merge_beams<T>>(dim3(static_cast<unsigned>(B)), dim3(32), 0, stream_of(args), merge));
   });
 }
 

@@ -1,8 +1,8 @@
 // y[b, t] = sum over w of weight[:, :, w] x[b, t + w - padding] + bias; x is 0 outside.
 //   x [B, L, C]; weight [O, C, W]; bias [O] or none -> [B, M, O]
-// The windows of x, [B M, W C], are written out and multiplied by the weight as [O, W C]: one product by cuBLASLt.
-// ConvBackward: dx is the same sum over dy with the weight turned around, [C, W O]; the weight's gradient is one product of dy
-// and the windows. Traffic: W times x for the windows.
+// The windows of x, [B M, W C], are written out and multiplied by the weight as [O, W C]: one product by
+// cuBLASLt. ConvBackward: dx is the same sum over dy with the weight turned around, [C, W O]; the weight's
+// gradient is one product of dy and the windows. Traffic: W times x for the windows.
 #include "device/axes.h"
 #include "device/column_sums.cuh"
 #include "device/finish.cuh"
@@ -17,12 +17,12 @@ namespace {
 // to[b, t, w, c] = x[b, t + w - padding, c], or 0; a thread an element.
 template <class T>
 __global__ void __launch_bounds__(kThreads)
-    conv_windows(const T* __restrict__ x, T* __restrict__ to, int64_t n, Divisor width, Divisor windows, Divisor steps,
-                 int64_t length, int64_t padding) {
+    conv_windows(const T* __restrict__ x, T* __restrict__ to, int64_t n, Divisor width, Divisor windows,
+                 Divisor steps, int64_t length, int64_t padding) {
   for (int64_t i = first_of_thread(); i < n; i += threads_of_grid()) {
-    const uint32_t rest = width.divide(static_cast<uint32_t>(i)), c = static_cast<uint32_t>(i) - rest * width.size,
-                   place = windows.divide(rest), w = rest - place * windows.size, b = steps.divide(place),
-                   t = place - b * steps.size;
+    const uint32_t rest = width.divide(static_cast<uint32_t>(i)),
+                   c = static_cast<uint32_t>(i) - rest * width.size, place = windows.divide(rest),
+                   w = rest - place * windows.size, b = steps.divide(place), t = place - b * steps.size;
     const int64_t at = static_cast<int64_t>(t) + w - padding;
     to[i] = at >= 0 && at < length ? x[(b * length + at) * width.size + c] : T{};
   }
@@ -30,11 +30,12 @@ __global__ void __launch_bounds__(kThreads)
 // to[i, k, j] = from[j * of_j + k * of_k + i * of_i], k from the end where `turned`; a thread an element.
 template <class T>
 __global__ void __launch_bounds__(kThreads)
-    conv_weight(const T* __restrict__ from, T* __restrict__ to, int64_t n, Divisor inner, Divisor middle, int64_t of_i,
-                int64_t of_k, int64_t of_j, bool turned) {
+    conv_weight(const T* __restrict__ from, T* __restrict__ to, int64_t n, Divisor inner, Divisor middle,
+                int64_t of_i, int64_t of_k, int64_t of_j, bool turned) {
   for (int64_t at = first_of_thread(); at < n; at += threads_of_grid()) {
-    const uint32_t rest = inner.divide(static_cast<uint32_t>(at)), j = static_cast<uint32_t>(at) - rest * inner.size,
-                   i = middle.divide(rest), k = rest - i * middle.size;
+    const uint32_t rest = inner.divide(static_cast<uint32_t>(at)),
+                   j = static_cast<uint32_t>(at) - rest * inner.size, i = middle.divide(rest),
+                   k = rest - i * middle.size;
     to[at] = from[j * of_j + (turned ? middle.size - 1 - k : k) * of_k + i * of_i];
   }
 }
@@ -53,19 +54,19 @@ struct Windows {
     const int64_t n = B * M * K;
     if (n == 0) return nullptr;
     if (n >> 31) return "windows of 2^31 elements and more are not on this device yet";
-    return problem(launch<conv_windows<T>>(grid_for(n), dim3(kThreads), 0, stream_of(args), x, written, n, Divisor(C),
-                                           Divisor(W), Divisor(M), L, padding));
+    return problem(launch<conv_windows<T>>(grid_for(n), dim3(kThreads), 0, stream_of(args), x, written, n,
+                                           Divisor(C), Divisor(W), Divisor(M), L, padding));
   }
 };
 // to [I, W, J]
 template <class T>
-const char* lay_out(const KernelArgs& args, const T* from, T* to, int64_t I, int64_t W, int64_t J, int64_t of_i,
-                    int64_t of_k, int64_t of_j, bool turned) {
+const char* lay_out(const KernelArgs& args, const T* from, T* to, int64_t I, int64_t W, int64_t J,
+                    int64_t of_i, int64_t of_k, int64_t of_j, bool turned) {
   const int64_t n = I * W * J;
   if (n == 0) return nullptr;
   if (n >> 31) return "weights of 2^31 elements and more are not on this device yet";
-  return problem(launch<conv_weight<T>>(grid_for(n), dim3(kThreads), 0, stream_of(args), from, to, n, Divisor(J),
-                                        Divisor(W), of_i, of_k, of_j, turned));
+  return problem(launch<conv_weight<T>>(grid_for(n), dim3(kThreads), 0, stream_of(args), from, to, n,
+                                        Divisor(J), Divisor(W), of_i, of_k, of_j, turned));
 }
 
 template <class T>
@@ -92,11 +93,18 @@ struct ConvForward {
     if (y.numel == 0) return nullptr;
     if (const char* why = windows.write(args, args.in[0].as<T>())) return why;
     if (const char* why = lay_out(args, args.in[1].as<T>(), weight, O, W, C, C * W, 1, W, false)) return why;
-    const Product p{.transpose_b = true, .M = rows, .N = O, .K = windows.K, .dtype = y.dtype, .a = windows.written,
-                    .b = weight, .out = y.data};
+    const Product p{.transpose_b = true,
+                    .M = rows,
+                    .N = O,
+                    .K = windows.K,
+                    .dtype = y.dtype,
+                    .a = windows.written,
+                    .b = weight,
+                    .out = y.data};
     if (const char* why = multiply(p, stream_of(args))) return why;
     if (!bias) return nullptr;
-    return problem(launch_finish<T>(y.as<T>(), bias, nullptr, y.as<T>(), rows, O, Activation::none, stream_of(args)));
+    return problem(
+        launch_finish<T>(y.as<T>(), bias, nullptr, y.as<T>(), rows, O, Activation::none, stream_of(args)));
   }
 };
 
@@ -139,18 +147,32 @@ struct ConvBackward {
     const int64_t K = W * C, rows = B * M, chunks = row_chunks(rows);
     if (const char* why = lay_out(args, w, weight, C, W, O, W, 1, C * W, true)) return why;
     if (const char* why = to_x.write(args, dy)) return why;
-    const Product dx{.transpose_b = true, .M = B * to_x.M, .N = C, .K = W * O, .dtype = dtype, .a = to_x.written,
-                     .b = weight, .out = args.out[0].data};
+    const Product dx{.transpose_b = true,
+                     .M = B * to_x.M,
+                     .N = C,
+                     .K = W * O,
+                     .dtype = dtype,
+                     .a = to_x.written,
+                     .b = weight,
+                     .out = args.out[0].data};
     if (const char* why = multiply(dx, stream)) return why;
     if (const char* why = windows.write(args, args.in[0].as<T>())) return why;
-    const Product dweight{.transpose_a = true, .M = O, .N = K, .K = rows, .dtype = dtype, .a = dy, .b = windows.written,
+    const Product dweight{.transpose_a = true,
+                          .M = O,
+                          .N = K,
+                          .K = rows,
+                          .dtype = dtype,
+                          .a = dy,
+                          .b = windows.written,
                           .out = dw};
     if (const char* why = multiply(dweight, stream)) return why;
     // [O, W, C] -> [O, C, W]: here the channels are the middle axis.
-    if (const char* why = lay_out(args, static_cast<const T*>(dw), args.out[1].as<T>(), O, C, W, K, 1, C, false))
+    if (const char* why =
+            lay_out(args, static_cast<const T*>(dw), args.out[1].as<T>(), O, C, W, K, 1, C, false))
       return why;
     if (O == 0) return nullptr;
-    cudaError_t error = launch<conv_bias_columns<T>>(column_grid(O, chunks), column_block(), 0, stream, dy, rows, O, part);
+    cudaError_t error =
+        launch<conv_bias_columns<T>>(column_grid(O, chunks), column_block(), 0, stream, dy, rows, O, part);
     if (!error) error = launch_add_chunks(part, chunks, O, O, args.out[2].as<T>(), stream);
     return problem(error);
   }

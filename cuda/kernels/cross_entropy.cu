@@ -1,10 +1,10 @@
-// loss_r = w_target (lse - x[label]) + w_all (V lse - sum(x)); for soft targets t: w_target (sum(t) lse - sum(t x)) + ...
-// logits [rows, V]; labels [rows], or soft targets [rows, V]
-// Forward row by row (device/rows.cuh): maximum, sum of exponentials and the sums that smoothing and soft targets need in
-// one read of the logits. Then one block adds the losses in a fixed order. Backward, with p_v = exp(x_v - lse):
+// loss_r = w_target (lse - x[label]) + w_all (V lse - sum(x)); for soft targets t: w_target (sum(t) lse -
+// sum(t x)) + ... logits [rows, V]; labels [rows], or soft targets [rows, V] Forward row by row
+// (device/rows.cuh): maximum, sum of exponentials and the sums that smoothing and soft targets need in one
+// read of the logits. Then one block adds the losses in a fixed order. Backward, with p_v = exp(x_v - lse):
 //   dlogits_v = g (p_v - w_all - w_target [v = label]);   for soft targets g (p_v sum(t) - t_v)
-// One read and one write, and no buffer of the size of the logits. A label that is no class is noted, and its row
-// counts as ignored.
+// One read and one write, and no buffer of the size of the logits. A label that is no class is noted, and its
+// row counts as ignored.
 #include "device/fault.cuh"
 #include "device/grid.h"
 #include "device/log_sum.cuh"
@@ -113,11 +113,12 @@ struct SoftLoss {
   }
 };
 
-// One block of 256: *count = the labels that count, *loss = sum(row) or its mean. Without `row` only the count.
+// One block of 256: *count = the labels that count, *loss = sum(row) or its mean. Without `row` only the
+// count.
 template <class A, class I>
 __global__ void __launch_bounds__(kThreads)
-    cross_entropy_total(const A* row, const I* labels, int64_t rows, int64_t ignore, int64_t V, bool mean, A* loss,
-                        int64_t* count) {
+    cross_entropy_total(const A* row, const I* labels, int64_t rows, int64_t ignore, int64_t V, bool mean,
+                        A* loss, int64_t* count) {
   double total = 0;
   long long counted = 0;
   for (int64_t r = threadIdx.x; r < rows; r += kThreads) {
@@ -222,7 +223,8 @@ Workspace workspace_grad(const KernelArgs&) { return {.shared = sizeof(int64_t)}
 
 PLM_KERNEL(cross_entropy, workspace) {
   const View &x = args.in[0], &labels = args.in[1];
-  const int64_t V = x.last(), rows = x.rows(), ignore = args.i("ignore_index"), reduction = args.i("reduction");
+  const int64_t V = x.last(), rows = x.rows(), ignore = args.i("ignore_index"),
+                reduction = args.i("reduction");
   const Weights w(args, V);
   const cudaStream_t stream = stream_of(args);
   return for_float(x.dtype, [&](auto type) -> const char* {
@@ -233,8 +235,8 @@ PLM_KERNEL(cross_entropy, workspace) {
     const int width = static_cast<int>(V);
     const auto add_up = [&]<class I>(const I* from) {
       if (reduction == kNone) return static_cast<const char*>(nullptr);
-      return problem(launch<cross_entropy_total<A, I>>(dim3(1), dim3(kThreads), 0, stream, loss, from, rows, ignore, V,
-                                                       reduction == kMean, total, nullptr));
+      return problem(launch<cross_entropy_total<A, I>>(dim3(1), dim3(kThreads), 0, stream, loss, from, rows,
+                                                       ignore, V, reduction == kMean, total, nullptr));
     };
     if (is_float(labels.dtype)) {
       const SoftLoss<T> op{x.as<T>(), labels.as<T>(), top, log_sum, loss, width, w.target, w.all};
@@ -247,8 +249,7 @@ PLM_KERNEL(cross_entropy, workspace) {
       const LabelLoss<T, I> op{x.as<T>(), given, top, log_sum, loss, width, w.target, w.all};
       const char* why = launch_rows<16>(args, op, op.x, rows, V);
       if (!why) why = add_up(given.at);
-      return why || !rows ? why
-                          : report_faults<I>(args, ops::id_cross_entropy, DataError::label, labels, V);
+      return why || !rows ? why : report_faults<I>(args, ops::id_cross_entropy, DataError::label, labels, V);
     });
   });
 }
@@ -256,7 +257,8 @@ PLM_KERNEL(cross_entropy, workspace) {
 // logits, labels, top, log_sum, dy -> dlogits, and dlabels of soft targets that want one
 PLM_KERNEL(cross_entropy_grad, workspace_grad) {
   const View &x = args.in[0], &labels = args.in[1];
-  const int64_t V = x.last(), rows = x.rows(), ignore = args.i("ignore_index"), reduction = args.i("reduction");
+  const int64_t V = x.last(), rows = x.rows(), ignore = args.i("ignore_index"),
+                reduction = args.i("reduction");
   const Weights w(args, V);
   const cudaStream_t stream = stream_of(args);
   if (x.numel == 0) return nullptr;
@@ -269,22 +271,36 @@ PLM_KERNEL(cross_entropy_grad, workspace_grad) {
     const int width = static_cast<int>(V);
     const auto count = [&]<class I>(const I* from) {
       if (!mean) return static_cast<const char*>(nullptr);
-      return problem(launch<cross_entropy_total<A, I>>(dim3(1), dim3(kThreads), 0, stream, nullptr, from, rows, ignore,
-                                                       V, false, nullptr, args.shared_as<int64_t>()));
+      return problem(launch<cross_entropy_total<A, I>>(dim3(1), dim3(kThreads), 0, stream, nullptr, from,
+                                                       rows, ignore, V, false, nullptr,
+                                                       args.shared_as<int64_t>()));
     };
     if (is_float(labels.dtype)) {
-      const SoftGrad<T> op{x.as<T>(), labels.as<T>(),     top,
-                           log_sum,   slope,              args.out[0].as<T>(),
+      const SoftGrad<T> op{x.as<T>(),
+                           labels.as<T>(),
+                           top,
+                           log_sum,
+                           slope,
+                           args.out[0].as<T>(),
                            args.i("targets") ? args.out[1].as<T>() : nullptr,
-                           width,     static_cast<A>(w.target), static_cast<A>(w.all)};
+                           width,
+                           static_cast<A>(w.target),
+                           static_cast<A>(w.all)};
       const char* why = count(static_cast<const int64_t*>(nullptr));
       return why ? why : launch_rows<16>(args, op, op.t, rows, V);
     }
     return for_index(labels.dtype, [&](auto index) {
       using I = typename decltype(index)::type;
       const Labels<I> given{labels.as<I>(), ignore, V, gpu_of(args).bad_position};
-      const LabelGrad<T, I> op{x.as<T>(), given, top, log_sum, slope, args.out[0].as<T>(), width,
-                               static_cast<A>(w.target), static_cast<A>(w.all)};
+      const LabelGrad<T, I> op{x.as<T>(),
+                               given,
+                               top,
+                               log_sum,
+                               slope,
+                               args.out[0].as<T>(),
+                               width,
+                               static_cast<A>(w.target),
+                               static_cast<A>(w.all)};
       const char* why = count(given.at);
       if (!why) why = launch_rows<16>(args, op, op.x, rows, V);
       return why ? why : report_faults<I>(args, ops::id_cross_entropy_grad, DataError::label, labels, V);

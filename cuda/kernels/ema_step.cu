@@ -7,7 +7,9 @@ namespace {
 template <class A>
 struct Towards {
   A weight;
-  __device__ __forceinline__ A operator()(A average, A param) const { return average + (param - average) * weight; }
+  __device__ __forceinline__ A operator()(A average, A param) const {
+    return average + (param - average) * weight;
+  }
 };
 }  // namespace
 

@@ -1,6 +1,7 @@
-// y[i] = weight[ids[i]].   weight [V, C]; ids [n]; y [n, C].   Traffic: one read of the rows that occur, one write of y.
-// Backward: the positions sorted by row, then sums over pieces of fixed length (device/sorted_sums.cuh). Dense: one
-// write of zeros and one of the rows that occur. As rows: the rows that occur, sorted, and their sums.
+// y[i] = weight[ids[i]].   weight [V, C]; ids [n]; y [n, C].   Traffic: one read of the rows that occur, one
+// write of y. Backward: the positions sorted by row, then sums over pieces of fixed length
+// (device/sorted_sums.cuh). Dense: one write of zeros and one of the rows that occur. As rows: the rows that
+// occur, sorted, and their sums.
 #include "device/indexed.cuh"
 #include "device/sorted_sums.cuh"
 
@@ -31,7 +32,9 @@ struct RunStarts {
   int64_t *first, *rows;
   int64_t most;
 
-  __device__ __forceinline__ bool chosen(int64_t k) const { return sorted.row(k) < sorted.rows && sorted.begins(k); }
+  __device__ __forceinline__ bool chosen(int64_t k) const {
+    return sorted.row(k) < sorted.rows && sorted.begins(k);
+  }
   __device__ __forceinline__ void put(int64_t u, int64_t k) const {
     if (u >= most) return;
     first[u] = k;
@@ -43,7 +46,8 @@ struct RunStarts {
 // The sort, the parts of the sums, the counts of the runs and where they begin.
 static Workspace workspace_rows(const KernelArgs& args) {
   const int64_t n = args.in[1].numel;
-  return {.shared = (workspace(args).shared + 63) / 64 * 64 + pick_bytes(n) + static_cast<size_t>(n) * sizeof(int64_t)};
+  return {.shared = (workspace(args).shared + 63) / 64 * 64 + pick_bytes(n) +
+                    static_cast<size_t>(n) * sizeof(int64_t)};
 }
 
 // dy, ids -> rows [U], values [U, C]
@@ -57,7 +61,8 @@ PLM_KERNEL(embedding_grad_rows, workspace_rows) {
     using I = typename decltype(index_type)::type;
     SortedRows sorted{nullptr, n, args.dim("rows")};
     if (const char* why = sort_positions<I>(args, ids, sorted.rows, args.shared, &sorted.keys)) return why;
-    if (const char* why = pick(args, RunStarts{sorted, first, args.out[0].as<int64_t>(), U}, n, counts)) return why;
+    if (const char* why = pick(args, RunStarts{sorted, first, args.out[0].as<int64_t>(), U}, n, counts))
+      return why;
     const char* why = for_float(dy.dtype, [&](auto type) {
       using T = typename decltype(type)::type;
       return sum_sorted(args, sorted, dy.as<T>(), C, RunRows<T>{values.as<T>(), first, U, C},

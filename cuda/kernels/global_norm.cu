@@ -1,5 +1,6 @@
-// sqrt(sum of squares over all tensors of the list). A block sums one piece of 2^16 elements in float64, in 16-byte packs;
-// a launch takes up to 64 tensors. One thread block adds the pieces in order. Traffic: one read of the list.
+// sqrt(sum of squares over all tensors of the list). A block sums one piece of 2^16 elements in float64, in
+// 16-byte packs; a launch takes up to 64 tensors. One thread block adds the pieces in order. Traffic: one
+// read of the list.
 #include <cmath>
 
 #include "device/grid.h"
@@ -23,7 +24,8 @@ struct TensorList {
 };
 
 template <class T>
-__global__ void __launch_bounds__(kThreads, kResident) list_squares(TensorList list, double* __restrict__ part) {
+__global__ void __launch_bounds__(kThreads, kResident)
+    list_squares(TensorList list, double* __restrict__ part) {
   constexpr int V = kPack<T>;
   const int64_t piece = blockIdx.x;
   int k = 0;
@@ -41,11 +43,13 @@ __global__ void __launch_bounds__(kThreads, kResident) list_squares(TensorList l
 #pragma unroll
     for (int j = 0; j < V; ++j) sum += static_cast<double>(v[j]) * v[j];
   }
-  for (int64_t i = whole + threadIdx.x; i < n; i += kThreads) sum += static_cast<double>(widen(x[i])) * widen(x[i]);
+  for (int64_t i = whole + threadIdx.x; i < n; i += kThreads)
+    sum += static_cast<double>(widen(x[i])) * widen(x[i]);
   sum = block_reduce<Sum>(sum);
   if (threadIdx.x == 0) part[piece] = sum;
 }
-__global__ void __launch_bounds__(kThreads) list_norm(const double* __restrict__ part, int64_t pieces, float* norm) {
+__global__ void __launch_bounds__(kThreads)
+    list_norm(const double* __restrict__ part, int64_t pieces, float* norm) {
   double sum = 0;
   for (int64_t i = threadIdx.x; i < pieces; i += kThreads) sum += part[i];
   sum = block_reduce<Sum>(sum);
@@ -81,8 +85,8 @@ PLM_KERNEL(global_norm, workspace) {
     if (pieces >> 31) return "2^47 elements and more are not on this device yet";
     if (const char* why = for_float(dtype, [&](auto type) {
           using T = typename decltype(type)::type;
-          return problem(launch<list_squares<T>>(dim3(static_cast<unsigned>(pieces)), dim3(kThreads), 0, stream, list,
-                                                 part + done));
+          return problem(launch<list_squares<T>>(dim3(static_cast<unsigned>(pieces)), dim3(kThreads), 0,
+                                                 stream, list, part + done));
         }))
       return why;
     done += pieces;

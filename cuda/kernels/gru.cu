@@ -1,7 +1,7 @@
 // A step: sums = h W^T; r, z = sigmoid(x + sums);  q = sum + bias;  n = tanh(x + r q);  h = n + z (h - n).
-// GruBackward, from the last step to the first: dh = dy + z dh + dg W of the step behind, with dg the gradients of the three
-// sums;  dn = dh (1 - z) (1 - n^2);  dq = dn r;  dr = dn q r (1 - r);  dz = dh (h - n) z (1 - z). The gradient of W is one
-// product over all steps.
+// GruBackward, from the last step to the first: dh = dy + z dh + dg W of the step behind, with dg the
+// gradients of the three sums;  dn = dh (1 - z) (1 - n^2);  dq = dn r;  dr = dn q r (1 - r);  dz = dh (h - n)
+// z (1 - z). The gradient of W is one product over all steps.
 #include "device/activation.cuh"
 #include "device/column_sums.cuh"
 #include "device/recurrent.cuh"
@@ -54,7 +54,10 @@ struct GruForward {
   A *h, *sums, *wide;
 
   GruForward(const KernelArgs& a, char* base)
-      : args(a), H(a.in[kX].size[2] / 3), parts{base}, steps{a.in[kX].size[0], a.in[kX].size[1], a.i("reverse") != 0} {
+      : args(a),
+        H(a.in[kX].size[2] / 3),
+        parts{base},
+        steps{a.in[kX].size[0], a.in[kX].size[1], a.i("reverse") != 0} {
     steps.length = parts.take<int64_t>(steps.B);
     h = parts.take<A>(steps.B * H);
     sums = parts.take<A>(steps.B * 3 * H);
@@ -67,12 +70,26 @@ struct GruForward {
     if (const char* why = product_weight<T>(args, args.in[kWeight], wide, &weight)) return why;
     if (const char* why = widened<T>(args, args.in[kH], h, steps.B * H)) return why;
     if (y.numel)
-      if (const char* why = problem(cudaMemsetAsync(y.data, 0, static_cast<size_t>(y.numel) * sizeof(T), stream_of(args))))
+      if (const char* why =
+              problem(cudaMemsetAsync(y.data, 0, static_cast<size_t>(y.numel) * sizeof(T), stream_of(args))))
         return why;
-    const Product product{.transpose_b = true, .M = steps.B, .N = 3 * H, .K = H, .dtype = kProducts<A>, .a = h,
-                          .b = weight, .out = sums};
-    Cell<T> cell{steps, 0, H, args.in[kX].as<T>(), args.has(kBias) ? args.in[kBias].as<T>() : nullptr, sums, h,
-                 args.out[2].as<A>(), y.as<T>()};
+    const Product product{.transpose_b = true,
+                          .M = steps.B,
+                          .N = 3 * H,
+                          .K = H,
+                          .dtype = kProducts<A>,
+                          .a = h,
+                          .b = weight,
+                          .out = sums};
+    Cell<T> cell{steps,
+                 0,
+                 H,
+                 args.in[kX].as<T>(),
+                 args.has(kBias) ? args.in[kBias].as<T>() : nullptr,
+                 sums,
+                 h,
+                 args.out[2].as<A>(),
+                 y.as<T>()};
     for (; cell.s < steps.T; ++cell.s, cell.gates += steps.B * 4 * H) {
       if (const char* why = multiply(product, stream_of(args))) return why;
       if (const char* why = for_cells(args, cell, steps.B, H)) return why;
@@ -119,8 +136,9 @@ struct CellGrad {
 template <class A>
 __global__ void __launch_bounds__(kColumns* kRowLanes)
     gru_bias_columns(const A* __restrict__ dg, int64_t rows, int64_t H, A* __restrict__ part) {
-  chunk_column_sums<1>(rows, H, part,
-                       [&](int64_t r, int64_t column, A(&values)[1]) { values[0] = dg[r * 3 * H + 2 * H + column]; });
+  chunk_column_sums<1>(rows, H, part, [&](int64_t r, int64_t column, A(&values)[1]) {
+    values[0] = dg[r * 3 * H + 2 * H + column];
+  });
 }
 
 template <class T>
@@ -133,7 +151,10 @@ struct GruBackward {
   A *back, *carry, *dg, *before, *wide, *sums, *part;
 
   GruBackward(const KernelArgs& a, char* base)
-      : args(a), H(a.in[kGY].size[2]), parts{base}, steps{a.in[kGY].size[0], a.in[kGY].size[1], a.i("reverse") != 0} {
+      : args(a),
+        H(a.in[kGY].size[2]),
+        parts{base},
+        steps{a.in[kGY].size[0], a.in[kGY].size[1], a.i("reverse") != 0} {
     const int64_t rows = steps.B * steps.T;
     steps.length = parts.take<int64_t>(steps.B);
     back = parts.take<A>(steps.B * H);
@@ -155,21 +176,32 @@ struct GruBackward {
     if (const char* why = widened<T>(args, args.in[kGDh], carry, B * H)) return why;
     if (const char* why = widened<T>(args, View(), back, B * H)) return why;
     if (dx.numel)
-      if (const char* why = problem(cudaMemsetAsync(dx.data, 0, static_cast<size_t>(dx.numel) * sizeof(T), stream)))
+      if (const char* why =
+              problem(cudaMemsetAsync(dx.data, 0, static_cast<size_t>(dx.numel) * sizeof(T), stream)))
         return why;
     const TakePrevious<T> previous{steps, args.in[kGH].as<T>(), args.in[kGY].as<T>(), before, H};
     if (const char* why = for_cells(args, previous, rows, H)) return why;
     const T* dy = args.has(kGDy) ? args.in[kGDy].as<T>() : nullptr;
     for (int64_t s = steps.T; s-- > 0;) {
-      const CellGrad<T> cell{steps, s, H, dy, args.in[kGGates].as<A>() + s * B * 4 * H, before + s * B * H, back, carry,
-                             dg + s * B * 3 * H, dx.as<T>()};
+      const CellGrad<T> cell{steps,
+                             s,
+                             H,
+                             dy,
+                             args.in[kGGates].as<A>() + s * B * 4 * H,
+                             before + s * B * H,
+                             back,
+                             carry,
+                             dg + s * B * 3 * H,
+                             dx.as<T>()};
       if (const char* why = for_cells(args, cell, B, H)) return why;
-      const Product product{.M = B, .N = H, .K = 3 * H, .dtype = kProducts<A>, .a = cell.dg, .b = weight, .out = back};
+      const Product product{
+          .M = B, .N = H, .K = 3 * H, .dtype = kProducts<A>, .a = cell.dg, .b = weight, .out = back};
       if (const char* why = multiply(product, stream)) return why;
     }
     const FirstState<T> first{steps, back, carry, args.out[2].as<T>(), H, true};
     if (const char* why = for_cells(args, first, B, H)) return why;
-    cudaError_t error = launch<gru_bias_columns<A>>(column_grid(H, chunks), column_block(), 0, stream, dg, rows, H, part);
+    cudaError_t error =
+        launch<gru_bias_columns<A>>(column_grid(H, chunks), column_block(), 0, stream, dg, rows, H, part);
     if (!error) error = launch_add_chunks(part, chunks, H, H, args.out[3].as<T>(), stream);
     if (error) return problem(error);
     return weight_gradient<T>(args, 3 * H, H, rows, dg, before, sums, args.out[1].as<T>());

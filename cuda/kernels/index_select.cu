@@ -1,6 +1,6 @@
 // x [outer, n, inner], index [m]:  y[o, j, :] = x[o, index[j], :].
-// Backward along the first axis: sums by sorted index (device/sorted_sums.cuh); along another one a thread owns a
-// column.
+// Backward along the first axis: sums by sorted index (device/sorted_sums.cuh); along another one a thread
+// owns a column.
 #include "device/indexed.cuh"
 #include "device/sorted_sums.cuh"
 

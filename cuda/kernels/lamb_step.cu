@@ -1,5 +1,6 @@
-// Two passes (device/square_sums.cuh). The first moves the moments (16 bytes read, 8 written per float parameter) and
-// sums the squares of param and update; the second computes the update again (12 read, 4 written) rather than keep it.
+// Two passes (device/square_sums.cuh). The first moves the moments (16 bytes read, 8 written per float
+// parameter) and sums the squares of param and update; the second computes the update again (12 read, 4
+// written) rather than keep it.
 #include <cmath>
 
 #include "device/square_sums.cuh"

@@ -1,6 +1,6 @@
 // y = (x - mean) * rstd * gamma + beta over the last axis.   x [rows, C]; gamma, beta [C]; mean, rstd [rows]
-// Variance by two passes. Traffic: one read of x and one write of y; backward one read of x and dy and one write of dx
-// (device/norm.cuh).
+// Variance by two passes. Traffic: one read of x and one write of y; backward one read of x and dy and one
+// write of dx (device/norm.cuh).
 #include "device/norm.cuh"
 
 namespace plmcore::cuda {

@@ -1,6 +1,6 @@
 // y = activation(x W^T + bias).   x [M, K]; weight [N, K]; bias [N] or none -> [M, N]
-// The product by cuBLASLt, with bias and relu in its epilogue. What the epilogue cannot do (other activations, a kept
-// sum, a bias that is not 16-byte aligned, dtypes without one) is one more pass over y.
+// The product by cuBLASLt, with bias and relu in its epilogue. What the epilogue cannot do (other
+// activations, a kept sum, a bias that is not 16-byte aligned, dtypes without one) is one more pass over y.
 //
 // Backward: dz = dy * slope, and its column sums for dbias, in one pass over dy (device/column_sums.cuh).
 // Then dx = dz W,  dweight = dz^T x.
@@ -32,8 +32,8 @@ __global__ void linear_grad_columns(const T* __restrict__ dy, const T* __restric
   });
 }
 
-// gelu_tanh in cuBLASLt's epilogue: PLMCORE_CUDA_GELU_EPILOGUE=1. On GPUs of others it was slower than a pass of its own
-// for bfloat16; the first run on hardware decides.
+// gelu_tanh in cuBLASLt's epilogue: PLMCORE_CUDA_GELU_EPILOGUE=1. On GPUs of others it was slower than a pass
+// of its own for bfloat16; the first run on hardware decides.
 bool gelu_in_epilogue() {
   static const char* const wish = std::getenv("PLMCORE_CUDA_GELU_EPILOGUE");
   return wish && *wish == '1';
@@ -52,9 +52,9 @@ PLM_KERNEL(linear) {
     const T* bias = args.has(2) ? args.in[2].as<T>() : nullptr;
     T *y = args.out[0].as<T>(), *sum = args.n_out > 1 ? args.out[1].as<T>() : nullptr;
     // With a kept sum the activation comes after it; the product goes where it is read next.
-    const bool in_epilogue = !sum && aligned(bias) &&
-                             (activation == Activation::relu ||
-                              (activation == Activation::gelu_tanh && gelu_in_epilogue()));
+    const bool in_epilogue =
+        !sum && aligned(bias) &&
+        (activation == Activation::relu || (activation == Activation::gelu_tanh && gelu_in_epilogue()));
     T* z = sum ? sum : y;
     Product product{.transpose_b = true,
                     .M = M,
@@ -65,8 +65,7 @@ PLM_KERNEL(linear) {
                     .b = w.data,
                     .out = z,
                     .bias = aligned(bias) ? bias : nullptr};  // an epilogue reads it in packs
-    if (in_epilogue)
-      product.activation = activation == Activation::relu ? Product::relu : Product::gelu_tanh;
+    if (in_epilogue) product.activation = activation == Activation::relu ? Product::relu : Product::gelu_tanh;
     bool fused = false;
     if (const char* why = multiply(product, stream, &fused)) return why;
     const T* open_bias = fused && product.bias ? nullptr : bias;

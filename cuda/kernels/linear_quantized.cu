@@ -1,8 +1,10 @@
-// y = activation(x W^T + bias) with a weight of fewer bits.   x float32 [M, K]; bias [N] or none -> float32 [M, N]
+// y = activation(x W^T + bias) with a weight of fewer bits.   x float32 [M, K]; bias [N] or none -> float32
+// [M, N]
 //   weight bfloat16 [N, K]: widened to float32, then as linear.
-//   weight int8 [N, K] with scale [N]: a row of x becomes whole numbers q in one or two int8 parts (13 bits: 128 high +
-//   low), the sums over k are exact, and y = sum * scale[n] * unit. A warp takes a column of y and 16 rows: each 16 bytes
-//   of the weight meet all of them (dp4a), so that the weight is read once for 16 rows.
+//   weight int8 [N, K] with scale [N]: a row of x becomes whole numbers q in one or two int8 parts (13 bits:
+//   128 high + low), the sums over k are exact, and y = sum * scale[n] * unit. A warp takes a column of y and
+//   16 rows: each 16 bytes of the weight meet all of them (dp4a), so that the weight is read once for 16
+//   rows.
 #include <cstring>
 
 #include "device/elementwise.cuh"
@@ -28,8 +30,8 @@ __device__ __forceinline__ float of_bits(int bits) {
   return x;
 }
 
-// q [M][parts][stride] with zeros behind K, and what one of its numbers is worth. A row with NaN or infinity gets the
-// unit NaN; one that is too small to scale counts as zeros.
+// q [M][parts][stride] with zeros behind K, and what one of its numbers is worth. A row with NaN or infinity
+// gets the unit NaN; one that is too small to scale counts as zeros.
 template <int kParts>
 struct RoundRow {
   const float* x;
@@ -57,7 +59,8 @@ struct RoundRow {
     row.each([&](int n, int column) {
       row.read_again(from, column, v[n]);
       row.inside(column, [&](int j) {
-        const int whole = fits ? static_cast<int>(std::rint(v[n][j] * inverse)) : 0, high = kParts == 1 ? whole : (whole + 64) >> 7;
+        const int whole = fits ? static_cast<int>(std::rint(v[n][j] * inverse)) : 0,
+                  high = kParts == 1 ? whole : (whole + 64) >> 7;
         int8_t* to = q + r * kParts * stride + column + j;
         to[0] = static_cast<int8_t>(high);
         if constexpr (kParts == 2) to[stride] = static_cast<int8_t>(whole - (high << 7));
@@ -78,9 +81,10 @@ struct RoundRow {
 // grid (N / 4, M / 16), block (32, 4); kWhole: rows of the weight are whole packs of 16
 template <int kParts, bool kWhole>
 __global__ void __launch_bounds__(32 * kColumnWarps, 5)  // 96 registers
-    quantized_columns(const int8_t* __restrict__ q, const float* __restrict__ unit, const int8_t* __restrict__ weight,
-                      const float* __restrict__ scale, const float* __restrict__ bias, float* __restrict__ y, int64_t M,
-                      int64_t N, int64_t K, int64_t stride, Activation activation) {
+    quantized_columns(const int8_t* __restrict__ q, const float* __restrict__ unit,
+                      const int8_t* __restrict__ weight, const float* __restrict__ scale,
+                      const float* __restrict__ bias, float* __restrict__ y, int64_t M, int64_t N, int64_t K,
+                      int64_t stride, Activation activation) {
   const int64_t n = static_cast<int64_t>(blockIdx.x) * kColumnWarps + threadIdx.y,
                 first = static_cast<int64_t>(blockIdx.y) * kRowsAtOnce;
   if (n >= N) return;  // a whole warp leaves, and no barrier follows
@@ -93,7 +97,8 @@ __global__ void __launch_bounds__(32 * kColumnWarps, 5)  // 96 registers
 #pragma unroll
       for (int j = 0; j < 16; ++j)
         if (k + j < K)
-          w.at[j / 4] |= static_cast<int>(static_cast<uint32_t>(static_cast<uint8_t>(weight[n * K + k + j])) << j % 4 * 8);
+          w.at[j / 4] |= static_cast<int>(static_cast<uint32_t>(static_cast<uint8_t>(weight[n * K + k + j]))
+                                          << j % 4 * 8);
     }
 #pragma unroll
     for (int i = 0; i < kRowsAtOnce; ++i)
@@ -120,7 +125,8 @@ __global__ void __launch_bounds__(32 * kColumnWarps, 5)  // 96 registers
 }
 
 int64_t steps_of(int64_t bits, int64_t K) {
-  const int64_t most = (int64_t{1} << (bits - 1)) - 1, fits = ((int64_t{1} << 31) - 1) / (128 * (K > 0 ? K : 1));
+  const int64_t most = (int64_t{1} << (bits - 1)) - 1,
+                fits = ((int64_t{1} << 31) - 1) / (128 * (K > 0 ? K : 1));
   return most < fits ? most : fits;
 }
 int64_t padded(int64_t K) { return (K + 15) / 16 * 16; }
@@ -143,22 +149,26 @@ struct Space {
 Workspace workspace(const KernelArgs& args) { return {.shared = Space(args, nullptr).parts.used}; }
 
 template <int kParts>
-const char* by_whole_numbers(const KernelArgs& args, const Space& space, const float* bias, Activation activation) {
+const char* by_whole_numbers(const KernelArgs& args, const Space& space, const float* bias,
+                             Activation activation) {
   const View &x = args.in[0], &w = args.in[1];
   const int64_t M = x.rows(), K = x.last(), N = w.size[0], stride = padded(K);
-  const RoundRow<kParts> round{
-      x.as<float>(), space.q, space.unit, static_cast<int>(K), stride, static_cast<float>(steps_of(args.i("bits", 13), K))};
+  const RoundRow<kParts> round{x.as<float>(), space.q,
+                               space.unit,    static_cast<int>(K),
+                               stride,        static_cast<float>(steps_of(args.i("bits", 13), K))};
   if (K == 0) {
-    if (const char* why = problem(cudaMemsetAsync(space.unit, 0, static_cast<size_t>(M) * sizeof(float), stream_of(args))))
+    if (const char* why =
+            problem(cudaMemsetAsync(space.unit, 0, static_cast<size_t>(M) * sizeof(float), stream_of(args))))
       return why;
   } else if (const char* why = launch_rows<16>(args, round, round.x, M, K)) return why;
   const int64_t groups = (M + kRowsAtOnce - 1) / kRowsAtOnce;
   if (groups > 65535) return "a million rows and more are not on this device yet";
-  const dim3 grid(static_cast<unsigned>((N + kColumnWarps - 1) / kColumnWarps), static_cast<unsigned>(groups));
+  const dim3 grid(static_cast<unsigned>((N + kColumnWarps - 1) / kColumnWarps),
+                  static_cast<unsigned>(groups));
   const auto go = [&]<bool kWhole>(std::bool_constant<kWhole>) {
-    return problem(launch<quantized_columns<kParts, kWhole>>(grid, dim3(32, kColumnWarps), 0, stream_of(args), space.q,
-                                                             space.unit, w.as<int8_t>(), args.in[2].as<float>(), bias,
-                                                             args.out[0].as<float>(), M, N, K, stride, activation));
+    return problem(launch<quantized_columns<kParts, kWhole>>(
+        grid, dim3(32, kColumnWarps), 0, stream_of(args), space.q, space.unit, w.as<int8_t>(),
+        args.in[2].as<float>(), bias, args.out[0].as<float>(), M, N, K, stride, activation));
   };
   return K % 16 == 0 && aligned(w.as<int8_t>()) ? go(std::true_type{}) : go(std::false_type{});
 }
@@ -177,10 +187,12 @@ PLM_KERNEL(linear_quantized, workspace) {
                                    : by_whole_numbers<2>(args, space, bias, activation);
   if (w.numel)
     if (const char* why = convert(args, w.as<bf16>(), space.wide, w.numel)) return why;
-  const Product product{.transpose_b = true, .M = M, .N = N, .K = x.last(), .a = x.data, .b = space.wide, .out = y.data};
+  const Product product{
+      .transpose_b = true, .M = M, .N = N, .K = x.last(), .a = x.data, .b = space.wide, .out = y.data};
   if (const char* why = multiply(product, stream_of(args))) return why;
   if (!bias && activation == Activation::none) return nullptr;
-  return problem(launch_finish<float>(y.as<float>(), bias, nullptr, y.as<float>(), M, N, activation, stream_of(args)));
+  return problem(
+      launch_finish<float>(y.as<float>(), bias, nullptr, y.as<float>(), M, N, activation, stream_of(args)));
 }
 
 }  // namespace plmcore::cuda

@@ -71,7 +71,8 @@ PLM_KERNEL(log_softmax_grad) {
   const View& y = args.in[0];
   return for_float(y.dtype, [&](auto type) {
     using T = typename decltype(type)::type;
-    const LogSoftmaxGrad<T> op{y.as<T>(), args.in[1].as<T>(), args.out[0].as<T>(), static_cast<int>(y.last())};
+    const LogSoftmaxGrad<T> op{y.as<T>(), args.in[1].as<T>(), args.out[0].as<T>(),
+                               static_cast<int>(y.last())};
     return launch_rows(args, op, op.dy, y.rows(), y.last());
   });
 }

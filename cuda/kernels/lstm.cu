@@ -93,22 +93,44 @@ struct LstmForward {
     if (const char* why = read_lengths(args, ops::id_lstm, args.in[kLengths], steps)) return why;
     if (const char* why = product_weight<T>(args, args.in[kWeight], wide, &weight)) return why;
     if (projects)
-      if (const char* why = product_weight<T>(args, args.in[kProjection], wide_projection, &projection)) return why;
+      if (const char* why = product_weight<T>(args, args.in[kProjection], wide_projection, &projection))
+        return why;
     if (const char* why = widened<T>(args, args.in[kH], h, B * P)) return why;
     if (const char* why = widened<T>(args, args.in[kC], c, B * H)) return why;
     if (y.numel)
-      if (const char* why = problem(cudaMemsetAsync(y.data, 0, static_cast<size_t>(y.numel) * sizeof(T), stream)))
+      if (const char* why =
+              problem(cudaMemsetAsync(y.data, 0, static_cast<size_t>(y.numel) * sizeof(T), stream)))
         return why;
-    Cell<T> cell{steps, 0, H, args.in[kX].as<T>(), args.out[3].as<A>(), args.out[4].as<A>(), c, projects ? m : h,
-                 projects ? nullptr : y.as<T>(), static_cast<A>(args.f("cell_clip"))};
+    Cell<T> cell{steps,
+                 0,
+                 H,
+                 args.in[kX].as<T>(),
+                 args.out[3].as<A>(),
+                 args.out[4].as<A>(),
+                 c,
+                 projects ? m : h,
+                 projects ? nullptr : y.as<T>(),
+                 static_cast<A>(args.f("cell_clip"))};
     Projected<T> projected{steps, 0, P, sums, h, y.as<T>(), static_cast<A>(args.f("projection_clip"))};
     for (; cell.s < steps.T; ++cell.s, cell.gates += B * 4 * H, cell.cells += B * H) {
-      const Product step{.transpose_b = true, .M = B, .N = 4 * H, .K = P, .dtype = kProducts<A>, .a = h, .b = weight,
+      const Product step{.transpose_b = true,
+                         .M = B,
+                         .N = 4 * H,
+                         .K = P,
+                         .dtype = kProducts<A>,
+                         .a = h,
+                         .b = weight,
                          .out = cell.gates};
       if (const char* why = multiply(step, stream)) return why;
       if (const char* why = for_cells(args, cell, B, H)) return why;
       if (!projects) continue;
-      const Product down{.transpose_b = true, .M = B, .N = P, .K = H, .dtype = kProducts<A>, .a = m, .b = projection,
+      const Product down{.transpose_b = true,
+                         .M = B,
+                         .N = P,
+                         .K = H,
+                         .dtype = kProducts<A>,
+                         .a = m,
+                         .b = projection,
                          .out = sums};
       if (const char* why = multiply(down, stream)) return why;
       projected.s = cell.s;

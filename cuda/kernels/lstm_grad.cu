@@ -1,7 +1,7 @@
-// From the last step to the first: dh = dy + dz W of the step behind (dz: gradient of the four sums), through the
-// projection dm = dh W_p, and
-//   dc += dm o (1 - tanh^2 c), 0 where c was clipped;  do = dm tanh c;  di = dc g;  df = dc c_before;  dg = dc i;
-//   dc of the step before = dc f.
+// From the last step to the first: dh = dy + dz W of the step behind (dz: gradient of the four sums), through
+// the projection dm = dh W_p, and
+//   dc += dm o (1 - tanh^2 c), 0 where c was clipped;  do = dm tanh c;  di = dc g;  df = dc c_before;  dg =
+//   dc i; dc of the step before = dc f.
 // The gradients of the weights are one product each over all steps, from dz, dh and m kept step after step.
 #include "device/recurrent.cuh"
 
@@ -39,7 +39,7 @@ struct CellGrad {
   Steps steps;
   int64_t s, H;
   const Acc<T>*gates, *cells, *cells_before, *shown;  // of this step; shown: the gradient of m
-  Acc<T>*dc, *dz, *m;                                 // m: null without a projection
+  Acc<T>*dc, *dz, *m;  // m: null without a projection
   T* dx;
   Acc<T> clip;
 
@@ -108,14 +108,15 @@ struct LstmBackward {
     if (const char* why = read_lengths(args, ops::id_lstm_grad, args.in[kLengths], steps)) return why;
     if (const char* why = product_weight<T>(args, args.in[kWeight], wide, weight)) return why;
     if (projects)
-      if (const char* why = product_weight<T>(args, args.in[kProjection], wide_projection, projection)) return why;
+      if (const char* why = product_weight<T>(args, args.in[kProjection], wide_projection, projection))
+        return why;
     if (const char* why = widened<T>(args, args.in[kDh], last, B * P)) return why;
     if (const char* why = widened<T>(args, View(), back, B * P)) return why;
     if (const char* why = widened<T>(args, args.in[kDc], dc, B * H)) return why;
     if (const char* why = widened<T>(args, args.in[kC], c0, B * H)) return why;
     if (dx.numel)
-      if (const char* why =
-              problem(cudaMemsetAsync(dx.data, 0, static_cast<size_t>(dx.numel) * sizeof(T), stream_of(args))))
+      if (const char* why = problem(
+              cudaMemsetAsync(dx.data, 0, static_cast<size_t>(dx.numel) * sizeof(T), stream_of(args))))
         return why;
     const TakePrevious<T> previous{steps, args.in[kH].as<T>(), args.in[kY].as<T>(), before, P};
     return for_cells(args, previous, B * steps.T, P);
@@ -146,7 +147,8 @@ struct LstmBackward {
                            args.out[kDx].as<T>(),
                            static_cast<A>(args.f("cell_clip"))};
     if (const char* why = for_cells(args, cell, B, H)) return why;
-    const Product product{.M = B, .N = P, .K = 4 * H, .dtype = kProducts<A>, .a = cell.dz, .b = weight, .out = back};
+    const Product product{
+        .M = B, .N = P, .K = 4 * H, .dtype = kProducts<A>, .a = cell.dz, .b = weight, .out = back};
     return multiply(product, stream);
   }
 
@@ -159,7 +161,8 @@ struct LstmBackward {
     const FirstState<T> first{steps, back, last, args.out[kDh0].as<T>(), P, false};
     if (const char* why = for_cells(args, first, B, P)) return why;
     if (const char* why = convert(args, static_cast<const A*>(dc), args.out[kDc0].as<T>(), B * H)) return why;
-    if (const char* why = weight_gradient<T>(args, 4 * H, P, rows, dz, before, sums, args.out[kDweight].as<T>()))
+    if (const char* why =
+            weight_gradient<T>(args, 4 * H, P, rows, dz, before, sums, args.out[kDweight].as<T>()))
       return why;
     if (!projects) return nullptr;
     return weight_gradient<T>(args, P, H, rows, dh, m, sums, args.out[kDprojection].as<T>());

@@ -1,6 +1,6 @@
-// y = op(a) op(b) over the last two axes; leading axes broadcast.   a [..., M, K], b [..., K, N] -> [..., M, N]
-// By cuBLASLt, in strided batches: leading axes that are one run in a, b and y are one call (device/axes.h), further
-// ones a call for each of their positions.
+// y = op(a) op(b) over the last two axes; leading axes broadcast.   a [..., M, K], b [..., K, N] -> [..., M,
+// N] By cuBLASLt, in strided batches: leading axes that are one run in a, b and y are one call
+// (device/axes.h), further ones a call for each of their positions.
 #include "device/axes.h"
 #include "device/kernel.h"
 #include "runtime/matmul.h"
@@ -19,7 +19,9 @@ View products_of(const View& x) {
 // A call for each position of the axes from `axis` outwards.
 const char* multiply_from(const Plan<3>& plan, int axis, Product p, cudaStream_t stream) {
   if (axis < 1) return multiply(p, stream);
-  const auto move = [&](auto* from, int k) { return from + plan.stride[k][axis] * static_cast<int64_t>(size_of(p.dtype)); };
+  const auto move = [&](auto* from, int k) {
+    return from + plan.stride[k][axis] * static_cast<int64_t>(size_of(p.dtype));
+  };
   for (int64_t i = 0; i < plan.size[axis]; ++i) {
     if (const char* why = multiply_from(plan, axis - 1, p, stream)) return why;
     p.a = move(static_cast<const char*>(p.a), 0);

@@ -1,7 +1,7 @@
 // The sum of two row-sparse gradients: rows of a and of b, sorted; a row of both is added.
-// The rows of b that a has not are picked (device/scan.cuh). A row's place in the sum is then its own number and that of
-// the rows before it in the other list, both by binary search. A second kernel adds or copies the values: one read of
-// each, one write of the sum.
+// The rows of b that a has not are picked (device/scan.cuh). A row's place in the sum is then its own number
+// and that of the rows before it in the other list, both by binary search. A second kernel adds or copies the
+// values: one read of each, one write of the sum.
 #include <limits>
 
 #include "device/row_sparse.cuh"
@@ -22,7 +22,8 @@ struct OnlyInB {
   __device__ __forceinline__ void put(int64_t at, int64_t k) const { picked[at] = k; }
 };
 
-// Thread i places row i of a, or the picked row i - n of b. from [W][2]: where the values are in a and b, or -1.
+// Thread i places row i of a, or the picked row i - n of b. from [W][2]: where the values are in a and b, or
+// -1.
 template <class Unused = void>
 __global__ void __launch_bounds__(kThreads)
     merge_places(GivenRows a, GivenRows b, const int64_t* __restrict__ picked, int64_t* __restrict__ rows,
@@ -92,8 +93,8 @@ PLM_KERNEL(merge_rows, workspace) {
           using T = typename decltype(type)::type;
           const T *p = args.in[1].as<T>(), *q = args.in[3].as<T>();
           const auto go = [&]<int V>(Constant<V>) {
-            return problem(launch<merge_values<T, V>>(grid_for(y.numel / V), dim3(kThreads), 0, stream, p, q, from,
-                                                      y.as<T>(), y.numel / V, Divisor(C / V)));
+            return problem(launch<merge_values<T, V>>(grid_for(y.numel / V), dim3(kThreads), 0, stream, p, q,
+                                                      from, y.as<T>(), y.numel / V, Divisor(C / V)));
           };
           constexpr int V = kPack<T>;
           return C % V == 0 && aligned(p, q, y.as<T>()) ? go(Constant<V>{}) : go(Constant<1>{});

@@ -1,4 +1,5 @@
-// The rows of x where the mask is true, in order, and their numbers.   x [B, T, ...]; mask [B, T] -> [N, ...], [N]
+// The rows of x where the mask is true, in order, and their numbers.   x [B, T, ...]; mask [B, T] -> [N,
+// ...], [N]
 #include "device/selection.cuh"
 
 namespace plmcore::cuda {

@@ -1,6 +1,6 @@
-// s = x + residual; y = (s - mean) * rstd * gamma + beta over the last axis.   x, residual [rows, C]; gamma, beta [C]
-// Traffic: one read of x and residual, one write of s and y; backward adds the gradient that reached s while dx is in
-// registers (device/norm.cuh).
+// s = x + residual; y = (s - mean) * rstd * gamma + beta over the last axis.   x, residual [rows, C]; gamma,
+// beta [C] Traffic: one read of x and residual, one write of s and y; backward adds the gradient that reached
+// s while dx is in registers (device/norm.cuh).
 #include "device/norm.cuh"
 
 namespace plmcore::cuda {

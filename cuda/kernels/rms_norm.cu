@@ -1,5 +1,5 @@
-// y = x * rstd * gamma over the last axis, rstd = 1 / sqrt(mean(x^2) + eps).   x [rows, C]; gamma [C]; rstd [rows]
-// Traffic as layer_norm's (device/norm.cuh).
+// y = x * rstd * gamma over the last axis, rstd = 1 / sqrt(mean(x^2) + eps).   x [rows, C]; gamma [C]; rstd
+// [rows] Traffic as layer_norm's (device/norm.cuh).
 #include "device/norm.cuh"
 
 namespace plmcore::cuda {

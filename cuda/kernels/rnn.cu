@@ -1,5 +1,5 @@
-// A step: h = activation(x + h W^T). RnnBackward, from the last step to the first: dh = dy + dz W of the step behind,
-// dz = dh activation'(y); the gradient of W is one product over all steps.
+// A step: h = activation(x + h W^T). RnnBackward, from the last step to the first: dh = dy + dz W of the step
+// behind, dz = dh activation'(y); the gradient of W is one product over all steps.
 #include "device/recurrent.cuh"
 #include "plmcore/ops.h"
 
@@ -23,7 +23,8 @@ struct Cell {
   __device__ __forceinline__ void operator()(int64_t b, int64_t u) const {
     if (!steps.active(b, s)) return;
     const int64_t at = steps.row(b, s) * H + u;
-    const Acc<T> sum = sums[b * H + u] + widen(x[at]), v = rectify ? (sum < 0 ? Acc<T>(0) : sum) : std::tanh(sum);
+    const Acc<T> sum = sums[b * H + u] + widen(x[at]),
+                 v = rectify ? (sum < 0 ? Acc<T>(0) : sum) : std::tanh(sum);
     h[b * H + u] = v;
     y[at] = narrow<T>(v);
   }
@@ -41,7 +42,10 @@ struct RnnForward {
   A *h, *sums, *wide;
 
   RnnForward(const KernelArgs& a, char* base)
-      : args(a), H(a.in[kX].size[2]), parts{base}, steps{a.in[kX].size[0], a.in[kX].size[1], a.i("reverse") != 0} {
+      : args(a),
+        H(a.in[kX].size[2]),
+        parts{base},
+        steps{a.in[kX].size[0], a.in[kX].size[1], a.i("reverse") != 0} {
     steps.length = parts.take<int64_t>(steps.B);
     h = parts.take<A>(steps.B * H);
     sums = parts.take<A>(steps.B * H);
@@ -54,9 +58,16 @@ struct RnnForward {
     if (const char* why = product_weight<T>(args, args.in[kWeight], wide, &weight)) return why;
     if (const char* why = widened<T>(args, args.in[kH], h, steps.B * H)) return why;
     if (y.numel)
-      if (const char* why = problem(cudaMemsetAsync(y.data, 0, static_cast<size_t>(y.numel) * sizeof(T), stream_of(args))))
+      if (const char* why =
+              problem(cudaMemsetAsync(y.data, 0, static_cast<size_t>(y.numel) * sizeof(T), stream_of(args))))
         return why;
-    const Product product{.transpose_b = true, .M = steps.B, .N = H, .K = H, .dtype = kProducts<A>, .a = h, .b = weight,
+    const Product product{.transpose_b = true,
+                          .M = steps.B,
+                          .N = H,
+                          .K = H,
+                          .dtype = kProducts<A>,
+                          .a = h,
+                          .b = weight,
                           .out = sums};
     Cell<T> cell{steps, 0, H, args.in[kX].as<T>(), sums, h, y.as<T>(), is_relu(args)};
     for (; cell.s < steps.T; ++cell.s) {
@@ -104,7 +115,10 @@ struct RnnBackward {
   A *back, *last, *dz, *before, *wide, *sums;
 
   RnnBackward(const KernelArgs& a, char* base)
-      : args(a), H(a.in[kGY].size[2]), parts{base}, steps{a.in[kGY].size[0], a.in[kGY].size[1], a.i("reverse") != 0} {
+      : args(a),
+        H(a.in[kGY].size[2]),
+        parts{base},
+        steps{a.in[kGY].size[0], a.in[kGY].size[1], a.i("reverse") != 0} {
     steps.length = parts.take<int64_t>(steps.B);
     back = parts.take<A>(steps.B * H);
     last = parts.take<A>(steps.B * H);
@@ -122,18 +136,21 @@ struct RnnBackward {
     if (const char* why = widened<T>(args, args.in[kGDh], last, B * H)) return why;
     if (const char* why = widened<T>(args, View(), back, B * H)) return why;
     if (dx.numel)
-      if (const char* why = problem(cudaMemsetAsync(dx.data, 0, static_cast<size_t>(dx.numel) * sizeof(T), stream_of(args))))
+      if (const char* why = problem(
+              cudaMemsetAsync(dx.data, 0, static_cast<size_t>(dx.numel) * sizeof(T), stream_of(args))))
         return why;
     const T* y = args.in[kGY].as<T>();
-    if (const char* why = for_cells(args, TakePrevious<T>{steps, args.in[kGH].as<T>(), y, before, H}, rows, H))
+    if (const char* why =
+            for_cells(args, TakePrevious<T>{steps, args.in[kGH].as<T>(), y, before, H}, rows, H))
       return why;
-    CellGrad<T> cell{steps, 0, H, y, args.has(kGDy) ? args.in[kGDy].as<T>() : nullptr, back, last, nullptr,
-                     dx.as<T>(), is_relu(args)};
+    CellGrad<T> cell{steps, 0,    H,       y,          args.has(kGDy) ? args.in[kGDy].as<T>() : nullptr,
+                     back,  last, nullptr, dx.as<T>(), is_relu(args)};
     for (int64_t s = steps.T; s-- > 0;) {
       cell.s = s;
       cell.dz = dz + s * B * H;
       if (const char* why = for_cells(args, cell, B, H)) return why;
-      const Product product{.M = B, .N = H, .K = H, .dtype = kProducts<A>, .a = cell.dz, .b = weight, .out = back};
+      const Product product{
+          .M = B, .N = H, .K = H, .dtype = kProducts<A>, .a = cell.dz, .b = weight, .out = back};
       if (const char* why = multiply(product, stream_of(args))) return why;
     }
     const FirstState<T> first{steps, back, last, args.out[2].as<T>(), H, false};

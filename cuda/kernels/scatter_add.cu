@@ -1,4 +1,5 @@
-// y = x, then y[index[j], :] += updates[j, :]; equal indices by pieces of fixed length (device/sorted_sums.cuh).
+// y = x, then y[index[j], :] += updates[j, :]; equal indices by pieces of fixed length
+// (device/sorted_sums.cuh).
 #include "device/sorted_sums.cuh"
 
 namespace plmcore::cuda {

@@ -1,6 +1,6 @@
 // y = exp(x - max) / sum(exp(x - max)) over the last axis.   x [rows, C]
-// Row by row (device/rows.cuh). Traffic: one read of x and one write of y; a row of more than 4096 elements is read
-// twice, the second time from cache.
+// Row by row (device/rows.cuh). Traffic: one read of x and one write of y; a row of more than 4096 elements
+// is read twice, the second time from cache.
 //
 // Backward: dx = y * (dy - sum(dy * y)).
 #include "device/log_sum.cuh"
