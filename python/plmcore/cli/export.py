@@ -18,8 +18,8 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "export",
         help="write a model as one file that C++ runs without Python",
         description="Writes a model to one file: its entry points with their weights, and what it is "
-        "(labels, special ids, pooling, generation defaults, tokenizer). plmcore::Model::load opens it in C++, "
-        "plm.Program.load in Python. It runs at any batch size and length. docs/embedding.md shows how.",
+        "(labels, special ids, pooling, generation defaults, tokenizer). plmcore::Model::load opens it in "
+        "C++, plm.Program.load in Python. It runs at any batch size and length. docs/embedding.md shows how.",
         epilog="example:\n  plmcore export bert-base-uncased bert.plm",
         formatter_class=Help,
     )
