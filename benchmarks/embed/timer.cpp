@@ -1,14 +1,15 @@
 // A contestant of benchmarks/embed: answers lines on standard input with numbers on standard output.
 //   timer MODEL.plm THREADS IDS.bin B T NEW
-// IDS.bin: int64 [B, T]; NEW: tokens to make, 0: an encoder's states. "outputs": values to compare; "time": seconds of
-// one run; "one", "two": of so many sessions at once, each on a thread of its own; "first": from the start of the
-// process to the first token.
+// IDS.bin: int64 [B, T]; NEW: tokens to make, 0: an encoder's states. "outputs": values to compare; "time":
+// seconds of one run, "cpu": those of its processor; "one", "two": of so many sessions at once, each on a
+// thread of its own; "first": from the start of the process to the first token.
 #include <plmcore/session.h>
 #include <plmcore/threads.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <ctime>
 #include <fstream>
 #include <iostream>
 #include <string>
@@ -18,7 +19,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-double seconds(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+double seconds(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
 
 struct Case {
   plmcore::Tensor ids;  // int64 [B, T]
@@ -40,7 +43,8 @@ struct Case {
     const plmcore::Tensor mask = plmcore::Tensor::empty({B, T}, plmcore::DType::int64),
                           types = plmcore::Tensor::zeros({B, T}, plmcore::DType::int64);
     std::fill_n(mask.as<int64_t>(), B * T, 1);
-    const auto out = session.run("encode", {{"input_ids", ids}, {"attention_mask", mask}, {"token_type_ids", types}});
+    const auto out =
+        session.run("encode", {{"input_ids", ids}, {"attention_mask", mask}, {"token_type_ids", types}});
     const plmcore::Tensor& states = out.at("last_hidden_state");
     for (int64_t i = 0; i < states.numel(); i += 7919) found.push_back(states.as<float>()[i]);
     return found;
@@ -71,9 +75,11 @@ int main(int argc, char** argv) try {
       std::printf("%.6f", seconds(start));
     } else if (line == "outputs") {
       for (double x : one.run(session)) std::printf("%.9g ", x);
-    } else if (line == "time") {
+    } else if (line == "time" || line == "cpu") {
+      const std::clock_t before = std::clock();
       one.run(session);
-      std::printf("%.6f", seconds(begin));
+      const double used = static_cast<double>(std::clock() - before) / CLOCKS_PER_SEC;
+      std::printf("%.6f", line == "cpu" ? used : seconds(begin));
     } else {
       std::vector<std::thread> threads;
       for (int k = 0; k < (line == "two" ? 2 : 1); ++k)

@@ -2,8 +2,8 @@
 #include "blas/blas.h"
 
 extern "C" {
-void cblas_sgemm(int layout, int a, int b, int M, int N, int K, float alpha, const float* A, int lda, const float* B,
-                 int ldb, float beta, float* C, int ldc);
+void cblas_sgemm(int layout, int a, int b, int M, int N, int K, float alpha, const float* A, int lda,
+                 const float* B, int ldb, float beta, float* C, int ldc);
 void cblas_dgemm(int layout, int a, int b, int M, int N, int K, double alpha, const double* A, int lda,
                  const double* B, int ldb, double beta, double* C, int ldc);
 // How OpenBLAS, where it is one, is told that the pool above is ours.
@@ -22,15 +22,15 @@ const bool kSequential = [] {
 }();
 }  // namespace
 
-void gemm(Op a, Op b, int64_t M, int64_t N, int64_t K, float alpha, const float* A, int64_t lda, const float* B,
-          int64_t ldb, float beta, float* C, int64_t ldc) {
-  cblas_sgemm(kRowMajor, op(a), op(b), static_cast<int>(M), static_cast<int>(N), static_cast<int>(K), alpha, A,
-              static_cast<int>(lda), B, static_cast<int>(ldb), beta, C, static_cast<int>(ldc));
+void gemm(Op a, Op b, int64_t M, int64_t N, int64_t K, float alpha, const float* A, int64_t lda,
+          const float* B, int64_t ldb, float beta, float* C, int64_t ldc) {
+  cblas_sgemm(kRowMajor, op(a), op(b), static_cast<int>(M), static_cast<int>(N), static_cast<int>(K), alpha,
+              A, static_cast<int>(lda), B, static_cast<int>(ldb), beta, C, static_cast<int>(ldc));
 }
-void gemm(Op a, Op b, int64_t M, int64_t N, int64_t K, double alpha, const double* A, int64_t lda, const double* B,
-          int64_t ldb, double beta, double* C, int64_t ldc) {
-  cblas_dgemm(kRowMajor, op(a), op(b), static_cast<int>(M), static_cast<int>(N), static_cast<int>(K), alpha, A,
-              static_cast<int>(lda), B, static_cast<int>(ldb), beta, C, static_cast<int>(ldc));
+void gemm(Op a, Op b, int64_t M, int64_t N, int64_t K, double alpha, const double* A, int64_t lda,
+          const double* B, int64_t ldb, double beta, double* C, int64_t ldc) {
+  cblas_dgemm(kRowMajor, op(a), op(b), static_cast<int>(M), static_cast<int>(N), static_cast<int>(K), alpha,
+              A, static_cast<int>(lda), B, static_cast<int>(ldb), beta, C, static_cast<int>(ldc));
 }
 
 const char* name() { return "system"; }

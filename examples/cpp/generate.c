@@ -22,13 +22,15 @@ int main(int argc, char** argv) {
   size_t n;
   double score;
 
-  if (plm_model_load(argv[1], &model) || plm_text_new(model, &text) || plm_session_new(model, 0, &session)) return failed();
+  if (plm_model_load(argv[1], &model) || plm_text_new(model, &text) || plm_session_new(model, 0, &session))
+    return failed();
   if (plm_rows_new(&prompts) || plm_text_encode(text, argv[2], NULL, prompts)) return failed();
   if (plm_options_init(model, &options)) return failed();
   options.max_new_tokens = 12;
   options.num_beams = 4;
   if (plm_generate(session, prompts, &options, NULL, NULL, &found)) return failed();
-  if (plm_generated_get(found, 0, 0, &tokens, &n, &score) || plm_text_decode(text, tokens, n, &made)) return failed();
+  if (plm_generated_get(found, 0, 0, &tokens, &n, &score) || plm_text_decode(text, tokens, n, &made))
+    return failed();
   printf("%s%s\n%zu tokens, score %.3f\n", argv[2], plm_string_get(made), n, score);
 
   plm_string_free(made);

@@ -20,7 +20,9 @@ int main(int argc, char** argv) try {
   const Tensor y = Tensor::borrow({4}, DType::int64, answers, nullptr, nullptr);
 
   plmcore::manual_seed(1);
-  const auto drawn = [](const plmcore::Shape& shape) { return plmcore::normal(shape, 0, 0.7, DType::float32); };
+  const auto drawn = [](const plmcore::Shape& shape) {
+    return plmcore::normal(shape, 0, 0.7, DType::float32);
+  };
   plmcore::safetensors::Named weights = {{"up.weight", drawn({16, 2})},
                                          {"up.bias", Tensor::zeros({16}, DType::float32)},
                                          {"down.weight", drawn({2, 16})},

@@ -1,4 +1,5 @@
-// Runs the files that make_sessions.py wrote, and compares with what it wrote down. No Python in this process.
+// Runs the files that make_sessions.py wrote, and compares with what it wrote down. No Python in this
+// process.
 //   run_session FOLDER
 #include <plmcore/session.h>
 
