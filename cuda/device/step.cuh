@@ -16,7 +16,7 @@ struct Step {
   using A = Acc<T>;
   T* p;
   const T* g;
-  A *a, *b;            // null where the rule has fewer moments
+  A *a, *b;  // null where the rule has fewer moments
   const float* scale;  // of the gradient, or null
   Rule rule;
 
