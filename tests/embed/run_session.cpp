@@ -15,7 +15,6 @@ namespace {
 using plmcore::DType;
 using plmcore::Session;
 using plmcore::Tensor;
-using Rows = std::vector<std::vector<int64_t>>;
 
 std::string text(Bytes& file) {
   std::string found(static_cast<size_t>(file.integer()), ' ');
@@ -32,15 +31,6 @@ Session::Named tensors(Bytes& file, DType dtype) {
     const Tensor t = Tensor::empty(shape, dtype);
     file.read(t.data(), t.bytes());
     found[name] = t;
-  }
-  return found;
-}
-
-Rows rows(Bytes& file) {
-  Rows found(static_cast<size_t>(file.integer()));
-  for (auto& row : found) {
-    row.resize(static_cast<size_t>(file.integer()));
-    for (int64_t& id : row) id = file.integer();
   }
   return found;
 }

@@ -60,7 +60,7 @@ def _wordpiece(state: Mapping[str, Any]) -> tuple[str, dict[str, int], str] | No
         and state["decoder"] == {**BERT_DECODER, "prefix": model["continuing_subword_prefix"]}
         and model["unk_token"] in model["vocab"]
     )
-    if not usual:
+    if normal is None or not usual:
         return None
     lower, accents = normal["lowercase"], normal["strip_accents"]
     settings = {
@@ -95,7 +95,9 @@ def _byte_bpe(state: Mapping[str, Any]) -> tuple[str, dict[str, int], str] | Non
             )
         )
     )
-    return ("byte-bpe", {"prefix_space": int(cut["add_prefix_space"])}, "") if usual else None
+    if cut is None or not usual:
+        return None
+    return "byte-bpe", {"prefix_space": int(cut["add_prefix_space"])}, ""
 
 
 def _merges(model: Mapping[str, Any]) -> np.ndarray:
