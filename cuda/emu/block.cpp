@@ -179,12 +179,15 @@ void fence() {
   __atomic_thread_fence(__ATOMIC_SEQ_CST);
 }
 
-// ---- asynchronous copies: they arrive as late as the program allows ----
+// ---- asynchronous copies: what was there is gone at once, what comes arrives as late as the program allows
+// ----
 
 void cp_async(void* to, const void* from, int bytes, bool there) {
   if ((reinterpret_cast<uintptr_t>(to) | reinterpret_cast<uintptr_t>(from)) % static_cast<uintptr_t>(bytes))
     fail("cp.async of %d bytes from or to an address that is not a multiple of it", bytes);
+  saw_write(to, static_cast<size_t>(bytes));  // it may arrive at once, over what others still read
   const Unwatched own;
+  std::memset(to, 0xff, static_cast<size_t>(bytes));
   current->open_copies.push_back({to, there ? from : nullptr, bytes});
 }
 void cp_commit() {

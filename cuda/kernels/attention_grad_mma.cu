@@ -15,12 +15,14 @@ namespace plmcore::cuda {
 
 namespace {
 
-constexpr int steps(int W) {
+// Rows that are walked at a time. Owners of keys have two results in registers, so they take fewer.
+constexpr int steps(int W, bool owns_keys) {
   if (W <= 96) return 64;
-  return W <= 128 ? 32 : 16;
+  return W <= 128 && !owns_keys ? 32 : 16;
 }
-template <int W> constexpr int kSteps = steps(W);  // rows that are walked at a time
-template <int W> constexpr size_t kGradBytes = sizeof(uint16_t) * kRow<W> * (2 * kTile + 4 * kSteps<W>);
+template <int W, bool kOwnsKeys> constexpr int kSteps = steps(W, kOwnsKeys);
+template <int W, bool kOwnsKeys>
+constexpr size_t kGradBytes = sizeof(uint16_t) * kRow<W> * (2 * kTile + 4 * kSteps<W, kOwnsKeys>);
 constexpr int kQueryThreads = 128;
 template <int W> constexpr int kColumnWarps = W > 128 ? 2 : 1;
 template <int W> constexpr int kKeyThreads = 128 * kColumnWarps<W>;
@@ -77,7 +79,7 @@ struct OutputGradient {
 template <class T, int W>
 __global__ void __launch_bounds__(kQueryThreads, 2)
     attention_grad_queries_mma(const __grid_constant__ AttentionCall c) {
-  constexpr int N = kSteps<W>, kSize = N * kRow<W>;
+  constexpr int N = kSteps<W, false>, kSize = N * kRow<W>;
   PLM_DYNAMIC_SHARED(T, q);
   T *dout = q + kTile * kRow<W>, *k = dout + kTile * kRow<W>, *v = k + 2 * kSize;
   Place at;
@@ -138,7 +140,7 @@ __global__ void __launch_bounds__(kQueryThreads, 2)
 template <class T, int W>
 __global__ void __launch_bounds__(kKeyThreads<W>, 256 / kKeyThreads<W>)
     attention_grad_keys_mma(const __grid_constant__ AttentionCall c) {
-  constexpr int N = kSteps<W>, kSize = N * kRow<W>, kThreads = kKeyThreads<W>, C = W / kColumnWarps<W>;
+  constexpr int N = kSteps<W, true>, kSize = N * kRow<W>, kThreads = kKeyThreads<W>, C = W / kColumnWarps<W>;
   PLM_DYNAMIC_SHARED(T, k);
   T *v = k + kTile * kRow<W>, *q = v + kTile * kRow<W>, *dout = q + 2 * kSize;
   Place at;
@@ -226,14 +228,14 @@ const char* run(const AttentionCall& c, cudaStream_t stream) {
     constexpr int W = decltype(width)::value;
     if (c.T > 0) {
       const dim3 grid(static_cast<unsigned>(tile_blocks(c, c.T)));
-      if (const char* why = problem(
-              launch<attention_grad_queries_mma<T, W>>(grid, dim3(kQueryThreads), kGradBytes<W>, stream, c)))
+      if (const char* why = problem(launch<attention_grad_queries_mma<T, W>>(
+              grid, dim3(kQueryThreads), kGradBytes<W, false>, stream, c)))
         return why;
     }
     if (c.S == 0) return nullptr;
     const dim3 grid(static_cast<unsigned>(tile_blocks(c, c.S)));
     return problem(
-        launch<attention_grad_keys_mma<T, W>>(grid, dim3(kKeyThreads<W>), kGradBytes<W>, stream, c));
+        launch<attention_grad_keys_mma<T, W>>(grid, dim3(kKeyThreads<W>), kGradBytes<W, true>, stream, c));
   });
 }
 

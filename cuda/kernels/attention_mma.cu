@@ -16,6 +16,9 @@ constexpr int kMmaThreads = 128;
 template <int W> constexpr int kKeys = W >= 192 ? 32 : 64;
 // Blocks that a processor must hold, by registers: 128 a thread, 168, 255.
 constexpr int blocks(int W) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  if (W == 64) return 3;  // there the compiler needs a few more than 128
+#endif
   if (W <= 64) return 4;
   return W <= 96 ? 3 : 2;
 }

@@ -92,6 +92,23 @@ __global__ void copy_never_awaited(float* x) {
   cp_async<16>(a + 4 * threadIdx.x, x + 4 * threadIdx.x);
   cp_commit();
 }
+// Two buffers without a barrier after their use: the next copy goes over what a slower warp still reads.
+__global__ void copy_over_what_is_read(float* x) {
+  PLM_SHARED(float, a, [2][64]);
+  const unsigned t = threadIdx.x;
+  float sum = 0;
+  cp_async<4>(&a[0][t], x + t);
+  cp_commit();
+  for (int round = 0; round < 4; ++round) {
+    cp_async<4>(&a[(round + 1) % 2][t], x + t);
+    cp_commit();
+    cp_wait<1>();
+    __syncthreads();
+    sum += a[round % 2][63 - t];
+  }
+  cp_wait<0>();
+  x[64 + t] = sum;
+}
 // Rows of a matrix that another copy was to bring.
 __global__ void matrix_before_copy_wait(float* x) {
   PLM_SHARED(float, a, [128]);
@@ -188,6 +205,7 @@ const Fault kFaults[] = {
     {"missing_syncwarp", plain<missing_syncwarp, 1, 32>},
     {"missing_copy_wait", plain<missing_copy_wait, 1, 32>},
     {"copy_never_awaited", plain<copy_never_awaited, 1, 32>},
+    {"copy_over_what_is_read", plain<copy_over_what_is_read, 1, 64>},
     {"matrix_before_copy_wait", plain<matrix_before_copy_wait, 1, 32>},
     {"matrix_without_syncwarp", plain<matrix_without_syncwarp, 1, 32>},
     {"misaligned_matrix", plain<misaligned_matrix, 1, 32>},

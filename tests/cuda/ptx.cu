@@ -68,7 +68,7 @@ __global__ void loaded_product(const bf16* a, const bf16* b, float* c) {
   PLM_SHARED(uint4, right, [16]);
   const unsigned lane = threadIdx.x;
   cp_async<16>(&left[lane], a + 8 * lane);
-  cp_async<16>(&right[lane % 16], b + 8 * (lane % 16), true);
+  if (lane < 16) cp_async<16>(&right[lane], b + 8 * lane);
   cp_commit();
   cp_wait<0>();
   __syncthreads();

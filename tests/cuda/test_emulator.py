@@ -31,6 +31,7 @@ FAULTS = {  # plain, address + undefined, thread
     "missing_syncwarp": ("nan", "nan", "race"),
     "missing_copy_wait": ("nan", "nan", "race"),
     "copy_never_awaited": ("found", "found", "found"),
+    "copy_over_what_is_read": ("nan", "nan", "race"),
     "matrix_before_copy_wait": ("nan", "nan", "race"),
     "matrix_without_syncwarp": ("nan", "nan", "race"),
     "misaligned_matrix": ("found", "found", "found"),

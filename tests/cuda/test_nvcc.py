@@ -112,6 +112,14 @@ FEWER = {
     "attention_grad_keys": {"IfE": 168},
     "attention_grad_bias": {"IfE": 168},
 }
+# (architecture, kernel, part of the name) -> registers, where a compiler for later GPUs needs more.
+EXCEPTIONS = {
+    ("sm_90", "attention_mma", "Li64E"): 168,
+    ("sm_100", "attention_mma", "Li64E"): 168,
+    ("sm_120", "attention_mma", "Li64E"): 168,
+    ("sm_100", "attention_mma", "Li128E"): 224,
+    ("sm_120", "attention_mma", "Li128E"): 224,
+}
 # Kernel -> how often an instruction must be there: tensor cores, their operands, copies of 16 bytes.
 COUNTS = {
     "attention_mma": {"HMMA.16816": 32, "LDGSTS.*128": 8, "LDSM": 16, "MUFU.EX2": 16},
@@ -177,7 +185,9 @@ def test_every_kernel_is_there_for_every_architecture():
 def test_registers_and_spills():
     for architecture, function, r in usage():
         kernel = base(function)
-        bar = min([REGISTERS[kernel], *(n for part, n in FEWER.get(kernel, {}).items() if part in function)])
+        parts = {part: n for part, n in FEWER.get(kernel, {}).items() if part in function}
+        bars = [EXCEPTIONS.get((architecture, kernel, part), n) for part, n in parts.items()]
+        bar = min([REGISTERS[kernel], *bars])
         assert r["REG"] <= bar, (
             f"{kernel} on {architecture}: {r['REG']} registers, the bar is {bar} ({function})"
         )
