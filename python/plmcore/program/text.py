@@ -23,10 +23,10 @@ FLAGS = ("special", "lstrip", "rstrip", "single_word", "normalized")
 
 def made(tokenizer: Tokenizer) -> Found:
     """The part "text" of a card, and the tensors that it names."""
-    rules = None
-    if isinstance(tokenizer.backend, Library):
-        state = json.loads(tokenizer.backend.identity())
-        rules = _wordpiece(state) or _byte_bpe(state)
+    if not isinstance(tokenizer.backend, Library):
+        return {"kind": tokenizer.kind}, {}
+    state = json.loads(tokenizer.backend.identity())
+    rules = _wordpiece(state) or _byte_bpe(state)
     if rules is None:
         return {"kind": tokenizer.kind}, {}
     kind, settings, prefix = rules
