@@ -10,17 +10,20 @@ build_emulated() {
   cmake --build "$folder" >"$folder.log" 2>&1 || { cat "$folder.log"; return 1; }
 }
 
-# test_emulated SANITIZER TESTS...: Python itself is not instrumented, so the sanitizer's library must come first.
+# test_emulated SANITIZER TESTS...: Python itself is not instrumented, so the sanitizer's library must come first. float16
+# takes the way of bfloat16, so sanitizers look at one of them.
 test_emulated() {
-  local kind=$1 folder=$OUT/cuda-${1%%,*} preload=() start=()
+  local kind=$1 folder=$OUT/cuda-${1%%,*} preload=() start=() dtypes="float64 float32 bfloat16" workers=()
   shift
   echo "== tests: $kind"
   library() { g++ -print-file-name="$1"; }
+  python -c 'import xdist' 2>/dev/null && workers=(-n 2)
   case $kind in
+    plain) dtypes="float64 float32 bfloat16 float16" ;;
     address*) preload=("$(library libasan.so)" "$(library libubsan.so)" "$(library libstdc++.so)") ;;
-    thread) preload=("$(library libtsan.so)" "$(library libstdc++.so)") start=(setarch -R) ;;  # TSan does not stand much randomisation of addresses
+    thread) preload=("$(library libtsan.so)" "$(library libstdc++.so)") start=(setarch -R) workers=() ;;  # TSan does not stand much randomisation of addresses
   esac
-  "${start[@]}" env PLMCORE_CUDA_PLUGIN="$folder/emu/libplmcore_cuda_emu.so" LD_PRELOAD="${preload[*]}" \
+  "${start[@]}" env PLMCORE_CUDA_PLUGIN="$folder/emu/libplmcore_cuda_emu.so" LD_PRELOAD="${preload[*]}" PLM_CUDA_DTYPES="$dtypes" \
     ASAN_OPTIONS=detect_leaks=0 TSAN_OPTIONS=halt_on_error=1 OPENBLAS_NUM_THREADS=1 PLMCORE_NUM_THREADS=1 \
-    python -m pytest -q -p no:cacheprovider "$@"
+    python -m pytest -q -p no:cacheprovider "${workers[@]}" "$@"
 }

@@ -18,6 +18,7 @@ from typing import NamedTuple
 # not know each other. ops.def is a list of names, which every layer may ask for.
 CPP = """
 python/bindings
+cpp/embed
 cpp/generate
 cpp/program | cpp/vectors
 cpp/cpu cpp/kernels cpp/blas | cuda
@@ -26,8 +27,9 @@ cpp/io | cpp/text
 cpp/core cpp/ops/ops.def
 """
 HEADERS = {  # of cpp/include/plmcore
+    "cpp/embed": "log plmcore session text",
     "cpp/generate": "generate",
-    "cpp/program": "program",
+    "cpp/program": "card options program",
     "cpp/ops": "ops optim",
     "cpp/io": "safetensors",
     "cpp/core": "dim dtype error random small_vector tensor threads",
@@ -45,7 +47,8 @@ plmcore.files plmcore.runtime
 plmcore._core
 """
 
-PROTOCOLS = ("Fills", "Generates")  # classes of models/ that say what a model can do, not which one it is
+# classes of models/ that say what a model can do, not which one it is
+PROTOCOLS = ("CrossView", "Fills", "Generates")
 
 
 class Known(NamedTuple):

@@ -15,6 +15,7 @@ IMPORTS = {
     "enum": "import enum",
     "Callable": "from collections.abc import Callable",
     "Iterator": "from collections.abc import Iterator",
+    "Mapping": "from collections.abc import Mapping",
     "Sequence": "from collections.abc import Sequence",
     "EllipsisType": "from types import EllipsisType",
     **{

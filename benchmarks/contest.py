@@ -99,17 +99,22 @@ def serve(handlers: dict[str, Callable]) -> None:
         answers.flush()
 
 
-def measure(run: Callable[[], Any], seconds: float, warm: bool = True) -> float:
+def measure(
+    run: Callable[[], Any],
+    seconds: float,
+    warm: bool = True,
+    clock: Callable[[], float] = time.perf_counter,
+) -> float:
     """Seconds per call over at least `seconds`, after one call that does not count unless warm=False."""
     if warm:
         run()
     count, spent = 0, 0.0
     batch = 1
     while spent < seconds or not count:
-        start = time.perf_counter()
+        start = clock()
         for _ in range(batch):
             run()
-        spent += time.perf_counter() - start
+        spent += clock() - start
         count += batch
         if spent < seconds / 20:
             batch *= 4

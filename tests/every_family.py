@@ -3,6 +3,7 @@
 import numpy as np
 import plmcore as plm
 from plmcore import models
+from plmcore.nn.state import State
 
 SMALL = dict(
     vocab_size=30,
@@ -25,10 +26,12 @@ STACKS = dict(
     max_position_embeddings=10,
 )
 CONFIGS = {
+    "awd-lstm": dict(vocab_size=30, d_embed=8, d_hidden=12, n_layers=2, bptt=4, pad_token_id=0),
     "bert": SMALL,
     "roberta": SMALL,
     "xlm-roberta": SMALL,
     "albert": dict(SMALL, embedding_size=6),
+    "cvt": dict(vocab_size=30, d_embed=6, d_char=4, char_filters=[[2, 3]], d_uni=5, d_bi=4, d_projection=3),
     "distilbert": dict(vocab_size=30, dim=8, n_layers=1, n_heads=2, hidden_dim=8, max_position_embeddings=12),
     "glm": dict(
         vocab_size=30,
@@ -61,12 +64,24 @@ CONFIGS = {
     "mass": dict(STACKS, eos_token_id=2, decoder_start_token_id=2),
     "transformer": STACKS,
     "marian": dict(STACKS, pad_token_id=29, decoder_start_token_id=29),
+    "cnn": dict(vocab_size=30, d_embed=6, filters=[[2, 4], [3, 5]], layers=1),
+    "nplm": dict(vocab_size=30, context=3, d_embed=5, d_hidden=8),
+    "rnn-seq2seq": dict(
+        vocab_size=30, d_embed=6, d_hidden=8, encoder_layers=1, decoder_layers=1, bidirectional=True
+    ),
 }
+# Families whose input is not ids [B, T]: their own tests have what they refuse, and their programs.
+OTHERS = {
+    "cove": dict(d_embed=6, d_hidden=5, n_layers=2),
+    "elmo": dict(
+        vocab_size=30, char_embed_dim=4, filters=[[1, 4], [2, 8]], dim=12, projection_dim=6, sampled=8
+    ),
+}  # fmt: skip
 HEADS = [(name, head) for name in CONFIGS for head in models.family(name).HEADS]
 
 
 def config(name, **changes):
-    return models.config_from_dict({"model_type": name, **CONFIGS[name], **changes})
+    return models.config_from_dict({"model_type": name, **(CONFIGS | OTHERS)[name], **changes})
 
 
 def model(name, head):
@@ -92,8 +107,9 @@ def given(lm, head, **changes):
 
 
 def flat(output):
-    """A tuple's tensors are name.0, name.1, ..."""
-    several = {k: v for k, v in output.items() if isinstance(v, tuple)}
+    """A tuple's tensors are name.0, name.1, ...; those of a state have its names"""
+    several = {k: dict(enumerate(v)) for k, v in output.items() if isinstance(v, tuple)}
+    several |= {k: v.tensors() for k, v in output.items() if isinstance(v, State)}
     return {k: v for k, v in output.items() if k not in several} | {
-        f"{k}.{i}": t for k, v in several.items() for i, t in enumerate(v)
+        f"{k}.{i}": t for k, v in several.items() for i, t in v.items()
     }

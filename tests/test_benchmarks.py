@@ -15,8 +15,10 @@ sys.path.insert(0, str(BENCHMARKS))
 contest, cases, table = (
     importlib.import_module(name) for name in ("contest", "models.cases", "models.table")
 )
+before_cases = importlib.import_module("before.cases")
 ops_cases, ops_table = (importlib.import_module(f"ops.{name}") for name in ("cases", "table"))
 train_table, train_cases = (importlib.import_module(f"train.{name}") for name in ("table", "cases"))
+families_table, families_cases = (importlib.import_module(f"families.{name}") for name in ("table", "cases"))
 corpus_table, objectives_table = (
     importlib.import_module(f"{name}.table") for name in ("corpus", "objectives")
 )
@@ -409,6 +411,61 @@ def test_the_table_of_pretraining_has_a_place(tmp_path):
     assert page.read_text() == f"a\n{train_table.BEGIN}\n{text}\n{train_table.END}\nb\n"
 
 
+def of_families(**changes):
+    return {
+        "case": "a step",
+        "threads": 1,
+        "clock": "processor",
+        "error": 2e-7,
+        "times": {"plmcore": [1.0, 1.1], "torch": [1.5, 1.54], "GPT-2": [0.9, 0.9]},
+        "memory": {"plmcore": 3e8, "torch": 6e8, "GPT-2": 3e8},
+        "targets": {"torch": 1.3, "GPT-2": 0.95},
+        "memory_target": None,
+    } | changes
+
+
+def test_families_reach_their_targets_or_are_marked(tmp_path):
+    first, second = families_table.cells(of_families())
+    assert first == [
+        "a step",
+        "1050.0",
+        "torch",
+        "1520.0",
+        "1.45",
+        "1.40–1.50",
+        "1.30 met",
+        "0.50",
+        "–",
+        "2e-07",
+    ]
+    assert second[2] == "GPT-2" and second[6] == "0.95 missed"
+    assert families_table.missed([of_families()]) == ["a step, 1 thread, GPT-2: 0.86, memory 1.00"]
+    heavy = of_families(targets={"torch": 1.3}, memory_target=0.4, error=None)
+    assert families_table.cells(heavy)[0][7:] == ["0.50", "0.40 missed", "–"] and families_table.missed(
+        [heavy]
+    )
+    without = of_families(times={"plmcore": [1.0]})
+    assert families_table.cells(without) == [] and families_table.missed([without]) == []
+    run = {"machine": "a machine", "results": [of_families(), of_families(threads=2, clock="wall")]}
+    text = families_table.markdown(run)
+    assert "### 1 thread, processor time" in text and "### 2 threads\n" in text
+    again = families_table.merged([run, run | {"results": [of_families(error=0.0)]}])
+    assert [r["error"] for r in again["results"]] == [0.0, 2e-7]
+    with pytest.raises(SystemExit, match="different machines"):
+        families_table.merged([run, run | {"machine": "another"}])
+    readme = (BENCHMARKS / "README.md").read_text()
+    assert families_table.BEGIN in readme and families_table.END in readme
+
+
+def test_cases_of_families_have_inputs_that_fit():
+    names = {"plmcore", *families_cases.OTHERS, families_cases.XL, families_cases.TORCH, families_cases.BART}
+    for case in families_cases.CASES.values():
+        assert case.targets.keys() <= names
+    batch = families_cases.CASES["GLM step, 8 x 128, a quarter part B"].blanks()
+    assert (batch["labels"] != -100).sum() == 8 * 32 == (batch["block_position_ids"] > 0).sum()
+    assert batch["position_ids"].max() < batch["source_lengths"].min() == 96
+
+
 def test_text_of_the_pretraining_benchmark_is_the_same_each_time(tmp_path, monkeypatch):
     monkeypatch.setattr(train_cases, "LINES", 5)
     for name in ("a", "b"):
@@ -486,3 +543,14 @@ def test_objectives_reach_their_targets_or_are_marked():
     rows = [line for line in text.splitlines() if line.startswith("|")]
     assert len(rows) == 4 and len({row.count("|") for row in rows}) == 1 and r"9.0\*" in rows[-1]
     assert objectives_table.BEGIN in (BENCHMARKS / "README.md").read_text()
+
+
+SMALL = ["add of 16 numbers, 1000 times", "layer_norm 1024x768 +grad", "attention 8x128x12x64"]
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_cases_of_two_checkouts_repeat_their_outputs(name):
+    call = before_cases.CASES[name]()
+    first, second = ([x.numpy() for x in call()] for _ in range(2))
+    assert first and all(np.isfinite(x).all() for x in first)
+    assert all(np.array_equal(x, y) for x, y in zip(first, second, strict=True))

@@ -61,3 +61,15 @@ def test_a_quantised_directory_gives_what_it_gave():
         lm = plm.load(folder)
         found = lm(input_ids=stored["input_ids"], attention_mask=stored["attention_mask"]).logits
         np.testing.assert_allclose(found.numpy(), stored["logits"], rtol=1e-5, atol=1e-5)
+
+
+def test_a_model_file_with_a_card_gives_what_it_gave():
+    session = plm.Program.load(GOLDEN / "card.plm")
+    session.model.verify()
+    with np.load(GOLDEN / "card.npz") as stored:
+        texts = stored["texts"].tolist()
+        found = session.classify(texts)
+        assert [c.label for c in found] == stored["labels"].tolist()
+        np.testing.assert_allclose([c.probabilities for c in found], stored["probabilities"], rtol=1e-5)
+        np.testing.assert_allclose(session.encode(texts), stored["vectors"], rtol=1e-5, atol=1e-6)
+        assert session.text.encode(texts[1])[0] == stored["ids"].tolist()

@@ -89,3 +89,43 @@ def test_the_command(capsys):
     assert "takes --text twice" in capsys.readouterr().err
     with pytest.raises(SystemExit):
         cli.main(["show", "nothing"])
+
+
+def test_where_a_model_looks(tmp_path, capsys):
+    tokenizer = plm.train_tokenizer(
+        texts=["the cat sat on the mat"], kind="words", vocab_size=20, family="rnn-seq2seq"
+    )
+    sizes = dict(vocab_size=tokenizer.vocab_size, d_embed=6, d_hidden=8, encoder_layers=1, decoder_layers=1)
+    lm = plm.from_config(dict(model_type="rnn-seq2seq", **sizes), "seq2seq-lm")
+    lm.save(tmp_path / "lm")
+    tokenizer.save(tmp_path / "lm")
+    asked = [
+        "show",
+        "attention",
+        "--model",
+        str(tmp_path / "lm"),
+        "--text",
+        "the cat sat",
+        "--target",
+        "the mat",
+    ]
+    assert cli.main(asked) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 3 and [line.split()[0] for line in lines] == ["</s>", "the", "mat"]
+    assert cli.main([*asked, "--out", str(tmp_path / "page.html")]) == 0
+    assert "from target to source" in (tmp_path / "page.html").read_text()
+    plm.from_config(dict(model_type="rnn-seq2seq", attention="none", **sizes), "seq2seq-lm").save(
+        tmp_path / "none"
+    )
+    tokenizer.save(tmp_path / "none")
+    capsys.readouterr()
+    for wrong, message in (
+        (["show", "attention"], "attention needs --model DIR"),
+        (["show", "masked-lm", "--model", "x"], "go with `plmcore show attention`"),
+        (
+            ["show", "attention", "--model", str(tmp_path / "none"), "--text", "the cat"],
+            "no attention to show",
+        ),
+    ):
+        assert cli.main(wrong) == 1
+        assert message in capsys.readouterr().err

@@ -10,7 +10,7 @@ from plmcore.train import ranks
 
 class Shared:
     def __init__(self, size):
-        self.gate = threading.Barrier(size, timeout=60)
+        self.gate = threading.Barrier(size, timeout=300)  # rank 0 prepares data first, on a busy machine too
         self.given = [None] * size
 
 

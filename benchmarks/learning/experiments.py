@@ -7,11 +7,27 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-from learning import copying, markov_runs, shakespeare, transfer, translation
+from learning import (
+    cloze,
+    clusters,
+    contextual,
+    copying,
+    cross_view,
+    fragments,
+    markov_runs,
+    memories,
+    penn,
+    sentences,
+    shakespeare,
+    transfer,
+    translation,
+    ulmfit,
+)
 
 Found = dict[str, float]
 NEAR = 0.02  # of the best possible loss
 BAYES = 0.01  # of the best possible accuracy
+GAIN = 0.02  # bits per character that a memory must save
 
 
 @dataclass(frozen=True)
@@ -41,6 +57,11 @@ def near_optimum(found: Found) -> bool:
 
 def helps(found: Found) -> bool:
     return all(found[f"{name}, pre-trained"] > found[f"{name}, from scratch"] for name in transfer.TASKS)
+
+
+def remembers(found: Found) -> bool:
+    short, long = (found[f"memory {n}"] for n in (memories.SHORT, memories.LONG))
+    return long < short <= found["without"] - GAIN
 
 
 def _markov(name: str) -> Experiment:
@@ -75,6 +96,19 @@ EXPERIMENTS: dict[str, Experiment] = {
         for name in copying.ORDERS
     },
     **{
+        name: Experiment(
+            "reversing",
+            partial(lambda name, data, folder, seed: copying.run(name, seed), name),
+            *(
+                (lambda f: f["exact"] <= 0.05, "at most 0.05")
+                if config["attention"] == "none"
+                else (lambda f: f["exact"] >= 0.99, "at least 0.99")
+            ),
+            needs_data=False,
+        )
+        for name, config in copying.NETWORKS.items()
+    },
+    **{
         f"transfer, {title}": Experiment(
             "transfer",
             partial(transfer.run, family),
@@ -84,6 +118,90 @@ EXPERIMENTS: dict[str, Experiment] = {
         )
         for family, title in (("gpt2", "GPT-2"), ("bert", "BERT"))
     },
+    "LSTM of the Penn Treebank": Experiment(
+        "penn",
+        penn.run,
+        lambda f: 117 <= f["validation perplexity"] <= 125,
+        "121 ± 4",
+        nightly=True,
+    ),
+    "biLM of the Penn Treebank": Experiment(
+        "directions",
+        contextual.directions,
+        lambda f: abs(f["forward"] / f["backward"] - 1) <= 0.05,
+        "forward and backward within 5 %",
+    ),
+    "ELMo's layers, CoNLL-2003": Experiment(
+        "contextual",
+        contextual.elmo,
+        lambda f: f["with"] > f["without"],
+        "[GloVe; ELMo] above GloVe",
+        prepare=contextual.wikipedia,
+    ),
+    "CoVe's layers, SST-2": Experiment(
+        "contextual",
+        contextual.cove,
+        lambda f: f["with"] > f["without"],
+        "[GloVe; CoVe] above GloVe",
+        prepare=contextual.translator,
+    ),
+    "SST-2, CNN": Experiment(
+        "convolution",
+        sentences.run,
+        lambda f: min(f["GloVe"], f["GloVe, static"]) > f["random"],
+        "GloVe's vectors above random ones",
+    ),
+    "cross-view training": Experiment(
+        "cross-view",
+        cross_view.run,
+        cross_view.gains,
+        "above supervised, with as many labels or steps",
+        prepare=cross_view.prepare,
+    ),
+    "translation, recurrent": Experiment(
+        "recurrent",
+        translation.recurrent,
+        lambda f: f["LSTM"] < f["GRU"] < f["Bahdanau"],
+        "BLEU of LSTM < GRU < Bahdanau",
+    ),
+    "ULMFiT": Experiment(
+        "ulmfit",
+        ulmfit.run,
+        lambda f: f["gain"] >= 0.03,
+        "at least 0.03 above scratch",
+        nightly=True,
+        prepare=ulmfit.prepare,
+    ),
+    "Transformer-XL": Experiment(
+        "memories",
+        memories.run,
+        remembers,
+        f"at least {GAIN} below without, less with the longer memory",
+    ),
+    "adaptive softmax": Experiment(
+        "clusters", clusters.run, lambda f: f["worse"] <= NEAR, "at most 2 % worse"
+    ),
+    "MASS, translation": Experiment(
+        "fragments",
+        fragments.run_translation,
+        lambda f: f["BLEU, pre-trained"] > f["BLEU, from scratch"],
+        "pre-trained above from scratch",
+        prepare=fragments.prepare_translation,
+    ),
+    "MASS, summaries": Experiment(
+        "summaries",
+        fragments.run_summaries,
+        lambda f: f["ROUGE-L, pre-trained"] > f["ROUGE-L, from scratch"],
+        "pre-trained above from scratch; the first sentence stands beside them",
+        prepare=fragments.prepare_summaries,
+    ),
+    "GLM, cloze": Experiment(
+        "cloze",
+        cloze.run,
+        lambda f: f["cloze"] > f["linear head"],
+        "cloze above a linear head",
+        prepare=cloze.prepare,
+    ),
     "translation, short": Experiment(
         "translation",
         partial(translation.run, "translation, short"),

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import plmcore as plm
-from markov import Chain, States, corrupted, optimum
+from markov import Chain, States, blanks, corrupted, optimum
 from plmcore import criteria, data, models, objectives, optim, train
 from plmcore.models import labels
 from plmcore.objectives.span_corruption import raw_length
@@ -30,6 +30,7 @@ SHARE, MEAN, HIDING = (
     2.0,
     12,
 )  # of infilling that hides lengths: hidden tokens, mean length of spans, tokens of a text
+BLANK = 0.25  # of the text is in blanks, whose pieces have the same mean length
 HELD_OUT = 60_000  # tokens
 SCORED = 256  # rows of a held-out batch
 FAR = -9  # for optimum.evidence: behind the end of a row
@@ -205,6 +206,23 @@ def of_fragment(chain: Chain, tokens: States, batch: dict) -> np.ndarray:
     return optimum.seen(chain, states[row], place, known)
 
 
+def of_blanks(chain: Chain, tokens: States, batch: dict) -> np.ndarray:
+    losses = []
+    rows = (batch[name] for name in ("input_ids", "position_ids", "source_lengths", "labels"))
+    for ids, places, source, wanted in zip(*rows, strict=True):
+        text, wanted = ids[1 : source - 1], wanted[source:]
+        masks = np.flatnonzero(text == tokens.mask_token_id)
+        runs = np.split(text, masks)
+        seen = [(run[run != tokens.mask_token_id] - tokens.first).tolist() for run in runs]
+        begins = source + np.flatnonzero(ids[source:] == tokens.bos_token_id)
+        order = np.searchsorted(masks, places[begins] - 1)  # before the text stands the first token
+        ends = np.flatnonzero(wanted == tokens.eos_token_id)
+        pieces = {j: (wanted[b - source : e] - tokens.first).tolist() for j, b, e in zip(order, begins, ends)}
+        in_text = [pieces[j] for j in range(len(masks))]
+        losses.append(blanks.filled(chain, seen, in_text, order, rate=BLANK, mean=MEAN))
+    return np.concatenate(losses)
+
+
 def segments(tokens: States, batch: dict) -> tuple[list[np.ndarray], list[np.ndarray]]:
     """The states of both segments of every row, as they are seen."""
     states = observed_states(tokens, batch["input_ids"])
@@ -373,6 +391,36 @@ CASES = {
             ("MASS fragments", "fragment", dict(shares=(1.0, 0.0, 0.0)), 2000, of_fragment, LENGTH),
         )
     },
+    "MASS fragments, MASS": Case(
+        "mass",
+        "seq2seq-lm",
+        STACKS,
+        "fragment",
+        dict(shares=(1.0, 0.0, 0.0), positions=True),
+        2000,
+        of_fragment,
+        layout="bart",
+        special=dict(decoder_start_token_id="eos"),
+    ),
+    "blank infilling, GLM": Case(
+        "glm",
+        "causal-lm",
+        dict(
+            hidden_size=WIDTH,
+            num_layers=DEEP,
+            num_attention_heads=HEADS,
+            max_sequence_length=32,
+            embedding_dropout_prob=0.0,
+            attention_dropout_prob=0.0,
+            output_dropout_prob=0.0,
+            block_position_encoding=True,
+            initializer_range=SPREAD,
+        ),
+        "blank-infilling",
+        dict(rate=BLANK, mean=MEAN),
+        5000,
+        of_blanks,
+    ),
     "next sentence, BERT": Case(
         "bert",
         "pretraining",
@@ -398,6 +446,16 @@ CASES = {
         body=2 * SENTENCE,
         weight=3.0,
         pairs="sentence_order_label",
+    ),
+    "causal LM, NPLM": Case(
+        "nplm",
+        "causal-lm",
+        dict(context=2, d_embed=WIDTH, d_hidden=WIDTH),
+        "causal-lm",
+        {},
+        600,
+        of_causal,
+        layout="gpt2",
     ),
 }
 
@@ -432,10 +490,11 @@ def make_objective(case: Case, chain: Chain, tokens: States, size: int, seed: in
         corpus = chain.corpus(size // each, each, first=tokens.first, sentence=SENTENCE, seed=seed)
         return objectives.make(case.objective, corpus, tokens, length=case.body + 3, **case.settings)
     corpus = chain.corpus(size // case.body, case.body, first=tokens.first, sentence=SENTENCE, seed=seed)
+    settings = dict(case.settings)
+    if case.objective == "blank-infilling":  # the chain's tokenizer has none of GLM's pieces
+        settings |= dict(masks=[tokens.mask_token_id] * 3, start=tokens.bos_token_id, end=tokens.eos_token_id)
     length = LENGTH if case.family == "t5" else case.body + len(tokens.build(np.zeros(0, np.int64))[0])
-    return objectives.make(
-        case.objective, corpus, tokens, length=length, packing="documents", **case.settings
-    )
+    return objectives.make(case.objective, corpus, tokens, length=length, packing="documents", **settings)
 
 
 def make_model(case: Case, tokens: States, seed: int) -> Any:

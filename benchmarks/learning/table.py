@@ -6,7 +6,7 @@ import itertools
 import statistics
 from collections.abc import Iterable, Sequence
 
-from learning import transfer
+from learning import sentences, transfer, translation
 from learning.experiments import EXPERIMENTS, Found
 
 BEGIN, END = "<!-- benchmarks/learning: begin -->", "<!-- benchmarks/learning: end -->"
@@ -105,12 +105,104 @@ def single(found: dict[str, list[Found]], key: str) -> str:
     return rows(("experiment", key, "expected", "holds", "processor minutes"), lines)
 
 
+def networks(found: dict[str, list[Found]]) -> str:
+    """A line for each recurrent network of an experiment."""
+    lines = []
+    for name, runs in found.items():
+        for network in translation.NETWORKS:
+            loss = each(runs, f"{network}, loss", ".3f")
+            lines.append((network, each(runs, network, ".1f"), loss, mark(name, runs), minutes(runs)))
+    return rows(
+        ("network", "BLEU", "held-out loss", "LSTM < GRU < Bahdanau", "processor minutes of all"), lines
+    )
+
+
+def columns(found: dict[str, list[Found]], **keys: str) -> str:
+    """A column for each key, with its form."""
+    lines = [
+        (name, *(each(runs, key, form) for key, form in keys.items()), EXPERIMENTS[name].target,
+         mark(name, runs), minutes(runs))
+        for name, runs in found.items()
+    ]  # fmt: skip
+    return rows(("experiment", *keys, "expected", "holds", "processor minutes"), lines)
+
+
+def starts(found: dict[str, list[Found]]) -> str:
+    """A line for each start of a convolutional network."""
+    lines = []
+    for name, runs in found.items():
+        for start in sentences.STARTS:
+            values = ", ".join(f"{100 * r[start]:.1f}" for r in runs)
+            mean = f"{100 * statistics.mean(r[start] for r in runs):.1f}"
+            lines.append((start, values, mean, mark(name, runs), minutes(runs)))
+    return rows(
+        ("embeddings", "accuracy, %", "mean", "GloVe above random", "processor minutes of all"), lines
+    )
+
+
 SECTIONS = (
     ("shakespeare", "Tiny Shakespeare, nanoGPT's setting", lambda f: single(f, "validation loss")),
     ("markov", "Markov chain of 20 states", markov),
     ("copying", "Strings of 10 to 20 symbols, the Transformer", lambda f: single(f, "exact")),
+    ("reversing", "Strings of 20 symbols turned round, a recurrent network", lambda f: single(f, "exact")),
     ("transfer", "WikiText-2, then a task", task_table),
+    (
+        "penn",
+        "Penn Treebank, two LSTMs of 200, 13 epochs",
+        lambda f: single(f, "validation perplexity"),
+    ),
+    (
+        "directions",
+        "Penn Treebank, a biLM, one epoch: perplexities",
+        lambda f: columns(f, forward=".1f", backward=".1f"),
+    ),
+    (
+        "contextual",
+        "500 labelled sentences, layers beside GloVe: accuracies",
+        lambda f: columns(f, **{"with": ".1%", "without": ".1%"}),
+    ),
+    (
+        "cross-view",
+        "Chunks of CoNLL-2003, 100 labelled and 10,000 plain sentences, F1",
+        lambda f: columns(
+            f, **dict.fromkeys(("supervised, half the steps", "supervised", "cross-view"), ".1f")
+        ),
+    ),
+    (
+        "ulmfit",
+        "IMDb with 500 labels, accuracy of ULMFiT above that from scratch",
+        lambda f: columns(f, **{"pre-trained": ".4f", "from scratch": ".4f", "gain": "+.4f"}),
+    ),
+    (
+        "memories",
+        "Tiny Shakespeare, characters, bits per character",
+        lambda f: columns(f, **{"memory 256": ".3f", "memory 64": ".3f", "without": ".3f", "sliding": ".3f"}),
+    ),
+    (
+        "clusters",
+        "WikiText-2, 10,000 words, perplexity",
+        lambda f: columns(f, adaptive=".1f", full=".1f", worse="+.2%"),
+    ),
+    (
+        "fragments",
+        "Multi30k, German to English, 1,000 pairs",
+        lambda f: columns(f, **{"BLEU, pre-trained": ".1f", "BLEU, from scratch": ".1f"}),
+    ),
+    (
+        "summaries",
+        "SciTLDR, one-line summaries",
+        lambda f: columns(
+            f, **{f"ROUGE-L, {kind}": ".1f" for kind in ("pre-trained", "from scratch", "first sentence")}
+        ),
+    ),
+    (
+        "cloze",
+        "SST-2, 100 labelled sentences, accuracy",
+        lambda f: columns(f, **{"cloze": ".1%", "linear head": ".1%"}),
+    ),
+    ("convolution", "SST-2, Kim's convolutional network", starts),
     ("translation", "Multi30k, German to English", lambda f: single(f, "BLEU")),
+    ("recurrent", "Multi30k, recurrent networks", networks),
 )
 
 

@@ -5,8 +5,8 @@ A trained model should come within 2 % of that and never go below it on text tha
 that a mask leaks.
 """
 
-from . import corrupted, optimum
+from . import blanks, corrupted, optimum
 from .chain import Chain
 from .states import States
 
-__all__ = ["Chain", "States", "optimum", "corrupted"]
+__all__ = ["Chain", "States", "optimum", "corrupted", "blanks"]

@@ -28,9 +28,11 @@ constexpr size_t kSlab = size_t{32} << 20;
 // Under AddressSanitizer the part of a block that was not asked for, and all of a cached one, count as
 // foreign memory; the sanitizer alone sees whole blocks.
 #ifdef __SANITIZE_ADDRESS__
+constexpr bool kHides = true;
 void hide(const void* p, size_t bytes) { __asan_poison_memory_region(p, bytes); }
 void show(const void* p, size_t bytes) { __asan_unpoison_memory_region(p, bytes); }
 #else
+constexpr bool kHides = false;
 void hide(const void*, size_t) {}
 void show(const void*, size_t) {}
 #endif
@@ -65,7 +67,7 @@ void* CachingAllocator::allocate(size_t bytes) {
   } else {
     p = reserve(block, bytes);
   }
-  if (source_.is_host()) {
+  if (kHides && source_.is_host()) {
     show(p, bytes);
     hide(static_cast<char*>(p) + bytes, block - bytes);
   }
@@ -81,7 +83,7 @@ void* CachingAllocator::large_block(size_t block, size_t bytes) {
   size_t slab = std::max(kSlab, (block + kPage - 1) / kPage * kPage);
   if ((stats_.cap && stats_.reserved + slab > stats_.cap) || slab > source_.available() / 4) slab = block;
   void* p = reserve(slab, bytes);
-  if (source_.is_host()) hide(p, slab);
+  if (kHides && source_.is_host()) hide(p, slab);
   large_.add(p, slab);
   return large_.take(block);
 }
@@ -114,7 +116,7 @@ void CachingAllocator::free(void* p, size_t bytes) {
   const size_t block = block_size(bytes);
   std::lock_guard lock(mutex_);
   stats_.in_use -= block;
-  if (source_.is_host()) hide(p, block);
+  if (kHides && source_.is_host()) hide(p, block);
   if (block > kLarge) large_.put(p);
   else if (block > kSmallLimit) medium_[block].push_back(p);
   else small_[block / kAlign - 1].push_back(p);

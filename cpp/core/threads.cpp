@@ -177,7 +177,9 @@ Pool& pool() {
 
 int num_threads() { return pool().size(); }
 
-WorkerLimit::WorkerLimit(int workers) : before_(t_worker_limit) { t_worker_limit = workers; }
+WorkerLimit::WorkerLimit(int workers) : before_(t_worker_limit) {
+  t_worker_limit = std::min(before_, workers);
+}
 WorkerLimit::~WorkerLimit() { t_worker_limit = before_; }
 
 void set_num_threads(int n) {
@@ -201,7 +203,7 @@ void run_tasks(int64_t tasks, void (*body)(void*, int64_t, int), void* context) 
   }
   Job job{tasks, body, context, t_worker_limit};
   Pool* p = &pool();
-  if (p->size() == 1) {
+  if (p->size() == 1 || t_worker_limit == 1) {  // waits for nobody
     job.work(0);
   } else {
     std::unique_lock lock(p->busy);

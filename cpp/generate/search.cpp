@@ -292,9 +292,9 @@ void Search::State::choose(const Tensor& given) {
     h.parent = width == 1 ? 0 : static_cast<int64_t>(j);
     h.ids.push_back(drawn[i].token);
     if (options.token_scores) h.token_scores.push_back(drawn[i].log_probability);
-    e.ended[j] = steps == options.max_new_tokens ||
-                 std::ranges::find(options.eos, drawn[i].token) != options.eos.end() ||
-                 (options.stop && options.stop(e.prompt, h.ids));
+    const bool stopped = options.stop && options.stop(e.prompt, h.ids);  // is told of every token
+    e.ended[j] = stopped || steps == options.max_new_tokens ||
+                 std::ranges::find(options.eos, drawn[i].token) != options.eos.end();
     if (options.trace) record(e, j, drawn[i], likeliest[i]);
   }
 }

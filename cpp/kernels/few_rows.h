@@ -67,14 +67,37 @@ PLM_INLINE void few_rows_range(int64_t K, int64_t begin, int64_t end, const X* x
     few_rows_block<MB, 1, parts>(K, x, ldx, w + n * K, K, y + n, ldy, 1);
 }
 
-// Rows of X are ldx apart. epilogue(begin, end) runs after columns [begin, end) of all rows of Y.
-template <int parts = 1, class X, class W, class F>
-PLM_INLINE void few_rows(int64_t M, int64_t N, int64_t K, const X* x0, int64_t ldx, const W* w,
-                         typename Dot<X, W>::Sum* y0, F epilogue) {
+// Columns [begin, end) of all M rows of Y, which are ldy apart; those of X are ldx apart.
+template <int parts, class X, class W>
+PLM_INLINE void few_rows_columns(int64_t M, int64_t K, int64_t begin, int64_t end, const X* x0, int64_t ldx,
+                                 const W* w, typename Dot<X, W>::Sum* y0, int64_t ldy) {
   constexpr bool bytes = std::is_same_v<X, int8_t>;  // these have 32 registers
   constexpr int once = bytes ? 8 / parts : 4;  // rows of Y at once, at most
   constexpr int beside3 = bytes ? 4 / parts : 3;  // rows of W beside 3 of them, and beside 4
   constexpr int beside4 = !bytes && sizeof(W) == 1 ? 2 : beside3;
+  for (int64_t m = 0; m < M;) {
+    const int64_t left = M - m;
+    int64_t mb = left;
+    if (left >= 8) mb = once;
+    else if (left >= 5) mb = left == 7 ? 4 : 3;  // 5 = 3+2, 6 = 3+3, 7 = 4+3
+    const X* x = x0 + m * parts * ldx;
+    auto* y = y0 + m * ldy;
+    switch (mb) {
+      case 1: few_rows_range<1, 4, parts>(K, begin, end, x, ldx, w, y, ldy); break;
+      case 2: few_rows_range<2, 4, parts>(K, begin, end, x, ldx, w, y, ldy); break;
+      case 3: few_rows_range<3, beside3, parts>(K, begin, end, x, ldx, w, y, ldy); break;
+      case 4: few_rows_range<4, beside4, parts>(K, begin, end, x, ldx, w, y, ldy); break;
+      default: few_rows_range<once, once == 8 ? 2 : beside4, parts>(K, begin, end, x, ldx, w, y, ldy);
+    }
+    m += mb;
+  }
+}
+
+// Rows of X are ldx apart. epilogue(begin, end) runs after columns [begin, end) of all rows of Y.
+template <int parts = 1, class X, class W, class F>
+PLM_INLINE void few_rows(int64_t M, int64_t N, int64_t K, const X* x, int64_t ldx, const W* w,
+                         typename Dot<X, W>::Sum* y, F epilogue) {
+  constexpr int once = std::is_same_v<X, int8_t> ? 8 / parts : 4;
   // A chunk of W: half a megabyte; a quarter of it where it is read twice and should stay in L2.
   const int64_t elements = (M <= once ? 512 << 10 : 128 << 10) / static_cast<int64_t>(sizeof(W)),
                 most = N / 16 > 12 ? N / 16 : 12;
@@ -82,22 +105,7 @@ PLM_INLINE void few_rows(int64_t M, int64_t N, int64_t K, const X* x0, int64_t l
   if (chunk > most) chunk = most;
   if (chunk < 12) chunk = 12;
   for_chunks(N, chunk, [&](int64_t b, int64_t e) {
-    for (int64_t m = 0; m < M;) {
-      const int64_t left = M - m;
-      int64_t mb = left;
-      if (left >= 8) mb = once;
-      else if (left >= 5) mb = left == 7 ? 4 : 3;  // 5 = 3+2, 6 = 3+3, 7 = 4+3
-      const X* x = x0 + m * parts * ldx;
-      auto* y = y0 + m * N;
-      switch (mb) {
-        case 1: few_rows_range<1, 4, parts>(K, b, e, x, ldx, w, y, N); break;
-        case 2: few_rows_range<2, 4, parts>(K, b, e, x, ldx, w, y, N); break;
-        case 3: few_rows_range<3, beside3, parts>(K, b, e, x, ldx, w, y, N); break;
-        case 4: few_rows_range<4, beside4, parts>(K, b, e, x, ldx, w, y, N); break;
-        default: few_rows_range<once, once == 8 ? 2 : beside4, parts>(K, b, e, x, ldx, w, y, N);
-      }
-      m += mb;
-    }
+    few_rows_columns<parts>(M, K, b, e, x, ldx, w, y, N);
     epilogue(b, e);
   });
 }

@@ -37,8 +37,8 @@ struct Forward {
         after(parts.take<S>(B * P)),
         c0(parts.take<S>(B * H)),
         m(parts.take<S>(projects ? B * H : 0)),
-        weight({a.in[kWeight].as<T>(), P, true}, H, P, 4, H * P, parts),
-        projection({projects ? a.in[kProjection].as<T>() : nullptr, H, true}, projects ? P : 0, H, 1, 0,
+        weight({a.in[kWeight].as<T>(), P, true}, H, P, 4, H * P, T_, parts),
+        projection({projects ? a.in[kProjection].as<T>() : nullptr, H, true}, projects ? P : 0, H, 1, 0, T_,
                    parts) {}
 
   void run() {

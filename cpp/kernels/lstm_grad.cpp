@@ -49,8 +49,8 @@ struct Backward {
         m(parts.take<S>(projects ? B * T_ * H : 0)),
         dm(parts.take<S>(projects ? B * H : 0)),
         sums(parts.take<S>(std::is_same_v<T, S> ? 0 : 4 * H * P)),
-        weight({a.in[kWeight].as<T>(), P, false}, P, 4 * H, 1, 0, parts),
-        projection({projects ? a.in[kProjection].as<T>() : nullptr, H, false}, projects ? H : 0, P, 1, 0,
+        weight({a.in[kWeight].as<T>(), P, false}, P, 4 * H, 1, 0, T_, parts),
+        projection({projects ? a.in[kProjection].as<T>() : nullptr, H, false}, projects ? H : 0, P, 1, 0, T_,
                    parts),
         shared(parts.take<char>(static_cast<int64_t>(gemm_shared(P > H ? P : H, B * T_)))) {}
 

@@ -2,10 +2,12 @@
 // step are the first ones, and nothing is computed for padding. What is kept of all steps lies step after
 // step: row offset[s] + i belongs to step s of the i-th longest sequence.
 // A step is one product on the pool, [rows, K] by a weight that is packed once for all steps, cut into blocks
-// of units; the block's cells follow in the same task, while its sums are in cache.
+// of units; the block's cells follow in the same task, while its sums are in cache. A call of one step, as
+// decoding makes them, reads the weight as it lies.
 #pragma once
 
 #include "core/fault.h"
+#include "kernels/few_rows.h"
 #include "kernels/gemm.h"
 #include "kernels/math.h"
 #include "kernels/parts.h"
@@ -79,28 +81,39 @@ struct Schedule {
   }
 };
 
-// A matrix that every step multiplies by, in `parts` blocks of N columns of the product.
+// A matrix that each of `steps` multiplies by, in `parts` blocks of N columns of the product.
 template <class T>
 struct StepWeight {
   using S = typename Lane<T>::Scalar;
   Operand<T> first;
   int64_t N, K, parts, between;  // elements between blocks
+  bool packs;
   float* packed;
 
-  StepWeight(const Operand<T>& weight, int64_t n, int64_t k, int64_t blocks, int64_t apart, Parts& space)
-      : first(weight), N(n), K(k), parts(blocks), between(apart) {
-    packed = space.take<float>(std::is_same_v<T, double> ? 0 : parts * block() + kNR);
+  StepWeight(const Operand<T>& weight, int64_t n, int64_t k, int64_t blocks, int64_t apart, int64_t steps,
+             Parts& space)
+      : first(weight),
+        N(n),
+        K(k),
+        parts(blocks),
+        between(apart),
+        packs(steps > 1 && !std::is_same_v<T, double>) {
+    packed = space.take<float>(packs ? parts * block() + kNR : 0);
   }
   int64_t block() const { return ceil_div(N, kNR) * kNR * K; }
   Operand<T> operand(int64_t part) const { return {first.p + part * between, first.ld, first.k_contiguous}; }
   void pack() const {
     if constexpr (!std::is_same_v<T, double>)
-      for (int64_t g = 0; g < parts && K > 0; ++g) pack_strip(operand(g), 0, N, K, packed + g * block());
+      for (int64_t g = 0; packs && g < parts && K > 0; ++g)
+        pack_strip(operand(g), 0, N, K, packed + g * block());
   }
   // Columns [n0, n0 + n) of a block; n0 is a multiple of kUnits.
   void multiply(const KernelArgs& args, int worker, int64_t part, int64_t m, const S* a, int64_t n0,
                 int64_t n, S* c, int64_t ldc) const {
-    const float* at = std::is_same_v<T, double> ? nullptr : packed + part * block() + n0 * K;
+    if constexpr (std::is_same_v<T, float>)
+      if (!packs && m <= kGemmFewRows && first.k_contiguous && first.ld == K)
+        return few_rows_columns<1>(m, K, 0, n, a, K, operand(part).p + n0 * K, c, ldc);
+    const float* at = packs ? packed + part * block() + n0 * K : nullptr;
     gemm_tile(int64_t{0}, m, n0, n, K, Operand<S>{a, K, true}, operand(part), at, c, ldc,
               args.worker_as<float>(worker));
   }

@@ -30,7 +30,7 @@ struct Forward {
         at(B, a.in[kX].size[1], parts),
         h(parts.take<S>(B * H)),
         after(parts.take<S>(B * H)),
-        weight({a.in[kWeight].as<T>(), H, true}, H, H, 1, 0, parts) {}
+        weight({a.in[kWeight].as<T>(), H, true}, H, H, 1, 0, a.in[kX].size[1], parts) {}
 
   void run() {
     at.fill(ops::id_rnn, args.in[kLengths], args.i("reverse") != 0);
@@ -89,7 +89,7 @@ struct Backward {
         dz(parts.take<S>(B * T_ * H)),
         before(parts.take<S>(B * T_ * H)),
         sums(parts.take<S>(std::is_same_v<T, S> ? 0 : H * H)),
-        weight({a.in[kGWeight].as<T>(), H, false}, H, H, 1, 0, parts),
+        weight({a.in[kGWeight].as<T>(), H, false}, H, H, 1, 0, T_, parts),
         shared(parts.take<char>(static_cast<int64_t>(gemm_shared(H, B * T_)))) {}
 
   void run() {

@@ -61,6 +61,12 @@ Device& common_device(const OpDef& op, const Inputs& in, Device* otherwise) {
   return device ? *device : cpu();
 }
 
+// A tensor of a trace has no values. Views of inputs for a kernel find that out themselves.
+void need_values(const Inputs& in) {
+  for (size_t i = 0; i < in.size(); ++i)
+    if (in[i].defined()) in[i].data();
+}
+
 // Sizes that only the data can tell (pack_rows): the op measures them, in the order in which the symbols
 // appear.
 void settle_sizes(const OpDef& op, const Inputs& in, const AttrList& attrs, Specs& out) {
@@ -71,6 +77,7 @@ void settle_sizes(const OpDef& op, const Inputs& in, const AttrList& attrs, Spec
     for (int i = 0; i < s.shape.rank(); ++i) {
       const Dim d = s.shape[i];
       if (d.known()) continue;
+      need_values(in);
       check<TraceError>(op.extra.measure, op.name, ": the size ", d, " has no number outside of a trace");
       if (!sizes) {
         Tensors inputs;
@@ -132,11 +139,11 @@ Tensors host_inputs(const OpDef& op, const Inputs& in, SmallVector<View, 8>& vie
 Tensors execute(const OpDef& op, const Inputs& in, const AttrList& attrs, Specs& specs, Device& device,
                 bool recorded) {
   const uint64_t any_layout = recorded ? 0 : device.any_layout(op_id(op));
-  for (size_t i = 0; i < in.size(); ++i)
-    if (in[i].defined() && !(in_mask(any_layout, i) && in[i].has_data()))
-      in[i].data();  // a traced tensor has none
   settle_sizes(op, in, attrs, specs);
-  if (op.extra.view) return views(op, in, attrs, specs, device);
+  if (op.extra.view) {
+    need_values(in);
+    return views(op, in, attrs, specs, device);
+  }
   Tensors out;
   for (const Spec& s : specs) out.push_back(Tensor::empty(s.shape, s.dtype, device));
   if (has_vast(op, in, out)) return out;

@@ -2,22 +2,19 @@
 
 #include <cmath>
 #include <mutex>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <unordered_set>
 
 #include "core/device.h"
 #include "core/fork.h"
+#include "program/card.h"
 
 namespace plmcore {
 
-using Json = nlohmann::ordered_json;
-
 namespace {
 
-constexpr int kMaxDepth = 8;            // a well-formed header is seven levels deep
-constexpr size_t kMaxText = 1024;       // of a name or a size
 constexpr int64_t kMaxTensorBytes = int64_t{1} << 46;
+constexpr int kMinor = 0;  // of the format: what older readers may skip
 
 // Attribute keys are compared by address first and may be held by copies of an instruction, so each is kept
 // once for the life of the process.
@@ -35,126 +32,10 @@ const char* keep_key(const std::string& key) {
   return keys->kept.insert(key).first->c_str();
 }
 
-// ---- reading: every step names the place it looks at ----
-
-// A JSON value and the path to it. Members must be there and have the right type; an object has no other
-// members.
-class Reader {
- public:
-  Reader(const Json& json, std::string path) : json_(json), path_(std::move(path)) {}
-
-  template <class... Parts>
-  [[noreturn]] void bad(const Parts&... parts) const {
-    fail<FormatError>("program file: ", path_, ": ", parts...);
-  }
-  template <class... Parts>
-  void require(bool ok, const Parts&... parts) const {
-    if (!ok) bad(parts...);
-  }
-
-  Reader operator[](const char* key) const {
-    require(json_.is_object(), "must be an object");
-    const auto it = json_.find(key);
-    require(it != json_.end(), "'", key, "' is missing");
-    return {*it, path_ + "." + key};
-  }
-  Reader at(size_t i) const { return {json_[i], path_ + "[" + std::to_string(i) + "]"}; }
-  // The members of an object: exactly these.
-  void members(std::initializer_list<const char*> keys) const {
-    require(json_.is_object(), "must be an object");
-    for (auto& [key, value] : json_.items()) {
-      bool known = false;
-      for (const char* k : keys) known |= key == k;
-      require(known, "unknown member '", key.substr(0, kMaxText), "'");
-    }
-  }
-  size_t size() const {
-    require(json_.is_array(), "must be a list");
-    return json_.size();
-  }
-  size_t size(size_t want) const {
-    require(size() == want, "must be a list of ", want, ", got ", size());
-    return want;
-  }
-  int64_t integer(int64_t low, int64_t high) const {
-    require(json_.is_number_integer(), "must be an integer");
-    require(!json_.is_number_unsigned() || json_.get<uint64_t>() <= static_cast<uint64_t>(INT64_MAX),
-            "is too large");
-    const auto n = json_.get<int64_t>();
-    require(n >= low && n <= high, "must be from ", low, " to ", high, ", got ", n);
-    return n;
-  }
-  const std::string& text() const {
-    require(json_.is_string(), "must be a text");
-    const auto& s = json_.get_ref<const std::string&>();
-    require(!s.empty() && s.size() <= kMaxText, "must be a text of 1 to ", kMaxText, " bytes, got ",
-            s.size());
-    return s;
-  }
-  double number() const {  // infinities and NaN have no JSON form: they are texts
-    if (json_.is_number()) return json_.get<double>();
-    const std::string& s = text();
-    if (s == "inf") return INFINITY;
-    if (s == "-inf") return -INFINITY;
-    require(s == "nan", "must be a number, \"inf\", \"-inf\" or \"nan\"");
-    return NAN;
-  }
-  // f(), with its errors as this place's.
-  template <class F>
-  auto caught(F f) const {
-    try {
-      return f();
-    } catch (const Error& e) { bad(e.what()); }
-  }
-  Dim dim() const {
-    const std::string& s = text();
-    return caught([&] { return Dim::parse(s); });
-  }
-  // [dtype, size, size, ...]
-  Spec spec() const {
-    require(size() >= 1 && size() <= 1 + Shape::kMaxRank, "must be a dtype and at most ",
-            int{Shape::kMaxRank}, " sizes");
-    Spec s;
-    s.dtype = caught([&] { return dtype_from_name(at(0).text()); });
-    for (size_t i = 1; i < size(); ++i) s.shape.push_back(at(i).dim());
-    return s;
-  }
-  Shape dims() const {
-    require(size() <= Shape::kMaxRank, "must have at most ", int{Shape::kMaxRank}, " sizes");
-    Shape s;
-    for (size_t i = 0; i < size(); ++i) s.push_back(at(i).dim());
-    return s;
-  }
-
- private:
-  const Json& json_;
-  std::string path_;
-};
-
-Json parse(std::string_view text) {
-  // Stops deep nesting before it costs memory, and objects that name a member twice.
-  std::vector<std::set<std::string>> open;
-  const auto callback = [&](int depth, Json::parse_event_t event, Json& value) {
-    using Event = Json::parse_event_t;
-    check<FormatError>(depth <= kMaxDepth, "program file: the header is nested deeper than ", kMaxDepth,
-                       " levels");
-    if (event == Event::object_start) open.emplace_back();
-    else if (event == Event::object_end) open.pop_back();
-    else if (event == Event::key)
-      check<FormatError>(open.back().insert(value.get<std::string>()).second,
-                         "program file: the header has the member '", value.get<std::string>(),
-                         "' twice in one object");
-    return true;
-  };
-  try {
-    return Json::parse(text, callback);
-  } catch (const Json::exception& e) {
-    fail<FormatError>("program file: the header is not valid JSON: ", e.what());
-  }
-}
+// ---- reading ----
 
 FileTensor read_tensor(const Reader& r) {
-  r.members({"name", "spec", "offset", "bytes"});
+  r.members({"name", "spec", "offset", "bytes", "crc32"});
   FileTensor t;
   t.name = r["name"].text();
   t.spec = r["spec"].spec();
@@ -170,6 +51,8 @@ FileTensor read_tensor(const Reader& r) {
   if (empty) want = 0;
   r.require(t.bytes == static_cast<uint64_t>(want), "the tensor ", t.spec, " must have ", want,
             " bytes, got ", t.bytes);
+  t.checked = r.has("crc32");
+  if (t.checked) t.crc32 = static_cast<uint32_t>(r["crc32"].integer(0, UINT32_MAX));
   return t;
 }
 
@@ -362,9 +245,10 @@ Json to_json(const NamedBody& p) {
 }  // namespace
 
 Header read_header(std::string_view text) {
-  const Json json = parse(text);
+  const Json json = parse_header(text);
   const Reader root(json, "header");
-  root.members({"tensors", "programs"});
+  root.members({"minor", "tensors", "programs", "model"});
+  const bool later = root.has("minor") && root["minor"].integer(0, INT32_MAX) > kMinor;
   Header header;
   std::set<std::string> names;
   const Reader tensors = root["tensors"];
@@ -381,18 +265,27 @@ Header read_header(std::string_view text) {
     ProgramReader(programs.at(i), header.tensors, entry).read();
     programs.at(i).require(names.insert(entry.name).second, "two programs are named '", entry.name, "'");
   }
+  if (root.has("model")) read_card(root["model"], later, header);
   return header;
 }
 
-std::string write_header(const std::vector<FileTensor>& tensors, const std::vector<NamedBody>& programs) {
+std::string write_header(const std::vector<FileTensor>& tensors, const std::vector<NamedBody>& programs,
+                         std::string_view card) {
   Json tensor_list = Json::array(), program_list = Json::array();
   for (const FileTensor& t : tensors)
-    tensor_list.push_back(
-        {{"name", t.name}, {"spec", to_json(t.spec)}, {"offset", t.offset}, {"bytes", t.bytes}});
+    tensor_list.push_back({{"name", t.name},
+                           {"spec", to_json(t.spec)},
+                           {"offset", t.offset},
+                           {"bytes", t.bytes},
+                           {"crc32", t.crc32}});
   for (const NamedBody& p : programs) program_list.push_back(to_json(p));
   try {
-    return Json({{"tensors", tensor_list}, {"programs", program_list}}).dump();
-  } catch (const Json::exception& e) { fail<ValueError>("export: a name is not valid UTF-8: ", e.what()); }
+    Json header = {{"minor", kMinor}, {"tensors", tensor_list}, {"programs", program_list}};
+    if (!card.empty()) header["model"] = Json::parse(card);
+    return header.dump();
+  } catch (const Json::exception& e) {
+    fail<ValueError>("export: a name is not valid UTF-8, or the card no JSON: ", e.what());
+  }
 }
 
 }  // namespace plmcore

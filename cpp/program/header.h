@@ -2,11 +2,13 @@
 // data.
 #pragma once
 
+#include <map>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "plmcore/card.h"
 #include "program/body.h"
 
 namespace plmcore {
@@ -16,6 +18,8 @@ struct FileTensor {
   Spec spec;
   uint64_t offset = 0;  // from the start of the data part
   uint64_t bytes = 0;
+  uint32_t crc32 = 0;
+  bool checked = false;  // has a checksum: from format 2 on
 };
 
 struct Header {
@@ -31,6 +35,8 @@ struct Header {
   };
   std::vector<FileTensor> tensors;
   std::vector<Entry> programs;
+  Card card;
+  std::map<std::string, size_t> text_tensors;  // of the card's tokenizer, by member: place in `tensors`
 };
 
 inline constexpr size_t kMaxHeader = size_t{64} << 20;
@@ -44,6 +50,8 @@ struct NamedBody {
   const Program::Body* body;
   std::vector<Header::Constant> constants;
 };
-std::string write_header(const std::vector<FileTensor>& tensors, const std::vector<NamedBody>& programs);
+// `card`: the part "model", as JSON; empty: none. ValueError where it is no JSON.
+std::string write_header(const std::vector<FileTensor>& tensors, const std::vector<NamedBody>& programs,
+                         std::string_view card);
 
 }  // namespace plmcore

@@ -83,8 +83,10 @@ void bind_inputs(const Program::Body& b, const Tensors& inputs, Bindings& bound)
       check(t.rank() == spec.shape.rank(), "the program's input '", name, "' must be ", spec, ", got ", t);
       for (int k = 0; k < t.rank(); ++k)
         if (spec.shape[k].is_symbol() == symbols)
-          check(bound.bind(spec.shape[k], t.shape()[k].value()), "the program's input '", name, "' must be ",
-                spec, ", got ", t, ": ", spec.shape[k], " does not fit the other inputs");
+          if (!bound.bind(spec.shape[k], t.shape()[k].value()))
+            fail<ShapeError>("the program's input '", name, "' must be ", spec, ", got ", t, ": ",
+                             spec.shape[k], " is ", bound.evaluate(spec.shape[k]), " elsewhere but ",
+                             t.shape()[k], " here");
     }
   for (const Guard& g : b.guards)
     check(bound.evaluate(g.a) == bound.evaluate(g.b), "the program needs ", g.a, " == ", g.b, ", got ",

@@ -67,18 +67,22 @@ __device__ __forceinline__ A silu_slope(A x) {
   return s.value + x * s.slope;
 }
 
-template <class A>
-__device__ __forceinline__ A activate(Activation activation, A z) {
+// Of V elements: one switch for all of them.
+template <class A, int V>
+__device__ __forceinline__ void activate(Activation activation, A (&z)[V]) {
+  const auto each = [&](auto f) {
+#pragma unroll
+    for (int j = 0; j < V; ++j) z[j] = f(z[j]);
+  };
   switch (activation) {
-    case Activation::none: return z;
-    case Activation::relu: return relu(z);
-    case Activation::gelu: return gelu(z);
-    case Activation::gelu_tanh: return gelu_tanh(z);
-    case Activation::tanh: return std::tanh(z);
-    case Activation::sigmoid: return sigmoid(z);
-    case Activation::silu: return silu(z);
+    case Activation::none: return;
+    case Activation::relu: return each([](A v) { return relu(v); });
+    case Activation::gelu: return each([](A v) { return gelu(v); });
+    case Activation::gelu_tanh: return each([](A v) { return gelu_tanh(v); });
+    case Activation::tanh: return each([](A v) { return std::tanh(v); });
+    case Activation::sigmoid: return each([](A v) { return sigmoid(v); });
+    case Activation::silu: return each([](A v) { return silu(v); });
   }
-  return z;
 }
 
 // The slope: at the sum z for gelu, gelu_tanh and silu, at the result y for the others.

@@ -55,20 +55,28 @@ __device__ __forceinline__ void chunk_column_sums(int64_t rows, int64_t C, A* pa
   }
 }
 
-// out[c] = sum over the chunks of part[chunk][k][c]; a thread a column.
+// out[c] = sum over the chunks of part[chunk][k][c]. Thread (x, y) takes every eighth chunk of column x; the
+// eight are then added in order.
 template <class T>
-__global__ void add_chunks(const Acc<T>* part, int64_t chunks, int64_t stride, int64_t C, T* out) {
-  const int64_t column = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
-  if (column >= C) return;
-  Acc<T> sum = 0;
-  for (int64_t k = 0; k < chunks; ++k) sum += part[k * stride + column];
-  out[column] = narrow<T>(sum);
+__global__ void __launch_bounds__(kColumns* kRowLanes)
+    add_chunks(const Acc<T>* part, int64_t chunks, int64_t stride, int64_t C, T* out) {
+  using A = Acc<T>;
+  PLM_SHARED(A, lanes, [kRowLanes][kColumns]);
+  const int64_t column = static_cast<int64_t>(blockIdx.x) * kColumns + threadIdx.x;
+  A sum = 0;
+  if (column < C)
+    for (int64_t k = threadIdx.y; k < chunks; k += kRowLanes) sum += part[k * stride + column];
+  lanes[threadIdx.y][threadIdx.x] = sum;
+  __syncthreads();
+  if (threadIdx.y > 0 || column >= C) return;  // no barrier follows
+  A total = 0;
+  for (int y = 0; y < kRowLanes; ++y) total += lanes[y][threadIdx.x];
+  out[column] = narrow<T>(total);
 }
 template <class T>
 cudaError_t launch_add_chunks(const Acc<T>* part, int64_t chunks, int64_t stride, int64_t C, T* out,
                               cudaStream_t stream) {
-  return launch<add_chunks<T>>(dim3(static_cast<unsigned>((C + 127) / 128)), dim3(128), 0, stream, part,
-                               chunks, stride, C, out);
+  return launch<add_chunks<T>>(column_grid(C, 1), column_block(), 0, stream, part, chunks, stride, C, out);
 }
 
 }  // namespace plmcore::cuda

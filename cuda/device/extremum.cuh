@@ -19,13 +19,13 @@ struct Smaller {
   template <class A> __device__ static bool better(A a, A b) { return a < b || (a != a && b == b); }
 };
 
-// An element and its place; -1 where there is none yet.
-template <class Order, class A>
+// An element and its place, a P; -1 where there is none yet.
+template <class Order, class A, class P = int64_t>
 struct Best {
   A value = 0;
-  int64_t at = -1;
+  P at = -1;
 
-  __device__ __forceinline__ void take(A v, int64_t place) {
+  __device__ __forceinline__ void take(A v, P place) {
     if (place < 0) return;
     const bool better = at < 0 || Order::better(v, value);
     if (better || (!Order::better(value, v) && place < at)) value = v, at = place;
@@ -34,7 +34,7 @@ struct Best {
 #pragma unroll
     for (int step = 16; step > 0; step /= 2) {
       const A v = __shfl_xor_sync(kFullWarp, value, step);
-      const int64_t place = __shfl_xor_sync(kFullWarp, at, step);
+      const P place = __shfl_xor_sync(kFullWarp, at, step);
       take(v, place);
     }
   }

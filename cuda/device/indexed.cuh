@@ -1,8 +1,6 @@
 // Elements that an index tensor picks along an axis, and their gradients.
-//   take   y[o, j, i] = x[o, index, i]             a thread an element of y
-//   add    sum[o, index, i] += rows[o, j, i]       a thread owns (o, i) and walks j in order, so that sums
-//   have
-//                                                  the same bits on every run, and the CPU's
+//   take   y[o, j, i] = x[o, index, i]        a thread an element of y, or 16 bytes where rows are whole
+//   packs add    sum[o, index, i] += rows[o, j, i]  a thread owns (o, i) and walks j in order: the CPU's bits
 // x and sum are [outer, n, inner], y and rows [outer, m, inner]. An index outside of [0, n) is noted
 // (device/fault.cuh); take then writes 0, add nothing.
 #pragma once
@@ -36,7 +34,7 @@ __global__ void __launch_bounds__(kThreads)
     const I picked = index[at];
     const bool good = within(picked, sizes.n);
     if (!good) note_bad(bad_position, at);
-    y[k] = good ? x[(o * sizes.n + picked) * sizes.inner + i] : T(0);
+    y[k] = good ? x[(o * sizes.n + picked) * sizes.inner + i] : T{};
   }
 }
 template <IndexOf kind, class I, class T, class A>
@@ -63,15 +61,21 @@ template <IndexOf kind>
 const char* take(const KernelArgs& args, ops::Id op, const View& x, const View& index, const View& y,
                  Indexed sizes) {
   if (index.numel == 0 || y.numel == 0) return nullptr;
-  if (y.numel >> 31) return "2^31 elements and more are not on this device yet";
+  const int64_t pack = 16 / static_cast<int64_t>(size_of(x.dtype));
+  const bool packs =
+      kind != IndexOf::element && sizes.inner % pack == 0 && aligned(x.as<char>(), y.as<char>());
+  const int64_t count = packs ? y.numel / pack : y.numel;
+  if (count >> 31) return "2^31 elements and more are not on this device yet";
   return for_index(index.dtype, [&](auto index_type) {
     using I = typename decltype(index_type)::type;
-    const char* why = for_bytes(x.dtype, [&](auto type) {
+    const auto go = [&](auto type) {
       using T = typename decltype(type)::type;
       return problem(launch<take_indexed<kind, I, T>>(
-          grid_for(y.numel), dim3(kThreads), 0, stream_of(args), x.as<T>(), index.as<I>(), y.as<T>(), y.numel,
+          grid_for(count), dim3(kThreads), 0, stream_of(args), x.as<T>(), index.as<I>(), y.as<T>(), count,
           sizes, Divisor(sizes.inner), Divisor(sizes.m), gpu_of(args).bad_position));
-    });
+    };
+    if (packs) sizes.inner /= pack;
+    const char* why = packs ? go(Type<Pack<uint32_t, 4>>{}) : for_bytes(x.dtype, go);
     return why ? why : report_faults<I>(args, op, DataError::index, index, sizes.n);
   });
 }
@@ -81,13 +85,6 @@ inline Workspace float_sums(const KernelArgs& args) {
   const View& y = args.out[0];
   return {.shared = size_of(y.dtype) == 2 ? static_cast<size_t>(y.numel) * sizeof(float) : 0};
 }
-
-struct Unchanged {
-  template <class A>
-  __device__ __forceinline__ A operator()(A x) const {
-    return x;
-  }
-};
 
 // Output 0 = start, or zeros without one, plus the rows; needs float_sums.
 template <IndexOf kind>

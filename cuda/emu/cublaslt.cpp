@@ -11,6 +11,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <memory>
 #include <type_traits>
 
 #include "emu/failure.h"
@@ -28,9 +29,12 @@ struct PlmEmuMatmul {
 struct PlmEmuLayout {
   cudaDataType type;
   int64_t rows, columns, stride;
+  int32_t batch = 1;
+  int64_t batch_stride = 0;
 };
 struct PlmEmuPreference {
   uint64_t workspace = 0;
+  uint32_t reductions = ~0u;  // anything goes
   uint32_t alignment[4] = {256, 256, 256, 256};  // a, b, c, d
 };
 
@@ -47,7 +51,8 @@ struct Algorithm {
   uint64_t workspace;
   uint8_t alignment[4];  // log2
   int32_t type;
-  uint64_t unused[2];
+  int64_t batch;
+  uint64_t unused;
 };
 static_assert(sizeof(Algorithm) == sizeof(cublasLtMatmulAlgo_t));
 constexpr uint32_t kTag = 0x706c6d;
@@ -57,7 +62,8 @@ size_t bytes_of(cudaDataType type) {
   return type == CUDA_R_32F ? 4 : 2;
 }
 size_t bytes_of(const PlmEmuLayout& l) {
-  return static_cast<size_t>(l.rows && l.columns ? (l.columns - 1) * l.stride + l.rows : 0) *
+  if (!l.rows || !l.columns) return 0;
+  return static_cast<size_t>((l.batch - 1) * l.batch_stride + (l.columns - 1) * l.stride + l.rows) *
          bytes_of(l.type);
 }
 
@@ -67,26 +73,49 @@ bool set(void* to, size_t size, const void* value, size_t bytes) {
   return true;
 }
 
-// d (m x n) = epilogue(op(a) op(b)), all column-major. The caller has checked the ranges: unwatched, and so
-// faster.
+constexpr int64_t kTogether = 64;  // terms that are added on their own, as in the tiles of a real product
+
+// d (m x n) = epilogue(op(a) op(b) + beta d), all column-major. op(a) is laid out by k and op(b) by column
+// first, so that the inner loop is vectors; each sum still goes over k in order. The caller has checked the
+// ranges: unwatched, and so faster.
 template <class T>
-[[gnu::no_sanitize("address", "undefined")]] void multiply(const PlmEmuMatmul& how, const PlmEmuLayout& la,
-                                                           const T* a, const PlmEmuLayout& lb, const T* b,
-                                                           const PlmEmuLayout& ld, T* d, int64_t K) {
+[[gnu::no_sanitize("address", "undefined"), gnu::optimize("O3")]] void multiply(
+    const PlmEmuMatmul& how, const PlmEmuLayout& la, const T* a, const PlmEmuLayout& lb, const T* b,
+    const PlmEmuLayout& ld, T* d, int64_t K, double beta) {
   using A = std::conditional_t<std::is_same_v<T, double>, double, float>;
   const T* bias = how.epilogue & CUBLASLT_EPILOGUE_BIAS ? static_cast<const T*>(how.bias) : nullptr;
-  for (int64_t j = 0; j < ld.columns; ++j)
-    for (int64_t i = 0; i < ld.rows; ++i) {
-      A sum = 0;
-      for (int64_t k = 0; k < K; ++k)
-        sum += static_cast<A>(how.transpose_a ? a[i * la.stride + k] : a[k * la.stride + i]) *
-               static_cast<A>(how.transpose_b ? b[k * lb.stride + j] : b[j * lb.stride + k]);
-      if (bias) sum += static_cast<A>(bias[i]);
-      if (how.epilogue & CUBLASLT_EPILOGUE_RELU) sum = sum > 0 ? sum : 0;
-      if (how.epilogue & CUBLASLT_EPILOGUE_GELU)
-        sum = A(0.5) * sum * (1 + std::tanh(A(0.7978845608028654) * (sum + A(0.044715) * sum * sum * sum)));
-      d[j * ld.stride + i] = static_cast<T>(sum);
+  const int64_t M = ld.rows, N = ld.columns;
+  const auto left = std::make_unique<A[]>(static_cast<size_t>(K * M)),
+             column = std::make_unique<A[]>(static_cast<size_t>(K)),
+             sums = std::make_unique<A[]>(static_cast<size_t>(2 * M));
+  A* const __restrict__ p = left.get();
+  A* const __restrict__ sum = sums.get();
+  A* const __restrict__ part = sum + M;
+  for (int64_t k = 0; k < K; ++k)
+    for (int64_t i = 0; i < M; ++i)
+      p[k * M + i] = static_cast<A>(how.transpose_a ? a[i * la.stride + k] : a[k * la.stride + i]);
+  for (int64_t j = 0; j < N; ++j) {
+    for (int64_t k = 0; k < K; ++k)
+      column[k] = static_cast<A>(how.transpose_b ? b[k * lb.stride + j] : b[j * lb.stride + k]);
+    for (int64_t i = 0; i < M; ++i) sum[i] = 0;
+    for (int64_t first = 0; first < K; first += kTogether) {
+      for (int64_t i = 0; i < M; ++i) part[i] = 0;
+      for (int64_t k = first; k < K && k < first + kTogether; ++k) {
+        const A factor = column[k];
+        for (int64_t i = 0; i < M; ++i) part[i] += p[k * M + i] * factor;
+      }
+      for (int64_t i = 0; i < M; ++i) sum[i] += part[i];
     }
+    for (int64_t i = 0; i < M; ++i) {
+      A v = sum[i];
+      if (beta != 0) v += static_cast<A>(beta) * static_cast<A>(d[j * ld.stride + i]);
+      if (bias) v += static_cast<A>(bias[i]);
+      if (how.epilogue & CUBLASLT_EPILOGUE_RELU) v = v > 0 ? v : 0;
+      if (how.epilogue & CUBLASLT_EPILOGUE_GELU)
+        v = A(0.5) * v * (1 + std::tanh(A(0.7978845608028654) * (v + A(0.044715) * v * v * v)));
+      d[j * ld.stride + i] = static_cast<T>(v);
+    }
+  }
 }
 
 void check_algorithm(const Algorithm& algorithm, const PlmEmuMatmul& how, const PlmEmuLayout& d, int64_t K,
@@ -94,7 +123,7 @@ void check_algorithm(const Algorithm& algorithm, const PlmEmuMatmul& how, const 
   if (algorithm.tag != kTag)
     fail("cublasLtMatmul: the algorithm does not come from cublasLtMatmulAlgoGetHeuristic");
   if (algorithm.m != d.rows || algorithm.n != d.columns || algorithm.k != K || algorithm.type != d.type ||
-      algorithm.epilogue != how.epilogue)
+      algorithm.epilogue != how.epilogue || algorithm.batch != d.batch)
     fail("cublasLtMatmul: the algorithm was chosen for another product");
   if (algorithm.workspace > workspace_bytes)
     fail("cublasLtMatmul: the algorithm needs %zu bytes of workspace, got %zu",
@@ -165,6 +194,15 @@ cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t layout) {
   return delete layout, CUBLAS_STATUS_SUCCESS;
 }
 
+cublasStatus_t cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t layout,
+                                                cublasLtMatrixLayoutAttribute_t attribute, const void* value,
+                                                size_t bytes) {
+  const bool ok = attribute == CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT
+                      ? set(&layout->batch, sizeof layout->batch, value, bytes)
+                      : set(&layout->batch_stride, sizeof layout->batch_stride, value, bytes);
+  return ok ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_INVALID_VALUE;
+}
+
 cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t* preference) {
   return *preference = new PlmEmuPreference, CUBLAS_STATUS_SUCCESS;
 }
@@ -174,10 +212,14 @@ cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t prefer
 cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t preference,
                                                     cublasLtMatmulPreferenceAttributes_t attribute,
                                                     const void* value, size_t bytes) {
-  const bool ok = attribute == CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES
-                      ? set(&preference->workspace, sizeof preference->workspace, value, bytes)
-                      : set(&preference->alignment[attribute - CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES],
-                            sizeof(uint32_t), value, bytes);
+  bool ok = false;
+  if (attribute == CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES)
+    ok = set(&preference->workspace, sizeof preference->workspace, value, bytes);
+  else if (attribute == CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK)
+    ok = set(&preference->reductions, sizeof preference->reductions, value, bytes);
+  else
+    ok = set(&preference->alignment[attribute - CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES], sizeof(uint32_t),
+             value, bytes);
   return ok ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_INVALID_VALUE;
 }
 
@@ -193,17 +235,21 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
                 n = matmul->transpose_b ? b->rows : b->columns;
   const bool fits =
       k == k_b && m == d->rows && n == d->columns && c->rows == d->rows && c->columns == d->columns;
-  if (wanted < 1 || !fits || !m || !n || !k) return CUBLAS_STATUS_INVALID_VALUE;
+  const bool batches = a->batch == d->batch && b->batch == d->batch && c->batch == d->batch && d->batch > 0;
+  if (wanted < 1 || !fits || !batches || !m || !n || !k) return CUBLAS_STATUS_INVALID_VALUE;
+  // Results must have the same bits on every run: no sums by atomics.
+  if (preference->reductions & ~static_cast<uint32_t>(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE))
+    return CUBLAS_STATUS_NOT_SUPPORTED;
   const bool doubles = d->type == CUDA_R_64F;
   if (a->type != d->type || b->type != d->type || (matmul->compute == CUBLAS_COMPUTE_64F) != doubles ||
       (matmul->scale == CUDA_R_64F) != doubles)
     return CUBLAS_STATUS_NOT_SUPPORTED;
   if (doubles && matmul->epilogue != CUBLASLT_EPILOGUE_DEFAULT) return CUBLAS_STATUS_NOT_SUPPORTED;
-  Algorithm algorithm{kTag, matmul->epilogue,
-                      m,    n,
-                      k,    preference->workspace < kWorkspace ? preference->workspace : kWorkspace,
-                      {},   d->type,
-                      {}};
+  Algorithm algorithm{kTag,     matmul->epilogue,
+                      m,        n,
+                      k,        preference->workspace < kWorkspace ? preference->workspace : kWorkspace,
+                      {},       d->type,
+                      d->batch, 0};
   for (int i = 0; i < 4; ++i)
     algorithm.alignment[i] = static_cast<uint8_t>(__builtin_ctz(preference->alignment[i]));
   found[0] = {};
@@ -221,8 +267,8 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t matmul, con
                               void* workspace, size_t workspace_bytes, cudaStream_t stream) {
   const bool doubles = matmul->scale == CUDA_R_64F;
   const double one = doubles ? *static_cast<const double*>(alpha) : *static_cast<const float*>(alpha);
-  const double zero = doubles ? *static_cast<const double*>(beta) : *static_cast<const float*>(beta);
-  if (one != 1 || zero != 0) return CUBLAS_STATUS_NOT_SUPPORTED;
+  const double kept = doubles ? *static_cast<const double*>(beta) : *static_cast<const float*>(beta);
+  if (one != 1 || c != d) return CUBLAS_STATUS_NOT_SUPPORTED;
   const cudaError_t error = guarded([&] {
     const PlmEmuMatmul how = *matmul;
     const PlmEmuLayout la = *a_layout, lb = *b_layout, ld = *d_layout;
@@ -238,7 +284,10 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t matmul, con
         check_device_memory(how.bias, static_cast<size_t>(ld.rows) * bytes_of(ld.type),
                             "cublasLtMatmul reads (bias)");
       const auto run = [&]<class T>(T*) {
-        multiply(how, la, static_cast<const T*>(a), lb, static_cast<const T*>(b), ld, static_cast<T*>(d), K);
+        for (int64_t k = 0; k < ld.batch; ++k)
+          multiply(how, la, static_cast<const T*>(a) + k * la.batch_stride, lb,
+                   static_cast<const T*>(b) + k * lb.batch_stride, ld,
+                   static_cast<T*>(d) + k * ld.batch_stride, K, kept);
       };
       switch (ld.type) {
         case CUDA_R_64F: return run(static_cast<double*>(nullptr));

@@ -97,6 +97,10 @@ template <class T> T __ldg(const T* p) { return *p; }
 inline float rsqrtf(float x) { return 1.0f / sqrtf(x); }
 inline double rsqrt(double x) { return 1.0 / std::sqrt(x); }
 inline float __uint_as_float(uint32_t x) { return std::bit_cast<float>(x); }
+inline int __dp4a(int a, int b, int sum) {
+  for (int k = 0; k < 32; k += 8) sum += static_cast<int8_t>(a >> k) * static_cast<int8_t>(b >> k);
+  return sum;
+}
 inline int __popc(uint32_t x) { return __builtin_popcount(x); }
 inline int __ffs(uint32_t x) { return __builtin_ffs(static_cast<int>(x)); }
 
@@ -114,7 +118,8 @@ namespace plmcore::cuda {
 template <auto kernel, class... P>
 cudaError_t launch_as(void (*)(P...), dim3 grid, dim3 block, size_t shared, cudaStream_t stream,
                       std::type_identity_t<P>... arguments) {
-  return emu::launch(__PRETTY_FUNCTION__, grid, block, shared, stream, [=] { kernel(arguments...); });
+  return emu::launch(__PRETTY_FUNCTION__, grid, block, shared, stream, {emu::address_in(arguments)...},
+                     [=] { kernel(arguments...); });
 }
 template <auto kernel, class... A>
 cudaError_t launch(dim3 grid, dim3 block, size_t shared, cudaStream_t stream, const A&... arguments) {

@@ -12,7 +12,6 @@ namespace plmcore::emu {
 namespace {
 
 constexpr size_t kThreadLimit = 1024;
-constexpr size_t kDynamicSharedLimit = 227 * 1024;
 
 // The life of one CUDA thread. What it throws stops here: beneath lies the foot of its stack.
 void run_thread() {
@@ -103,8 +102,9 @@ void check_launch(const char* kernel, dim3 grid, size_t threads, size_t dynamic_
     fail("%s: a block of %zu threads; 1 to 1024 are possible", kernel, threads);
   if (!grid.x || !grid.y || !grid.z || grid.x > 0x7fffffffu || grid.y > 65535 || grid.z > 65535)
     fail("%s: no such grid: (%u, %u, %u)", kernel, grid.x, grid.y, grid.z);
-  if (dynamic_bytes > kDynamicSharedLimit)
-    fail("%s: %zu bytes of dynamic shared memory, more than 227 KiB", kernel, dynamic_bytes);
+  if (dynamic_bytes > options().shared_bytes)
+    fail("%s: %zu bytes of dynamic shared memory, more than the %zu KiB of %s", kernel, dynamic_bytes,
+         options().shared_bytes / 1024, options().device);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Device memory: host memory that the emulator keeps a list of.
+// Device memory: pages that the host may not touch. They are open while the device works (DeviceTurn).
 #pragma once
 
 #include <cuda_runtime.h>
@@ -26,10 +26,23 @@ class OpFence {
   cudaStream_t stream_;
 };
 
+// While one lives, device memory can be touched. The caller holds the device's mutex.
+class DeviceTurn {
+ public:
+  DeviceTurn();
+  ~DeviceTurn();
+  DeviceTurn(const DeviceTurn&) = delete;
+};
+
 size_t available_memory();
 size_t total_memory();
 bool allocate(size_t bytes, void** out);  // full of NaNs; false when the device has no more
 void release_memory(void* p);
+
+// Memory of the host that kernels reach as well (cudaHostAlloc).
+void note_mapped(void* p, size_t bytes);
+// Whether an argument of a kernel may be p: device memory, its end (an empty tensor), or mapped memory.
+bool reachable(const void* p);
 
 // A Failure unless [p, p + bytes) lies in one block of device memory.
 void check_device_memory(const void* p, size_t bytes, const char* what);

@@ -7,8 +7,31 @@
 
 namespace plmcore::emu {
 
+namespace {
+// The least that a GPU of the plug-in has comes first.
+constexpr struct {
+  const char* name;
+  int major, minor;
+  size_t shared_kilobytes;
+} kDevices[] = {{"sm_86", 8, 6, 99}, {"sm_80", 8, 0, 163}, {"sm_90", 9, 0, 227}};
+
+void choose_device(const char* name, Options* chosen) {
+  for (const auto& d : kDevices)
+    if (std::strcmp(name, d.name) == 0) {
+      chosen->device = d.name;
+      chosen->major = d.major;
+      chosen->minor = d.minor;
+      chosen->shared_bytes = d.shared_kilobytes * 1024;
+      return;
+    }
+  fail("PLMCORE_EMU_DEVICE must be sm_86, sm_80 or sm_90, got '%s'", name);
+}
+}  // namespace
+
 Options options() {
-  Options chosen{Order::forward, true};
+  Options chosen{.order = Order::forward, .async = true};
+  const char* device = std::getenv("PLMCORE_EMU_DEVICE");
+  choose_device(device && *device ? device : kDevices[0].name, &chosen);
   if (const char* order = std::getenv("PLMCORE_EMU_ORDER"); order && *order) {
     if (std::strcmp(order, "forward") == 0) chosen.order = Order::forward;
     else if (std::strcmp(order, "reverse") == 0) chosen.order = Order::reverse;

@@ -2,6 +2,7 @@
 // several.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 namespace plmcore::emu {
@@ -12,6 +13,9 @@ enum class Order { forward, reverse, random };
 struct Options {
   Order order;  // PLMCORE_EMU_ORDER: forward, reverse, random
   bool async;  // PLMCORE_EMU_ASYNC=0: a launch runs at once, so that a failure names the call that caused it
+  const char* device;  // PLMCORE_EMU_DEVICE: sm_86, sm_80, sm_90
+  int major, minor;  // its compute capability
+  size_t shared_bytes;  // that a block may have
 };
 Options options();
 

@@ -4,7 +4,9 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "emu/failure.h"
 #include "emu/memory.h"
+#include "emu/options.h"
 #include "emu/stream.h"
 
 namespace plmcore::emu {
@@ -18,6 +20,7 @@ struct Event {
 void copy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind) {
   if (kind != cudaMemcpyDeviceToHost) check_device_memory(to, bytes, "a copy writes");
   if (kind != cudaMemcpyHostToDevice) check_device_memory(from, bytes, "a copy reads");
+  const DeviceTurn turn;
   std::memmove(to, from, bytes);
 }
 
@@ -34,8 +37,8 @@ cudaError_t cudaSetDevice(int index) { return index == 0 ? cudaSuccess : cudaErr
 cudaError_t cudaGetLastError() { return cudaSuccess; }  // a launch returns its own error
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int) {
   switch (attribute) {
-    case cudaDevAttrComputeCapabilityMajor: *value = 8; return cudaSuccess;
-    case cudaDevAttrComputeCapabilityMinor: *value = 0; return cudaSuccess;
+    case cudaDevAttrComputeCapabilityMajor: *value = options().major; return cudaSuccess;
+    case cudaDevAttrComputeCapabilityMinor: *value = options().minor; return cudaSuccess;
     case cudaDevAttrMultiProcessorCount: *value = 4; return cudaSuccess;
     default: return cudaErrorInvalidValue;
   }
@@ -63,7 +66,8 @@ cudaError_t cudaFree(void* p) {
 
 // Memory of the host that kernels reach as well: no device memory, so it is in no list.
 cudaError_t cudaHostAlloc(void** out, size_t bytes, unsigned) {
-  return posix_memalign(out, 256, bytes) ? cudaErrorMemoryAllocation : cudaSuccess;
+  if (posix_memalign(out, 256, bytes)) return cudaErrorMemoryAllocation;
+  return guarded([&] { note_mapped(*out, bytes); });
 }
 
 cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind,
@@ -81,6 +85,20 @@ cudaError_t cudaMemsetAsync(void* to, int value, size_t bytes, cudaStream_t stre
     enqueue(stream, [=] {
       check_device_memory(to, bytes, "a fill writes");
       std::memset(to, value, bytes);
+    });
+  });
+}
+
+cudaError_t cudaMemset2DAsync(void* to, size_t pitch, int value, size_t width, size_t height,
+                              cudaStream_t stream) {
+  return guarded([&] {
+    if (width > pitch) fail("cudaMemset2DAsync: rows of %zu bytes, %zu apart", width, pitch);
+    enqueue(stream, [=] {
+      for (size_t row = 0; row < height; ++row) {
+        char* at = static_cast<char*>(to) + row * pitch;
+        check_device_memory(at, width, "a fill writes");
+        std::memset(at, value, width);
+      }
     });
   });
 }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "emu/block.h"
+#include "emu/memory.h"
 #include "emu/options.h"
 
 namespace plmcore::emu {
@@ -76,8 +77,12 @@ std::recursive_mutex& device_mutex() {
 }
 
 void enqueue(cudaStream_t stream, std::function<void()> work) {
-  if (options().async) named(stream).tasks.push_back({std::move(work), {}});
-  else work();
+  if (options().async) {
+    named(stream).tasks.push_back({std::move(work), {}});
+    return;
+  }
+  const DeviceTurn turn;
+  work();
 }
 void enqueue_wait(cudaStream_t stream, std::function<bool()> reached) {
   if (options().async) named(stream).tasks.push_back({{}, std::move(reached)});
@@ -85,10 +90,12 @@ void enqueue_wait(cudaStream_t stream, std::function<bool()> reached) {
 
 void drain(cudaStream_t stream) {
   Stream& s = named(stream);
+  const DeviceTurn turn;
   while (!s.tasks.empty())
     if (!s.step() && !step_another(s)) fail("a stream waits for an event that nothing will reach");
 }
 void drain_all() {
+  const DeviceTurn turn;
   for (;;) {
     std::vector<Stream*> busy;
     for (const auto& s : streams())
@@ -121,9 +128,12 @@ cudaError_t guarded(const std::function<void()>& call) {
 }
 
 cudaError_t launch(const char* name, dim3 grid, dim3 block, size_t shared, cudaStream_t stream,
-                   std::function<void()> body) {
-  return guarded(
-      [&] { enqueue(stream, [=] { run_grid(kernel_name(name).c_str(), grid, block, shared, body); }); });
+                   std::initializer_list<const void*> addresses, std::function<void()> body) {
+  return guarded([&] {
+    for (const void* p : addresses)
+      if (p && !reachable(p)) fail("%s is given the host's memory", kernel_name(name).c_str());
+    enqueue(stream, [=] { run_grid(kernel_name(name).c_str(), grid, block, shared, body); });
+  });
 }
 
 }  // namespace plmcore::emu

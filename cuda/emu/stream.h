@@ -5,7 +5,9 @@
 #include <cuda_runtime.h>
 
 #include <functional>
+#include <initializer_list>
 #include <mutex>
+#include <type_traits>
 
 namespace plmcore::emu {
 
@@ -23,8 +25,14 @@ void delete_stream(cudaStream_t stream);
 // A call of the API: a Failure inside becomes an error, whose text cudaGetErrorString then gives.
 cudaError_t guarded(const std::function<void()>& call);
 
-// `name` is the __PRETTY_FUNCTION__ of a template whose parameter `kernel` is the kernel.
+// `name`: the __PRETTY_FUNCTION__ of a template whose parameter `kernel` is the kernel. `addresses`: those of
+// its arguments that are pointers; each must be memory that a kernel can reach.
 cudaError_t launch(const char* name, dim3 grid, dim3 block, size_t shared, cudaStream_t stream,
-                   std::function<void()> body);
+                   std::initializer_list<const void*> addresses, std::function<void()> body);
+template <class T>
+const void* address_in(const T& argument) {
+  if constexpr (std::is_pointer_v<T>) return argument;
+  else return nullptr;
+}
 
 }  // namespace plmcore::emu

@@ -1,53 +1,18 @@
 // y = activation(x W^T + bias).   x [M, K]; weight [N, K]; bias [N] or none -> [M, N]
-// The product by cuBLASLt, with bias, relu and the tanh form of gelu in its epilogue. What the epilogue
-// cannot do (other activations, a kept sum, dtypes without one) is one more pass over y.
+// The product by cuBLASLt, with bias and relu in its epilogue. What the epilogue cannot do (other
+// activations, a kept sum, a bias that is not 16-byte aligned, dtypes without one) is one more pass over y.
 //
 // Backward: dz = dy * slope, and its column sums for dbias, in one pass over dy (device/column_sums.cuh).
 // Then dx = dz W,  dweight = dz^T x.
-#include "device/activation.cuh"
+#include <cstdlib>
+
 #include "device/column_sums.cuh"
-#include "device/kernel.h"
+#include "device/finish.cuh"
 #include "runtime/matmul.h"
 
 namespace plmcore::cuda {
 
 namespace {
-
-constexpr int kThreads = 256;
-constexpr int64_t kBlocks = 4096;  // each thread takes several packs of a large y
-
-// sum = z + bias, y = activation(sum); z and y may be the same memory. Without `bias` or `sum` that part is
-// left out. A pack lies within one row: N is a multiple of V.
-template <class T, int V>
-__global__ void linear_finish(const T* z, const T* __restrict__ bias, T* sum, T* y, int64_t packs, int64_t N,
-                              Activation activation) {
-  using A = Acc<T>;
-  for (int64_t p = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; p < packs;
-       p += static_cast<int64_t>(gridDim.x) * blockDim.x) {
-    A v[V], b[V];
-    load<V>(z + p * V, v);
-    if (bias) {
-      load<V>(bias + p * V % N, b);
-#pragma unroll
-      for (int j = 0; j < V; ++j) v[j] += b[j];
-    }
-    if (sum) store<V>(sum + p * V, v);
-#pragma unroll
-    for (int j = 0; j < V; ++j) v[j] = activate(activation, v[j]);
-    store<V>(y + p * V, v);
-  }
-}
-
-template <class T>
-cudaError_t launch_finish(const T* z, const T* bias, T* sum, T* y, int64_t M, int64_t N,
-                          Activation activation, cudaStream_t stream) {
-  const auto go = [&]<int V>(Constant<V>) {
-    const int64_t packs = M * N / V, blocks = (packs + kThreads - 1) / kThreads;
-    return launch<linear_finish<T, V>>(dim3(static_cast<unsigned>(blocks < kBlocks ? blocks : kBlocks)),
-                                       dim3(kThreads), 0, stream, z, bias, sum, y, packs, N, activation);
-  };
-  return N % kPack<T> == 0 && aligned(z, bias, sum, y) ? go(Constant<kPack<T>>{}) : go(Constant<1>{});
-}
 
 // dz = dy * slope(at) where there is an activation; part [chunks][N]: column sums of dz.
 template <class T>
@@ -67,6 +32,13 @@ __global__ void linear_grad_columns(const T* __restrict__ dy, const T* __restric
   });
 }
 
+// gelu_tanh in cuBLASLt's epilogue: PLMCORE_CUDA_GELU_EPILOGUE=1. On GPUs of others it was slower than a pass
+// of its own for bfloat16; the first run on hardware decides.
+bool gelu_in_epilogue() {
+  static const char* const wish = std::getenv("PLMCORE_CUDA_GELU_EPILOGUE");
+  return wish && *wish == '1';
+}
+
 }  // namespace
 
 PLM_KERNEL(linear) {
@@ -80,27 +52,23 @@ PLM_KERNEL(linear) {
     const T* bias = args.has(2) ? args.in[2].as<T>() : nullptr;
     T *y = args.out[0].as<T>(), *sum = args.n_out > 1 ? args.out[1].as<T>() : nullptr;
     // With a kept sum the activation comes after it; the product goes where it is read next.
-    const bool in_epilogue = !sum && (activation == Activation::relu || activation == Activation::gelu_tanh);
+    const bool in_epilogue =
+        !sum && aligned(bias) &&
+        (activation == Activation::relu || (activation == Activation::gelu_tanh && gelu_in_epilogue()));
     T* z = sum ? sum : y;
+    Product product{.transpose_b = true,
+                    .M = M,
+                    .N = N,
+                    .K = K,
+                    .dtype = x.dtype,
+                    .a = x.data,
+                    .b = w.data,
+                    .out = z,
+                    .bias = aligned(bias) ? bias : nullptr};  // an epilogue reads it in packs
+    if (in_epilogue) product.activation = activation == Activation::relu ? Product::relu : Product::gelu_tanh;
     bool fused = false;
-    if (K == 0) {
-      if (const char* why = problem(cudaMemsetAsync(z, 0, static_cast<size_t>(M * N) * sizeof(T), stream)))
-        return why;
-    } else {
-      Product product{.transpose_b = true,
-                      .M = M,
-                      .N = N,
-                      .K = K,
-                      .dtype = x.dtype,
-                      .a = x.data,
-                      .b = w.data,
-                      .out = z,
-                      .bias = bias};
-      if (in_epilogue)
-        product.activation = activation == Activation::relu ? Product::relu : Product::gelu_tanh;
-      if (const char* why = multiply(product, stream, &fused)) return why;
-    }
-    const T* open_bias = fused ? nullptr : bias;
+    if (const char* why = multiply(product, stream, &fused)) return why;
+    const T* open_bias = fused && product.bias ? nullptr : bias;
     const bool finished = !open_bias && (activation == Activation::none || (fused && in_epilogue));
     if (finished) return nullptr;
     return problem(launch_finish(z, open_bias, open_bias ? sum : nullptr, y, M, N, activation, stream));
@@ -134,31 +102,22 @@ PLM_KERNEL(linear_grad, workspace_grad) {
               column_grid(N, chunks), column_block(), 0, stream, dy.as<T>(),
               made ? args.in[3].as<T>() : nullptr, made, M, N, part, activation)))
         return why;
-    // A product over an empty axis is zero, which cuBLASLt does not know.
-    const auto product = [&](const View& out, const Product& p) {
-      bool fused;
-      if (out.numel == 0) return static_cast<const char*>(nullptr);
-      return p.K ? multiply(p, stream, &fused)
-                 : problem(cudaMemsetAsync(out.data, 0, static_cast<size_t>(out.numel) * sizeof(T), stream));
-    };
     int next = 0;
     if (want & 1) {
-      const View& dx = args.out[next++];
-      if (const char* why =
-              product(dx, {.M = M, .N = K, .K = N, .dtype = x.dtype, .a = dz, .b = w.data, .out = dx.data}))
-        return why;
+      const Product dx{
+          .M = M, .N = K, .K = N, .dtype = x.dtype, .a = dz, .b = w.data, .out = args.out[next++].data};
+      if (const char* why = multiply(dx, stream)) return why;
     }
     if (want & 2) {
-      const View& dw = args.out[next++];
-      if (const char* why = product(dw, {.transpose_a = true,
-                                         .M = N,
-                                         .N = K,
-                                         .K = M,
-                                         .dtype = x.dtype,
-                                         .a = dz,
-                                         .b = x.data,
-                                         .out = dw.data}))
-        return why;
+      const Product dw{.transpose_a = true,
+                       .M = N,
+                       .N = K,
+                       .K = M,
+                       .dtype = x.dtype,
+                       .a = dz,
+                       .b = x.data,
+                       .out = args.out[next++].data};
+      if (const char* why = multiply(dw, stream)) return why;
     }
     if ((want & 4) && N)
       if (const char* why = problem(launch_add_chunks(part, chunks, N, N, args.out[next].as<T>(), stream)))

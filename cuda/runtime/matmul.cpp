@@ -68,17 +68,17 @@ class CublasLt {
     if (!plan->found) return CUBLAS_STATUS_NOT_SUPPORTED;
     if (p.bias)
       if (cublasStatus_t s = set_bias(*plan, p); s != CUBLAS_STATUS_SUCCESS) return s;
-    const float one = 1, zero = 0;
-    const double wide_one = 1, wide_zero = 0;
+    const float one = 1, kept = p.add;
+    const double wide_one = 1, wide_kept = p.add;
     const bool wide = p.dtype == DType::float64;
     return cublasLtMatmul(handle_, plan->matmul, wide ? static_cast<const void*>(&wide_one) : &one, p.b,
-                          plan->a, p.a, plan->b, wide ? static_cast<const void*>(&wide_zero) : &zero, p.out,
+                          plan->a, p.a, plan->b, wide ? static_cast<const void*>(&wide_kept) : &kept, p.out,
                           plan->out, p.out, plan->out, &plan->algorithm, workspace_, workspace_bytes_,
                           stream);
   }
 
  private:
-  using Key = std::array<int64_t, 11>;
+  using Key = std::array<int64_t, 18>;
 
   cublasStatus_t prepare() {
     if (handle_) return CUBLAS_STATUS_SUCCESS;
@@ -103,7 +103,14 @@ class CublasLt {
                      alignment(p.a),
                      alignment(p.b),
                      alignment(p.out),
-                     alignment(p.bias)};
+                     alignment(p.bias),
+                     p.batch,
+                     p.stride_a,
+                     p.stride_b,
+                     p.stride_out,
+                     p.row_a,
+                     p.row_b,
+                     p.row_out};
     if (const auto it = plans_.find(key); it != plans_.end())
       return *plan = &it->second, CUBLAS_STATUS_SUCCESS;
     if (plans_.size() >= kPlans) plans_.clear();
@@ -123,10 +130,17 @@ class CublasLt {
       if (s == CUBLAS_STATUS_SUCCESS)
         s = cublasLtMatmulDescSetAttribute(plan.matmul, attribute, &value, sizeof value);
     };
-    const auto layout = [&](cublasLtMatrixLayout_t* to, int64_t rows, int64_t columns) {
+    const auto batches = static_cast<int32_t>(p.batch);
+    const auto layout = [&](cublasLtMatrixLayout_t* to, int64_t rows, int64_t columns, int64_t stride,
+                            int64_t from_one_to_the_next) {
       if (s == CUBLAS_STATUS_SUCCESS)
         s = cublasLtMatrixLayoutCreate(to, type, static_cast<uint64_t>(rows), static_cast<uint64_t>(columns),
-                                       rows);
+                                       stride ? stride : rows);
+      if (s != CUBLAS_STATUS_SUCCESS || batches == 1) return;
+      s = cublasLtMatrixLayoutSetAttribute(*to, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &batches, sizeof batches);
+      if (s == CUBLAS_STATUS_SUCCESS)
+        s = cublasLtMatrixLayoutSetAttribute(*to, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET,
+                                             &from_one_to_the_next, sizeof from_one_to_the_next);
     };
     set(CUBLASLT_MATMUL_DESC_TRANSA, static_cast<int32_t>(p.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N));
     set(CUBLASLT_MATMUL_DESC_TRANSB, static_cast<int32_t>(p.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N));
@@ -134,9 +148,9 @@ class CublasLt {
     if (s == CUBLAS_STATUS_SUCCESS && p.bias)
       s = set_bias(plan, p);  // the choice of a kernel looks at its alignment
     // A row-major [r, c] is a column-major [c, r].
-    layout(&plan.a, p.transpose_b ? p.K : p.N, p.transpose_b ? p.N : p.K);
-    layout(&plan.b, p.transpose_a ? p.M : p.K, p.transpose_a ? p.K : p.M);
-    layout(&plan.out, p.N, p.M);
+    layout(&plan.a, p.transpose_b ? p.K : p.N, p.transpose_b ? p.N : p.K, p.row_b, p.stride_b);
+    layout(&plan.b, p.transpose_a ? p.M : p.K, p.transpose_a ? p.K : p.M, p.row_a, p.stride_a);
+    layout(&plan.out, p.N, p.M, p.row_out, p.stride_out);
     return s == CUBLAS_STATUS_SUCCESS ? choose(p, plan) : s;
   }
 
@@ -149,6 +163,9 @@ class CublasLt {
         s = cublasLtMatmulPreferenceSetAttribute(preference, attribute, &value, sizeof value);
     };
     set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, workspace_bytes_);
+    // Sums of split products in a buffer of their own, in order: the others add by atomics.
+    set(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
+        static_cast<uint32_t>(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE));
     set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, alignment(p.b));
     set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, alignment(p.a));
     set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, alignment(p.out));
@@ -183,9 +200,25 @@ const char* problem(cublasStatus_t status) {
   return status == CUBLAS_STATUS_SUCCESS ? nullptr : cublasLtGetStatusString(status);
 }
 
+// out = 0, unless the product is added to it.
+const char* clear(const Product& p, cudaStream_t stream) {
+  if (p.add) return nullptr;
+  const size_t element = size_of(p.dtype), row = static_cast<size_t>(p.row_out ? p.row_out : p.N) * element;
+  for (int64_t k = 0; k < p.batch; ++k) {
+    char* out = static_cast<char*>(p.out) + static_cast<size_t>(k * p.stride_out) * element;
+    if (const char* why = cuda::problem(cudaMemset2DAsync(out, row, 0, static_cast<size_t>(p.N) * element,
+                                                          static_cast<size_t>(p.M), stream)))
+      return why;
+  }
+  return nullptr;
+}
+
 }  // namespace
 
 const char* multiply(const Product& product, cudaStream_t stream, bool* fused) {
+  *fused = false;
+  if (product.M == 0 || product.N == 0 || product.batch == 0) return nullptr;
+  if (product.K == 0) return clear(product, stream);
   const cublasStatus_t status = cublas_lt().run(product, stream);
   *fused = status == CUBLAS_STATUS_SUCCESS;
   if (status != CUBLAS_STATUS_NOT_SUPPORTED) return problem(status);
@@ -193,6 +226,10 @@ const char* multiply(const Product& product, cudaStream_t stream, bool* fused) {
   plain.bias = nullptr;
   plain.activation = Product::none;
   return problem(cublas_lt().run(plain, stream));
+}
+const char* multiply(const Product& product, cudaStream_t stream) {
+  bool fused;
+  return multiply(product, stream, &fused);
 }
 
 }  // namespace plmcore::cuda

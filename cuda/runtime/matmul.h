@@ -9,11 +9,14 @@
 
 namespace plmcore::cuda {
 
-// out [M, N] = activation(op(a) op(b) + bias), row-major. A flag says that an operand is stored the other way
-// round: a as [K, M], b as [N, K].
+// out [M, N] = activation(op(a) op(b) + bias), row-major, for `batch` products at once. A flag says that an
+// operand is stored the other way round: a as [K, M], b as [N, K].
 struct Product {
   bool transpose_a = false, transpose_b = false;
   int64_t M = 0, N = 0, K = 0;
+  int64_t batch = 1, stride_a = 0, stride_b = 0, stride_out = 0;  // elements from one product to the next
+  int64_t row_a = 0, row_b = 0, row_out = 0;  // elements from one row to the next; 0: no gap
+  bool add = false;  // to what is in out
   DType dtype = DType::float32;
   const void* a = nullptr;
   const void* b = nullptr;
@@ -22,8 +25,11 @@ struct Product {
   enum Activation { none, relu, gelu_tanh } activation = none;
 };
 
-// nullptr, or what failed. Not every dtype has kernels with bias and activation: *fused says whether these
-// were applied; when not, out holds the plain product.
+// nullptr, or what failed. An empty out is nothing to do; over an empty K the product is zero. Not every
+// dtype has kernels with bias and activation: *fused says whether these were applied; when not, out holds the
+// plain product.
 const char* multiply(const Product& product, cudaStream_t stream, bool* fused);
+// Without bias and activation.
+const char* multiply(const Product& product, cudaStream_t stream);
 
 }  // namespace plmcore::cuda

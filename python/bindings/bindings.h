@@ -24,6 +24,7 @@ void bind_errors(nb::module_& m);
 void bind_dim(nb::module_& m);
 void bind_tensor(nb::module_& m);
 void bind_autograd(nb::module_& m);
+void bind_session(nb::module_& m);
 void bind_program(nb::module_& m);
 void bind_runtime(nb::module_& m);
 void bind_safetensors(nb::module_& m);

@@ -47,6 +47,7 @@ void bind_errors(nb::module_& m) {
                           "A file that is damaged or of another format. The message names the place.");
   bind_error<MemoryError>(m, "OutOfMemoryError", PyExc_MemoryError,
                           "A request for more memory than the machine or the cap allows.");
+  bind_error<BusyError>(m, "BusyError", PyExc_RuntimeError, "A session that another thread is using.");
   const nb::tuple both = nb::make_tuple(m.attr("ArgumentError"), nb::handle(PyExc_TypeError));
   m.attr("KindError") = nb::steal(PyErr_NewExceptionWithDoc(
       "plmcore._core.KindError",

@@ -12,6 +12,7 @@ NB_MODULE(_core, m) {
   bind_autograd(m);
   bind_program(m);
   bind_generate(m);
+  bind_session(m);
   bind_optim(m);
   nb::module_ ops = m.def_submodule("ops", "Every op as a function; shapes and maths are in each docstring.");
   bind_making(ops);

@@ -69,6 +69,14 @@ void bind_program(nb::module_& m) {
       .def_prop_ro(
           "device", [](const Program& p) { return p.device().name(); },
           "The name of the device of its weights.")
+      .def_static(
+          "load",
+          [](nb::object path, int threads, bool mapped) {
+            return nb::module_::import_("plmcore.program.session")
+                .attr("load")(path, "threads"_a = threads, "mapped"_a = mapped);
+          },
+          "path"_a, nb::kw_only(), "threads"_a = 0, "mapped"_a = true,
+          "Opens a model file for use: a plmcore.program.session.Session.")
       .def("__repr__", &Program::str)
       .def("__len__", &Program::size)
       .def_prop_ro(
@@ -95,14 +103,21 @@ void bind_program(nb::module_& m) {
           "mapped"_a = true, NoGil())
       .def_static(
           "save",
-          [](const FilePath& path, const std::vector<std::pair<std::string, const Program*>>& programs) {
-            Model::save(path, programs);
+          [](const FilePath& path, const std::vector<std::pair<std::string, const Program*>>& programs,
+             const std::string& card, const std::vector<std::pair<std::string, Tensor>>& tensors) {
+            Model::save(path, programs, card, tensors);
           },
-          "path"_a, "programs"_a, NoGil())
+          "path"_a, "programs"_a, "card"_a = "", "tensors"_a = nb::list(), NoGil(),
+          "Writes programs to a file, with what it says of the model, as JSON, and the tensors of that.")
+      .def("verify", &Model::verify, NoGil(), "Reads all weights; FormatError where a checksum differs.")
       .def(
           "to", [](Model& m, nb::handle device) { m.to(to_device(device)); }, "device"_a,
           "Moves the weights of all programs to a device.")
       .def_prop_ro("names", &Model::names)
+      .def_prop_ro("card", &Model::card, nb::rv_policy::reference_internal,
+                   "What the file says of the model.")
+      .def("has", &Model::has, "name"_a,
+           "Whether there is such a program; \"main\" is a model's forward pass.")
       .def("program", &Model::program, "name"_a, nb::rv_policy::reference_internal);
   nb::class_<Tracer>(m, "Tracer")
       .def(nb::init<>())

@@ -68,6 +68,7 @@ if TYPE_CHECKING:  # what is imported on first use, as editors and type checkers
     from plmcore.evaluate import Evaluate as _Evaluate
     from plmcore.formats import safetensors
     from plmcore.language_model import LanguageModel, from_config, load
+    from plmcore.language_model.making import new
     from plmcore.tasks.finetuning import finetune
     from plmcore.tokenizers import load_tokenizer, train_tokenizer
     from plmcore.train.pretraining import pretrain
@@ -115,6 +116,7 @@ __all__ = [
     "losses",
     "memory_stats",
     "models",
+    "new",
     "nn",
     "no_grad",
     "num_threads",
@@ -154,6 +156,7 @@ _HOMES = {  # of what is imported on first use and is no module of this package
     "load": "language_model",
     "load_tokenizer": "tokenizers",
     "load_vectors": "vectors",
+    "new": "language_model.making",
     "pretrain": "train.pretraining",
     "quantize": "compress.quantizing",
     "safetensors": "formats",

@@ -11,12 +11,14 @@ Parameters may come in groups with their own lr and weight_decay:
     plm.optim.AdamW([dict(params=body, weight_decay=0.1), dict(params=head, lr=1e-3)], lr=1e-4)
 
 A group's lr keeps its ratio to the optimiser's: setting opt.lr moves all groups. adapt=False keeps LAMB's
-ratio from a group, as published for biases and norms; the others have no use for it.
+ratio from a group, as published for biases and norms; the others have no use for it. max_norm=3.0 keeps each
+row of a group's matrices from growing longer than that, after every step.
 """
 
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -25,6 +27,7 @@ import numpy as np
 
 from plmcore import _core
 from plmcore._core import ArgumentError, Dim, KindError, ParamState, Tensor, ops
+from plmcore.runtime.autograd import no_grad
 
 
 @dataclass
@@ -35,6 +38,7 @@ class Group:
     weight_decay: float
     lr_ratio: float = 1.0  # to the optimiser's lr
     adapt: bool = True  # whether LAMB's steps are as long as the parameter
+    max_norm: float | None = None  # of a row
 
 
 class Optimizer:
@@ -67,11 +71,13 @@ class Optimizer:
         groups: list[Any] = params if isinstance(params[0], Mapping) else [{"params": params}]
         result, seen = [], set()
         for g in groups:
-            if unknown := set(g) - {"params", "lr", "weight_decay", "adapt"}:
+            if unknown := set(g) - {"params", "lr", "weight_decay", "adapt", "max_norm"}:
                 raise ArgumentError(
-                    f"{name}: a group has params, lr, weight_decay and adapt, got also "
+                    f"{name}: a group has params, lr, weight_decay, adapt and max_norm, got also "
                     f"{', '.join(sorted(unknown))}"
                 )
+            if (most := g.get("max_norm")) is not None and not most > 0:
+                raise ArgumentError(f"{name}: max_norm of a group must be positive, got {most}")
             members = list(g["params"])
             for p in members:
                 if not isinstance(p, Tensor):
@@ -90,7 +96,8 @@ class Optimizer:
                     )
                 ratio = g["lr"] / self.lr
             states = [ParamState(p) for p in members]
-            result.append(Group(states, g.get("weight_decay", weight_decay), ratio, g.get("adapt", True)))
+            decay, adapt = g.get("weight_decay", weight_decay), g.get("adapt", True)
+            result.append(Group(states, decay, ratio, adapt, most))
         return result
 
     def zero_grad(self) -> None:
@@ -113,6 +120,8 @@ class Optimizer:
             scale = ops.clip_scale(norm, clip_norm)
         for g in self.groups:
             _core.step_all(self.kind, g.states, self.options_of(g), scale)
+            if g.max_norm is not None:
+                bound_rows([s.param for s in g.states], g.max_norm)
         return None if norm is None else norm.item()
 
     def options_of(self, group: Group) -> dict[str, float]:
@@ -176,6 +185,17 @@ class Optimizer:
             s.step = step
             for m in self.moments:
                 setattr(s, m, moments.get(m))
+
+
+def bound_rows(params: Iterable[Tensor], most: float) -> None:
+    """Scales rows that are longer than `most` to that length, in place.  [rows, ...] each"""
+    with no_grad():
+        for p in params:
+            rows = ops.reshape(p, (p.shape[0], math.prod(map(int, p.shape[1:]))))
+            length = ops.sqrt(ops.sum(ops.mul(rows, rows), 1, True))
+            bound = ops.full((), most, length.dtype, like=length)
+            scaled = ops.mul(rows, ops.div(bound, ops.maximum(length, bound)))
+            _core.assign(p, ops.reshape(scaled, p.shape))
 
 
 def moment_dtype(param: Tensor) -> str:

@@ -3,6 +3,7 @@
 // "nan", or "unnoticed".
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
 #include "device/ptx.cuh"
@@ -170,6 +171,18 @@ void missing_event() {
   cudaStreamSynchronize(b);
 }
 
+// The launch is refused.
+void host_pointer() {
+  float* p = host_x;
+  if (const cudaError_t error = launch<fill>(1, kFloats, 0, nullptr, p, 1.f)) {
+    std::printf("found: %s\n", cudaGetErrorString(error));
+    std::exit(0);
+  }
+}
+void too_much_shared() { launch<fill>(1, kFloats, 100 * 1024, nullptr, device_x, 1.f); }
+// Outside of the device's work its memory is closed.
+void host_touches_device() { host_x[0] = *static_cast<volatile float*>(device_x); }
+
 struct Fault {
   const char* name;
   void (*run)();
@@ -201,6 +214,9 @@ const Fault kFaults[] = {
     {"two_blocks_one_address", plain<two_blocks_one_address, 2, 32>},
     {"missing_atomic", plain<missing_atomic, 1, 32>},
     {"missing_event", missing_event},
+    {"host_pointer", host_pointer},
+    {"too_much_shared", too_much_shared},
+    {"host_touches_device", host_touches_device},
     {"none", [] { launch<fill>(1, kFloats, 0, nullptr, device_x, 1.f); }},
 };
 

@@ -9,13 +9,14 @@ import os
 import pathlib
 import platform
 import re
+import signal
 import subprocess
 
 import pytest
 
 BUILD = pathlib.Path(os.environ.get("PLMCORE_CUDA_PLUGIN", "none")).parent
-# What finds a fault: the emulator ("found"), the values ("nan", "wrong"), a sanitizer, or nobody
-# ("unnoticed").
+# What finds a fault: the emulator ("found"), the pages' protection ("killed"), the values ("nan", "wrong"), a
+# sanitizer, or nobody ("unnoticed").
 FAULTS = {  # plain, address + undefined, thread
     "divergent_barrier": ("found", "found", "found"),
     "exit_before_barrier": ("found", "found", "found"),
@@ -39,6 +40,9 @@ FAULTS = {  # plain, address + undefined, thread
     "two_blocks_one_address": ("unnoticed", "unnoticed", "race"),
     "missing_atomic": ("unnoticed", "unnoticed", "race"),
     "missing_event": ("nan", "nan", "nan"),
+    "host_pointer": ("found", "found", "found"),
+    "too_much_shared": ("found", "found", "found"),
+    "host_touches_device": ("killed", "killed", "killed"),
     "none": ("unnoticed", "unnoticed", "unnoticed"),
 }
 
@@ -69,6 +73,8 @@ def run(program: str, *words: str) -> subprocess.CompletedProcess:
 
 
 def verdict(done: subprocess.CompletedProcess) -> str:
+    if done.returncode == -signal.SIGSEGV or "SEGV" in done.stderr:
+        return "killed"
     if "AddressSanitizer" in done.stderr or "out of bounds for type" in done.stderr:
         return "bounds"
     if "misaligned address" in done.stderr:

@@ -33,6 +33,17 @@ class Bytes {
   size_t at_ = 0;
 };
 
+using Rows = std::vector<std::vector<int64_t>>;
+
+inline Rows rows(Bytes& file) {
+  Rows found(static_cast<size_t>(file.integer()));
+  for (auto& row : found) {
+    row.resize(static_cast<size_t>(file.integer()));
+    for (int64_t& id : row) id = file.integer();
+  }
+  return found;
+}
+
 inline double largest_difference(const plmcore::Tensor& a, const plmcore::Tensor& b) {
   double worst = 0;
   for (int64_t i = 0; i < a.numel(); ++i)

@@ -10,17 +10,6 @@
 
 namespace {
 
-using Rows = std::vector<std::vector<int64_t>>;
-
-Rows rows(Bytes& file) {
-  Rows found(static_cast<size_t>(file.integer()));
-  for (auto& row : found) {
-    row.resize(static_cast<size_t>(file.integer()));
-    for (int64_t& id : row) id = file.integer();
-  }
-  return found;
-}
-
 int run(const char* model_path, const char* expected_path) {
   const plmcore::Model model = plmcore::Model::load(model_path);
   Bytes expected(expected_path);

@@ -1,10 +1,12 @@
 """Writes checkpoints/mass: a tiny checkpoint of fairseq, its dict.txt, and what transformers' BART computes
-with the same weights, for tests without PyTorch.
+with the same weights; and checkpoints/awd-lstm: a tiny language model of fastai, its vocabulary and logits;
+for tests without PyTorch.
 
-    python tests/golden/make_checkpoints.py      (needs torch and transformers)
+    python tests/golden/make_checkpoints.py mass|awd-lstm      (needs torch, and transformers or fastai)
 """
 
 import pathlib
+import pickle
 import sys
 import tempfile
 
@@ -14,7 +16,7 @@ here = pathlib.Path(__file__).parent
 sys.path.insert(0, str(here.parent))
 
 
-def make():
+def mass():
     from oracle import test_mass as oracle
 
     folder = here / "checkpoints" / "mass"
@@ -44,5 +46,21 @@ def make():
     np.savez_compressed(folder / "outputs.npz", **arrays)
 
 
+def awd_lstm():
+    from oracle import test_awd_lstm as oracle
+
+    folder = here / "checkpoints" / "awd-lstm"
+    folder.mkdir(parents=True, exist_ok=True)
+    words = ["xxunk", "xxpad", "xxbos", "xxeos", *"abcdefgh"]
+    oracle.V = len(words)
+    model = oracle.language_model(emb_sz=5, n_hid=6, n_layers=2)
+    oracle.torch.save(model.state_dict(), folder / "fwd.pth")
+    (folder / "itos.pkl").write_bytes(pickle.dumps(words))
+    ids = np.random.default_rng(0).integers(0, len(words), (2, 7))
+    model.reset()
+    logits = model(oracle.torch.tensor(ids))[0].detach().numpy()
+    np.savez_compressed(folder / "outputs.npz", ids=ids, logits=logits)
+
+
 if __name__ == "__main__":
-    make()
+    {"mass": mass, "awd-lstm": awd_lstm}[sys.argv[1]]()

@@ -85,7 +85,10 @@ def test_a_dictionary_of_another_model(tmp_path, capsys):
     "options, message",
     [
         (["--family", "mass"], "needs the dict.txt that it was trained with: --vocab dict.txt"),
-        (["--family", "bert"], "bert has no checkpoints of its own: --family is one of glm, mass"),
+        (
+            ["--family", "bert"],
+            "bert has no checkpoints of its own: --family is one of awd-lstm, cove, elmo, glm, mass",
+        ),
         (["--family", "mess"], "there is no model_type 'mess'"),
         (["--vocab", WORDS], "--vocab and --set go with --family"),
         (["--family", "mass", "--vocab", WORDS, "--set", "heads=3"], "MassConfig has no key 'heads'"),

@@ -1,11 +1,12 @@
 """What every family refuses, whatever its head: configs with one wrong value, and inputs that do not fit."""
 
 import dataclasses
+import gc
 
 import numpy as np
 import plmcore as plm
 import pytest
-from every_family import CONFIGS, HEADS, config, flat, given, ids, model
+from every_family import CONFIGS, HEADS, OTHERS, config, flat, given, ids, model
 from plmcore import models
 from plmcore.program.export import signature
 
@@ -17,18 +18,18 @@ HEAD_COUNTS = (
     "encoder_attention_heads",
     "decoder_attention_heads",
 )
-WIDTHS = ("hidden_size", "dim", "n_embd", "d_model")
+WIDTHS = ("hidden_size", "dim", "n_embd", "d_model")  # of attention; networks before it have others
 WRONG = [None, "x", "", [], [1], {}, {"a": 1}, True, 1.5, -1, 0, float("nan"), float("inf"), 10**30, 2**62]
 
 
 def test_no_family_is_left_out():
-    assert set(CONFIGS) == set(models.FAMILIES)
+    assert set(CONFIGS | OTHERS) == set(models.FAMILIES)
 
 
 # ---- configs ----
 
 
-@pytest.mark.parametrize("name", CONFIGS)
+@pytest.mark.parametrize("name", CONFIGS | OTHERS)
 def test_a_wrong_value_is_one_clear_error(name):
     """Of every key, every kind of wrong value: refused by name, or good enough to be built."""
     refused = 0
@@ -45,28 +46,27 @@ def test_a_wrong_value_is_one_clear_error(name):
                     models.count_parameters(made, head)
                 except plm.ArgumentError:
                     pass
-    assert refused > 100
+    assert refused > 90
 
 
 @pytest.mark.parametrize("name", CONFIGS)
 def test_heads_and_widths(name):
     keys = [f.name for f in dataclasses.fields(config(name))]
-    heads, width = [k for k in HEAD_COUNTS if k in keys], next(k for k in WIDTHS if k in keys)
-    assert heads
+    heads, width = [k for k in HEAD_COUNTS if k in keys], next((k for k in WIDTHS if k in keys), None)
+    assert width is not None or not heads
     for key in heads:
         for value in (0, -2):
             with pytest.raises(plm.ArgumentError, match=rf"{key} must be at least 1, got {value}"):
                 config(name, **{key: value})
         with pytest.raises(plm.ArgumentError, match=f"{key} must be a whole number, got '2'"):
             config(name, **{key: "2"})
-    if name not in ("t5", "transfo-xl"):  # whose heads have a width of their own
+    if heads and name not in ("t5", "transfo-xl"):  # whose heads have a width of their own
         with pytest.raises(plm.ArgumentError, match=f"{width} must be a multiple of {heads[0]} = 2, got 9"):
             config(name, **{width: 9})
-    layers = next(
-        k for k in keys if k in ("num_hidden_layers", "n_layers", "n_layer", "num_layers", "encoder_layers")
-    )
-    with pytest.raises(plm.ArgumentError, match=f"{layers} must be at most 10000, got"):
-        config(name, **{layers: 2**40})
+    layers = ("num_hidden_layers", "n_layers", "n_layer", "num_layers", "encoder_layers", "layers")
+    for key in [k for k in keys if k in layers][:1]:
+        with pytest.raises(plm.ArgumentError, match=f"{key} must be at most 10000, got"):
+            config(name, **{key: 2**40})
     with pytest.raises(plm.ArgumentError, match="vocab_size must be at most 2147483647"):
         config(name, vocab_size=2**31)
 
@@ -143,7 +143,11 @@ def test_a_model_runs_from_its_file(name, head, tmp_path):
     program = plm.load_program(tmp_path / "model.plm")
     takes = signature(lm.model)
     for rows, length in ((2, 6), (3, 9)):
-        batch = {key: np.full((rows, *(3,) * (len(s.shape) - 2), length), 5) for key, s in takes.items()}
+        sizes = {"B": rows, "K": 3}
+        batch = {
+            key: np.full([n if isinstance(n, int) else sizes.get(str(n), length) for n in s.shape], 5)
+            for key, s in takes.items()
+        }
         batch["input_ids"][..., -1] = ids(lm, head)[..., -1].flat[0]
         batch["attention_mask"] = np.ones_like(batch["input_ids"])
         batch["attention_mask"][0, ..., :2] = 0  # on the left: the end of a sequence counts for some heads
@@ -153,3 +157,23 @@ def test_a_model_runs_from_its_file(name, head, tmp_path):
         assert got.keys() == want.keys()
         for field in got:
             np.testing.assert_allclose(got[field].numpy(), want[field].numpy(), atol=1e-5, err_msg=field)
+
+
+@pytest.mark.parametrize("name, head", HEADS)
+def test_a_call_leaves_nothing_to_the_garbage_collector(name, head):
+    """Activations in a cycle would live until it runs, however large they are."""
+    lm = model(name, head)
+    inputs = given(lm, head)
+    with plm.no_grad():
+        lm(**inputs)  # tables that stay
+        gc.collect()
+        gc.disable()
+        try:
+            before = plm.memory_stats()["in_use"]
+            out = lm(**inputs)
+            fields = [*out.values()]
+            assert plm.memory_stats()["in_use"] > before
+            del out, fields
+            assert plm.memory_stats()["in_use"] == before
+        finally:
+            gc.enable()

@@ -44,6 +44,16 @@ def test_published_count():
     assert models.count_parameters(MassConfig(), "seq2seq-lm") == 123_469_824
 
 
+@pytest.mark.parametrize("scaled", [True, False])
+def test_fresh_positions_are_as_large_as_the_tokens_that_they_are_added_to(scaled):
+    """With smaller ones a model of scaled tokens hardly learns where they stand."""
+    body = model(scale_embedding=scaled, d_model=60, vocab_size=500, max_position_embeddings=200).model.body
+    for side in (body.encoder.embeddings, body.decoder.embeddings):
+        tokens, positions = side.scale * side.tokens.weight.numpy(), side.positions.weight.numpy()
+        assert abs(positions[1:].std() / tokens[1:].std() - 1) < 0.05
+        assert not positions[0].any()  # of padding
+
+
 @pytest.mark.parametrize("pad", [0, 1, 4])
 def test_the_side_of_padding_makes_no_difference(pad):
     """Only tokens that are no padding count."""

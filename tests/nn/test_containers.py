@@ -1,4 +1,5 @@
 import numpy as np
+import plmcore as plm
 import pytest
 from plmcore import Tensor, nn
 
@@ -26,3 +27,14 @@ def test_sequential():
     assert net(x).shape == (4, 1)
     assert nn.Sequential(list(net))(x).numpy().tolist() == net(x).numpy().tolist()
     assert nn.Sequential()(x) is x
+
+
+def test_modules_by_name():
+    parts = nn.ModuleDict({"a": nn.Linear(2, 3), "b": nn.Linear(3, 1)})
+    assert [name for name, _ in parts.named_parameters()] == ["a.weight", "a.bias", "b.weight", "b.bias"]
+    assert list(parts) == list(parts.keys()) == ["a", "b"] and len(parts) == 2
+    assert parts["b"] is dict(parts.items())["b"] is list(parts.values())[1]
+    assert "a" in parts and "c" not in parts
+    for wrong in ({"a.b": nn.Linear(1, 1)}, {"": nn.Linear(1, 1)}, {"a": 3}):
+        with pytest.raises(plm.KindError, match="must be a name without dots, of a Module"):
+            nn.ModuleDict(wrong)

@@ -162,3 +162,34 @@ def test_wrong_arguments():
         nn.LSTM(6, 5, cell_clip=0.0)
     with pytest.raises(plm.ArgumentError, match=r"DropConnect: p must be in \[0, 1\), got 1"):
         nn.DropConnect(layer, 1.0)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
+@pytest.mark.parametrize("B", [1, 3, 4, 7, 8, 9, 33])
+@pytest.mark.parametrize("kind", ["LSTM", "projected", "GRU", "RNN"])
+def test_single_steps_are_the_whole(kind, B, dtype):
+    """A step alone reads the recurrent weight as it lies; widths that no block of units divides."""
+    made = {
+        "LSTM": lambda: nn.LSTM(9, 70),
+        "projected": lambda: nn.LSTM(9, 70, projection=67),
+        "GRU": lambda: nn.GRU(9, 70),
+        "RNN": lambda: nn.RNN(9, 70),
+    }
+    layer = made[kind]().to(dtype)
+    x = Tensor(rng.standard_normal((B, 3, 9)), dtype=dtype, requires_grad=True)
+    whole, _ = layer(x)
+    (whole * whole).sum().backward()
+    expected = {n: p.grad.numpy().astype(np.float64) for n, p in layer.named_parameters()}
+    layer.zero_grad()
+    state, ys = None, []
+    for t in range(3):
+        y, state = layer(ops.slice(x, 1, t, t + 1), state)
+        ys.append(y)
+    stepped = ops.concat(ys, 1)
+    near = dict(atol={"float32": 2e-6, "float64": 1e-12, "bfloat16": 2e-2}[dtype])
+    np.testing.assert_allclose(stepped.numpy().astype(np.float64), whole.numpy().astype(np.float64), **near)
+    (stepped * stepped).sum().backward()
+    if dtype != "bfloat16":  # whose sums are rounded at every step
+        for name, p in layer.named_parameters():
+            scale = max(1.0, np.abs(expected[name]).max())
+            np.testing.assert_allclose(p.grad.numpy(), expected[name], atol=10 * near["atol"] * scale)

@@ -1,7 +1,7 @@
 import fakes
 import numpy as np
 from plmcore.data import Batches
-from plmcore.objectives import BidirectionalLM, CausalLM
+from plmcore.objectives import CausalLM
 
 GPT = fakes.Numbers("gpt")
 IGNORED = -100
@@ -52,20 +52,3 @@ def test_a_family_without_an_end_token():
     objective = CausalLM(corpus, gpt1, length=50)
     batch = objective.batch(np.arange(len(objective)), seed=0, epoch=0)
     assert batch["input_ids"].ravel().tolist() == fakes.stream(corpus)[: 50 * len(objective)].tolist()
-
-
-def test_both_directions():
-    bart = fakes.Numbers("bart")
-    objective = BidirectionalLM(fakes.corpus(bart), bart, length=30)
-    batch = objective.batch(np.arange(len(objective)), seed=0, epoch=0)
-    assert len(np.unique(batch["attention_mask"].sum(1))) > 3
-    for ids, mask, forward, backward in zip(
-        *(batch[k] for k in ("input_ids", "attention_mask", "forward_labels", "backward_labels"))
-    ):
-        n = mask.sum()
-        assert forward[: n - 1].tolist() == ids[1:n].tolist() and (forward[n - 1 :] == IGNORED).all()
-        assert (
-            backward[1:n].tolist() == ids[: n - 1].tolist()
-            and backward[0] == IGNORED
-            and (backward[n:] == IGNORED).all()
-        )

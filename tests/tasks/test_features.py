@@ -19,7 +19,7 @@ def body(directory, family="bert"):
 def test_mixed_layers_are_a_weighted_sum(directory):
     bert = body(directory)
     model = features.Features(bert.config, bert, "mix", None, dropout=0.0).eval()
-    plm._core.assign(model.mix.weights, np.array([0.0, 1.0, 2.0], np.float32))
+    plm._core.assign(model.mix.scalars, np.array([0.0, 1.0, 2.0], np.float32))
     plm._core.assign(model.mix.gamma, np.array([3.0], np.float32))
     ids = np.arange(12).reshape(2, 6)
     states = [h.numpy() for h in bert(plm.Tensor(ids), output_hidden_states=True).hidden_states]
@@ -73,7 +73,7 @@ def test_a_frozen_body_with_learned_layers(directory, table, tmp_path):
     assert found == [
         json.loads(line)["label"] for line in (out / "dev-predictions.jsonl").read_text().splitlines()
     ]
-    assert (lm.model.mix.weights.numpy() != 0).any()
+    assert (lm.model.mix.scalars.numpy() != 0).any()
 
     lm.save(tmp_path / "copy")
     again = plm.load(tmp_path / "copy")
@@ -83,7 +83,7 @@ def test_a_frozen_body_with_learned_layers(directory, table, tmp_path):
 
 def test_what_cannot_be_read(directory):
     bert, bart = body(directory), body(directory, "bart")
-    with pytest.raises(ValueError, match="adapt.layers must be mix, last or 0 to 2, got 3"):
+    with pytest.raises(ValueError, match="adapt.layers must be mix, last, concat or 0 to 2, got 3"):
         features.Features(bert.config, bert, 3)
     with pytest.raises(ValueError, match="adapt.pooling must be one of"):
         features.Features(bert.config, bert, "mix", "sum")

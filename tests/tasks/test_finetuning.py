@@ -101,6 +101,13 @@ def test_pairs(directory, table, tmp_path, family):
     assert [s["probability"] for s in swapped] != [s["probability"] for s in straight]
 
 
+@pytest.mark.parametrize("batch", [0, -1])
+def test_a_batch_of_nothing(directory, table, tmp_path, batch):
+    files = dict(train=table("train.tsv", samples.reviews(16)))
+    with pytest.raises(plm.ArgumentError, match=f"data.batch must be at least 1, got {batch}"):
+        tune(directory("bert"), "classification", tmp_path / "x", changes=[f"data.batch={batch}"], **files)
+
+
 def test_an_encoder_has_no_auxiliary_loss(directory, table, tmp_path):
     with pytest.raises(plm.ArgumentError, match="for decoders that classify, and this is bert; leave them"):
         tune(

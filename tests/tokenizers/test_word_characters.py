@@ -1,4 +1,5 @@
 import numpy as np
+import plmcore as plm
 import pytest
 from plmcore.tokenizers import TaggerCharacters, WordCharacters
 
@@ -69,3 +70,23 @@ def test_characters_of_a_tagger():
 )
 def test_words_as_treebanks_write_them(words, spelled):
     assert TaggerCharacters().prepared(words) == spelled
+
+
+def test_words_with_ids_and_characters():
+    """CVT's batches have both: characters as written, ids of the words in lower case."""
+    tokenizer = plm.train_tokenizer(
+        texts=["the cat ( sat"], kind="words", family="cvt", vocab_size=None, lower=True
+    )
+    batch = tokenizer(["The cat", "zebra"], ["-LRB- sat", "cat"], max_length=7)
+    assert batch.input_ids.shape == (2, 7) and batch.char_ids.shape == (2, 7, 20)
+    spelled = lambda word: [*TaggerCharacters().encode([word])[0].tolist()]
+    rows = [[c for c in row.tolist() if c] for row in batch.char_ids[0]]
+    special = [TaggerCharacters.MISSING]
+    around = [special, spelled("The"), spelled("cat"), special, spelled("("), spelled("sat"), special]
+    assert rows == around
+    assert batch.char_ids[1, 5:].any(1).tolist() == [False, False]  # padding
+    words = tokenizer([["The", "cat"], ["zebra"]], [["-LRB-", "sat"], ["cat"]], words=True, max_length=7)
+    np.testing.assert_array_equal(words.char_ids, batch.char_ids)
+    assert tokenizer("x" * 30).char_ids.shape == (3, 20)
+    left = tokenizer(["the cat", "the"], padding_side="left")
+    assert left.char_ids[1, 0].sum() == 0 and left.char_ids[1, 1, 0] == TaggerCharacters.MISSING

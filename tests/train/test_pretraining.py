@@ -310,7 +310,7 @@ def test_bad_settings(text, tmp_path, options, error, message):
 def test_bad_calls(text, tmp_path):
     with pytest.raises(plm.ArgumentError, match="needs a family, one of "):
         plm.pretrain(out=tmp_path / "x", text=[text])
-    with pytest.raises(plm.ArgumentError, match="no recipe for 'gpt9'"):
+    with pytest.raises(plm.ArgumentError, match="no family 'gpt9'"):
         plm.pretrain("gpt9", out=tmp_path / "x", text=[text])
     with pytest.raises(plm.ArgumentError, match="needs text"):
         plm.pretrain("gpt2", out=tmp_path / "x")

@@ -9,12 +9,13 @@ import sys
 
 import installed
 import killing
+import numpy as np
 import plmcore as plm
 import pytest
 from killing import Stop, stop_at
-from plmcore import train
+from plmcore import criteria, nn, optim, train
 from plmcore.train import checkpoint
-from small import trainer
+from small import same_bits, trainer
 
 TIMES = ("seconds", "tokens_per_second")
 STEPS = 24
@@ -192,6 +193,55 @@ def go_on(folder, **options):
             t.restore(saved)
         d.forget_after(t.step)
         t.run()
+
+
+class Normed(nn.Module):
+    def __init__(self):
+        plm.seed(0)
+        self.norm, self.out = nn.BatchNorm(3), nn.Linear(3, 1)
+
+    def __call__(self, x):
+        return self.out(self.norm(x))
+
+
+class Squares(criteria.Criterion):
+    def counts(self, batch):
+        return {"squares": len(batch["x"])}
+
+    def __call__(self, model, batch, state):
+        y = model(plm.Tensor(batch["x"]))
+        return {"squares": criteria.Term((y * y).sum(), len(batch["x"]))}, None
+
+
+class Drawn:
+    def __getitem__(self, step):
+        return {"x": np.random.default_rng(step).standard_normal((4, 3)).astype(np.float32)}
+
+
+def test_running_statistics_of_a_run_that_was_stopped(tmp_path):
+    def run(folder, callbacks=()):
+        model = Normed()
+        with train.RunDirectory(folder, quiet=True) as d:
+            t = train.Trainer(
+                model,
+                Drawn(),
+                optim.SGD(model.parameters(), lr=0.1),
+                steps=9,
+                criterion=Squares(),
+                directory=d,
+                save_every=2,
+                callbacks=callbacks,
+            )
+            if (saved := d.newest()) is not None:
+                t.restore(saved)
+            t.run()
+        return model
+
+    whole = run(tmp_path / "whole")
+    with pytest.raises(Stop):
+        run(tmp_path / "run", [stop_at(5)])
+    resumed = run(tmp_path / "run")
+    assert same_bits(whole, resumed) and (resumed.norm.running_mean.numpy() != 0).all()
 
 
 def test_another_instruction_set_is_told(tmp_path):

@@ -102,7 +102,7 @@ def test_what_is_accepted_runs(tmp_path, family, changes):
 
 @pytest.mark.parametrize("family", recipes.names())
 def test_label_smoothing_is_for_every_family(family):
-    target = ["b.txt"] if family == "transformer" else None
+    target = ["b.txt"] if family in ("transformer", "rnn-seq2seq") else None
     assert chosen(family, "train.label_smoothing=0.2", target=target)["train"]["label_smoothing"] == 0.2
     for wrong in ("1.5", "-0.1"):
         with pytest.raises(SettingError, match=r"train\.label_smoothing must be from 0 to 1, got "):

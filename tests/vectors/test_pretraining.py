@@ -25,7 +25,7 @@ def text(tmp_path_factory):
 
 def run(out, family, text, **options):
     changes = [*SETTINGS[family], "train.threads=1", "train.save_every=2"]
-    return plm.vectors.pretrain(family, out=out, text=[text], changes=changes, quiet=True, **options)
+    return plm.pretrain(family, out=out, text=[text], changes=changes, quiet=True, **options)
 
 
 @pytest.mark.parametrize("family", SETTINGS)
@@ -74,18 +74,27 @@ def test_commands(tmp_path, text, capsys):
     command = ["evaluate", str(out / "final"), str(tmp_path / "q"), "--task", "similarity", "--restrict", "5"]
     assert cli.main(command) == 2 and "--restrict means nothing" in capsys.readouterr().err
     command = ["pretrain", "glove", "--text", str(text), "--out", str(tmp_path / "x")]
-    assert cli.main([*command, "--steps", "5"]) == 2
+    assert cli.main([*command, "--steps", "5"]) == 1
+    assert "follows from the text" in capsys.readouterr().err
     assert cli.main(["pretrain", "glove", "--out", str(tmp_path / "y")]) == 1
     assert "--text" in capsys.readouterr().err
 
 
 def test_wrong(tmp_path, text):
+    with pytest.raises(plm.ArgumentError, match="no family 'word2vek'; one of .*gpt2.*glove, word2vec"):
+        plm.pretrain("word2vek", out=tmp_path / "a", text=[text])
     with pytest.raises(plm.ArgumentError, match="family must be word2vec or glove, got 'gpt2'"):
         plm.vectors.pretrain("gpt2", out=tmp_path / "a", text=[text])
-    with pytest.raises(ValueError, match="model must be"):
-        plm.vectors.pretrain(
-            "word2vec", out=tmp_path / "b", text=[text], changes=["model.model=bert"], quiet=True
+    with pytest.raises(plm.ArgumentError, match="word2vec has no setting data.batch"):
+        plm.pretrain("word2vec", out=tmp_path / "a", text=[text], batch=3)
+    with pytest.raises(plm.ArgumentError, match="word vectors, got LanguageModel"):
+        plm.evaluate(
+            plm.from_config(dict(model_type="gpt2", n_layer=1, n_embd=8, n_head=1, vocab_size=9)),
+            [text],
+            "analogies",
         )
+    with pytest.raises(ValueError, match="model must be"):
+        plm.pretrain("word2vec", out=tmp_path / "b", text=[text], changes=["model.model=bert"], quiet=True)
     with pytest.raises(Stop):
         run(tmp_path / "c", "word2vec", text, callbacks=[stop_at(3)])
     text_other = tmp_path / "other.txt"
@@ -94,4 +103,4 @@ def test_wrong(tmp_path, text):
         (tmp_path / "c" / "config.toml").read_text().replace(str(text), str(text_other))
     )
     with pytest.raises(plm.ArgumentError, match="the corpus has changed|other data"):
-        plm.vectors.pretrain(out=tmp_path / "c", resume=True, quiet=True)
+        plm.pretrain(out=tmp_path / "c", resume=True, quiet=True)

@@ -29,6 +29,7 @@ PLM_ERROR(GraphError);  // misuse of the tape                      -> RuntimeErr
 PLM_ERROR(TraceError);  // what a traced program cannot express    -> RuntimeError
 PLM_ERROR(FormatError);  // a malformed file                        -> ValueError
 PLM_ERROR(MemoryError);  // more memory than allowed or present     -> MemoryError
+PLM_ERROR(BusyError);  // a session that another thread is using  -> RuntimeError
 #undef PLM_ERROR
 
 struct FileError : Error {  // the system cannot open, read or write   -> OSError, FileNotFoundError, ...
@@ -36,6 +37,24 @@ struct FileError : Error {  // the system cannot open, read or write   -> OSErro
   ~FileError() override;
   int code;  // errno
 };
+
+// The kinds of errors by number, for callers that have no exceptions: those of plmcore.h.
+enum class ErrorCode {
+  none,
+  shape,
+  value,
+  index,
+  dtype,
+  device,
+  graph,
+  trace,
+  format,
+  memory,
+  busy,
+  file,
+  other
+};
+ErrorCode code_of(const std::exception& e);
 
 // append(text, value) writes a value into a message; types of the library add their own overloads.
 inline void append(std::string& text, std::string_view s) { text += s; }

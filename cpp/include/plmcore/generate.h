@@ -11,43 +11,10 @@
 #include <vector>
 
 #include "plmcore/ops.h"
+#include "plmcore/options.h"
 #include "plmcore/program.h"
 
 namespace plmcore {
-
-enum class EarlyStopping { no, yes, never };
-
-struct SearchOptions {
-  int64_t max_new_tokens = 20, min_new_tokens = 0;
-  std::vector<int64_t> eos;  // tokens that end a sequence
-  int64_t returns = 1;  // sequences for each prompt
-  // Beams: `beams` of them in `groups` groups of their own; a group's scores lose `diversity` for each
-  // earlier group that took a token.
-  int64_t beams = 1, groups = 1;
-  double diversity = 0;
-  double length_penalty = 1;  // score = log-probability / length^penalty
-  bool gnmt = false;  // ... / ((5 + length) / 6)^penalty
-  EarlyStopping early_stopping = EarlyStopping::no;
-  // Sampling; a prompt's numbers depend on its seed alone.
-  bool sample = false;
-  double temperature = 1, top_p = 1, typical_p = 1;
-  int64_t top_k = 0;  // 0: all
-  std::vector<int64_t> seeds;  // one for each prompt
-  // What changes the scores before a choice.
-  double repetition_penalty = 1;
-  int64_t no_repeat_ngram = 0;  // 0: off
-  std::vector<std::vector<int64_t>> bad_words;
-  std::vector<int64_t> forced_first,
-      forced_last;  // the first token, the last of max_new_tokens: one of these
-  // Called on the thread of accept with the prompt's number and its tokens so far: those that may follow;
-  // whether it is complete.
-  std::function<std::vector<int64_t>(int64_t, std::span<const int64_t>)> allowed;
-  std::function<bool(int64_t, std::span<const int64_t>)> stop;
-  bool token_scores = false;  // keep the log-probability of each token
-  bool trace = false;  // keep what each step looked at, and token_scores
-
-  void check(int64_t prompts) const;  // ValueError that names the option
-};
 
 struct Completion {
   std::vector<int64_t> tokens;  // those after the prompt, with the one that ended it
@@ -113,13 +80,20 @@ class Decoder {
 
  private:
   using Named = std::map<std::string, Tensor>;
-  Tensor run(const char* entry, Named given);  // with the state, which it replaces; -> logits, if any
+  // Prompts that run together. Those of a model that takes no padding have one length.
+  struct Group {
+    std::vector<int64_t> places;  // among the prompts of the last run, ascending
+    Named state;
+    int64_t room = 0;  // places for tokens that are free
+  };
+  Tensor run(Group& group, const char* entry, const Named& given);  // replaces the state; -> logits, if any
+  Tensor start(Group& group);
+  Tensor step(Group& group, const Tensor& live, const Tensor& parents, const Tensor& tokens);
+  Tensor joined(const Tensors& logits) const;  // of the groups, in the order of the prompts
 
   const Model* model_;
   std::vector<std::vector<int64_t>> prompts_, sources_;
-  Named state_;
-  int64_t room_ = 0;  // places that are free
-  int64_t alive_ = 0;  // prompts of the state
+  std::vector<Group> groups_;
 };
 
 // The attention of such a step: the keys and values of n tokens for each of B prompts go to the slots of a

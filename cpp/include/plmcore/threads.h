@@ -14,8 +14,9 @@ void set_num_threads(int n);   // 1 .. 256
 // calling thread.
 void run_tasks(int64_t tasks, void (*body)(void* context, int64_t task, int worker), void* context);
 
-// Keeps this thread's calls of run_tasks to workers below a number for its lifetime: a kernel's workspace was
-// sized for so many, and the pool may grow meanwhile.
+// Keeps this thread's calls of run_tasks to workers below a number for its lifetime, at most as many as
+// before: a kernel's workspace was sized for so many, and the pool may grow meanwhile. With 1 they run on
+// this thread and wait for no other.
 class WorkerLimit {
  public:
   explicit WorkerLimit(int workers);

@@ -1,5 +1,5 @@
 import enum
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import EllipsisType
 from typing import Any, Protocol, Self, SupportsIndex, TypeAlias
 
@@ -50,6 +50,9 @@ class FormatError(ValueError):
 
 class OutOfMemoryError(MemoryError):
     """A request for more memory than the machine or the cap allows."""
+
+class BusyError(RuntimeError):
+    """A session that another thread is using."""
 
 class KindError(ArgumentError, TypeError):
     """
@@ -460,6 +463,10 @@ class Program:
     def device(self) -> str:
         """The name of the device of its weights."""
 
+    @staticmethod
+    def load(path: object, *, threads: int = 0, mapped: bool = True) -> object:
+        """Opens a model file for use: a plmcore.program.session.Session."""
+
     def __repr__(self) -> str: ...
     def __len__(self) -> int: ...
     @property
@@ -476,12 +483,31 @@ class Model:
     @staticmethod
     def load(path: str, mapped: bool = True) -> Model: ...
     @staticmethod
-    def save(path: str, programs: Sequence[tuple[str, Program]]) -> None: ...
+    def save(
+        path: str,
+        programs: Sequence[tuple[str, Program]],
+        card: str = "",
+        tensors: Sequence[tuple[str, Tensor]] = [],
+    ) -> None:
+        """
+        Writes programs to a file, with what it says of the model, as JSON, and the tensors of that.
+        """
+
+    def verify(self) -> None:
+        """Reads all weights; FormatError where a checksum differs."""
+
     def to(self, device: object) -> None:
         """Moves the weights of all programs to a device."""
 
     @property
     def names(self) -> list[str]: ...
+    @property
+    def card(self) -> Card:
+        """What the file says of the model."""
+
+    def has(self, name: str) -> bool:
+        """Whether there is such a program; "main" is a model's forward pass."""
+
     def program(self, name: str) -> Program: ...
 
 class Tracer:
@@ -666,6 +692,137 @@ class Search:
 
     def trace(self, prompt: int) -> list[list[Considered]]:
         """What each step looked at, with the option trace."""
+
+class Options(SearchOptions):
+    """The rules of Session.generate: a search's, and lengths."""
+
+    def __init__(self) -> None: ...
+    @property
+    def max_length(self) -> int: ...
+    @max_length.setter
+    def max_length(self, arg: int, /) -> None: ...
+    @property
+    def min_length(self) -> int: ...
+    @min_length.setter
+    def min_length(self, arg: int, /) -> None: ...
+    @property
+    def seed(self) -> int: ...
+    @seed.setter
+    def seed(self, arg: int, /) -> None: ...
+
+class Card:
+    """What a model file says of its model; docs/program-format.md."""
+
+    @property
+    def family(self) -> str: ...
+    @property
+    def head(self) -> str: ...
+    @property
+    def main(self) -> str: ...
+    @property
+    def vocabulary(self) -> int: ...
+    @property
+    def longest(self) -> int: ...
+    @property
+    def ids(self) -> dict[str, list[int]]: ...
+    @property
+    def labels(self) -> list[str]: ...
+    @property
+    def problem(self) -> str: ...
+    @property
+    def pooled_length(self) -> int:
+        """The most tokens of a text that is pooled; 0: any number."""
+
+    @property
+    def tokenizer(self) -> str:
+        """The kind of the tokenizer; empty: none."""
+
+    @property
+    def generation(self) -> Options:
+        """A copy of the defaults, to change."""
+
+class Classified:
+    """A label with its probabilities, or the value of a regression."""
+
+    @property
+    def label(self) -> str: ...
+    @property
+    def probability(self) -> float: ...
+    @property
+    def probabilities(self) -> list[float]: ...
+    @property
+    def value(self) -> float: ...
+
+class Span:
+    """Tokens from begin to end, both included."""
+
+    @property
+    def begin(self) -> int: ...
+    @property
+    def end(self) -> int: ...
+    @property
+    def score(self) -> float: ...
+
+class Session:
+    """
+    One user of a model file. A second thread that calls it gets a BusyError.
+    """
+
+    def __init__(self, model: Model, threads: int = 0) -> None: ...
+    def run(self, entry: str, inputs: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """Runs an entry point; tensors by name."""
+
+    def encode(self, ids: Sequence[Sequence[int]], types: Sequence[Sequence[int]] = []) -> Tensor:
+        """A vector for each row, pooled as the file says."""
+
+    def classify(self, ids: Sequence[Sequence[int]], types: Sequence[Sequence[int]] = []) -> list[Classified]:
+        """A label for each row."""
+
+    def tag(
+        self, ids: Sequence[Sequence[int]], types: Sequence[Sequence[int]] = []
+    ) -> list[list[Classified]]:
+        """A label for each token of each row."""
+
+    def answer(
+        self,
+        ids: Sequence[Sequence[int]],
+        types: Sequence[Sequence[int]] = [],
+        first: Sequence[int] = [],
+        best: int = 1,
+        longest: int = 30,
+    ) -> list[list[Span]]:
+        """The best spans of each row."""
+
+    def generate(
+        self,
+        prompts: Sequence[Sequence[int]],
+        options: Options,
+        stream: object | None = None,
+        begun: Sequence[Sequence[int]] = [],
+    ) -> list[list[Completion]]:
+        """The sequences that follow each prompt."""
+
+class Text:
+    """The tokenizer of a model file."""
+
+    def __init__(self, model: Model) -> None: ...
+    @staticmethod
+    def serves(model: Model) -> bool:
+        """Whether its kind is served."""
+
+    def encode(self, text: str, max_length: int = 0) -> tuple[list[int], list[int]]:
+        """(ids, types) with the special tokens."""
+
+    def encode_pair(self, text: str, pair: str, max_length: int = 0) -> tuple[list[int], list[int]]:
+        """(ids, types) of two texts."""
+
+    def ids(self, text: str) -> list[int]:
+        """Without special tokens."""
+
+    def decode(self, ids: Sequence[int], skip_special: bool = True) -> str: ...
+    def token(self, id: int) -> str: ...
+    @property
+    def size(self) -> int: ...
 
 class ParamState:
     """One trainable tensor and what its optimiser remembers of it."""

@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 import plmcore
 from plmcore import _core
 from plmcore.cli import (
+    annotate,
     classify,
     convert,
     corpus,
@@ -23,6 +24,7 @@ from plmcore.cli import (
     finetune,
     generate,
     info,
+    new,
     pretrain,
     quantize,
     show,
@@ -34,8 +36,10 @@ from plmcore.runtime import startup
 COMMANDS = {
     "demo": demo,
     "pretrain": pretrain,
+    "new": new,
     "finetune": finetune,
     "classify": classify,
+    "annotate": annotate,
     "fill-mask": fill_mask,
     "generate": generate,
     "evaluate": evaluate,

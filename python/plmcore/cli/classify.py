@@ -6,7 +6,7 @@ import argparse
 import json
 import pathlib
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import plmcore
@@ -21,6 +21,7 @@ examples:
   plmcore classify run/final reviews.txt                   a text on each line
   plmcore classify run/final reviews.jsonl --field body --json > classes.jsonl
   plmcore classify run/final pairs.tsv --pairs             two texts on each line, separated by a tab
+  plmcore classify fwd/final reviews.txt --with bwd/final  the mean of two models
   cat reviews.txt | plmcore classify run/final --json      lines of {"text", "label", "probability", ...}
 """
 
@@ -42,6 +43,15 @@ def add_parser(commands: Any) -> None:
         nargs="*",
         metavar="TEXT|FILE",
         help="texts, or files with a text on each line (default: standard input, also -)",
+    )
+    add(
+        "--with",
+        dest="others",
+        type=pathlib.Path,
+        action="append",
+        default=[],
+        metavar="DIR",
+        help="average with the probabilities of this model; may be repeated",
     )
     add("--pairs", action="store_true", help="read two texts on each line, separated by a tab")
     add("--field", metavar="NAME", help="read each line as a JSON object, and take its text from this field")
@@ -67,8 +77,9 @@ def run(args: argparse.Namespace) -> int:
         if args.pair_field is not None and args.field is None:
             raise plmcore.ArgumentError("--pair-field needs --field, the name of the first text")
         lm = plmcore.load(args.folder, device=args.device)
+        others = [plmcore.load(folder, device=args.device) for folder in args.others]
         for some in texts.grouped(rows(args), BATCHES * args.batch):
-            for row, found in zip(some, answers(lm, some, args.batch), strict=True):
+            for row, found in zip(some, answers(lm, some, args.batch, others), strict=True):
                 print(as_json(row, found) if args.json else as_text(row, found))
             sys.stdout.flush()
     except BrokenPipeError:  # `| head` has seen enough
@@ -94,11 +105,13 @@ def rows(args: argparse.Namespace) -> Iterator[Row]:
         yield (first, second) if args.pairs and tab else (text, None)
 
 
-def answers(lm: plmcore.LanguageModel, some: list[Row], batch: int) -> list[dict[str, Any]]:
+def answers(
+    lm: plmcore.LanguageModel, some: list[Row], batch: int, others: Sequence[plmcore.LanguageModel] = ()
+) -> list[dict[str, Any]]:
     """Of each row; nothing of a blank one."""
     asked = [row for row in some if row[0].strip()]
     pairs = [second or "" for _, second in asked] if any(second is not None for _, second in asked) else None
-    found = iter(lm.classify([first for first, _ in asked], pairs, batch_size=batch))
+    found = iter(lm.classify([first for first, _ in asked], pairs, batch_size=batch, others=others))
     return [next(found) if row[0].strip() else {} for row in some]
 
 

@@ -28,7 +28,9 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "refused, unless --family says whose checkpoint it is.",
         epilog="examples:\n  plmcore convert bert-dir bert-new\n  plmcore convert pytorch_model.bin "
         "model.safetensors\n  plmcore convert checkpoint_best.pt mass-dir --family mass --vocab dict.txt\n"
-        "  plmcore convert mp_rank_00_model_states.pt glm-dir --family glm --set num_attention_heads=16",
+        "  plmcore convert mp_rank_00_model_states.pt glm-dir --family glm --set num_attention_heads=16\n"
+        "  plmcore convert wt103-fwd.pth lm-dir --family awd-lstm --vocab itos.pkl\n"
+        "  plmcore convert elmo-files elmo-dir --family elmo",
         formatter_class=Help,
     )
     command.add_argument(
@@ -50,10 +52,13 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "--family",
         metavar="NAME",
         help="FILE is a checkpoint of the program that this family was published with (mass: fairseq's, "
-        "glm: Megatron's)",
+        "glm: Megatron's, awd-lstm: fastai's, elmo: a folder with options.json and weights.hdf5)",
     )
     command.add_argument(
-        "--vocab", type=pathlib.Path, metavar="FILE", help="the dict.txt that goes with the checkpoint"
+        "--vocab",
+        type=pathlib.Path,
+        metavar="FILE",
+        help="the vocabulary that goes with the checkpoint: fairseq's dict.txt, fastai's pickled list",
     )
     command.add_argument(
         "--set",

@@ -28,10 +28,11 @@ OPTIONS = {
         "num_beams",
         "seed",
     ),
+    "analogies": ("restrict",),
+    "similarity": (),
 }
-VECTORS = {"analogies": ("restrict",), "similarity": ()}  # the same of word vectors
 # what those take that models are fine-tuned for
-TUNED = ("columns", "changes", "predictions", "split", "errors")
+TUNED = ("columns", "changes", "predictions", "split", "errors", "others")
 PUBLISHED = (*TUNED, *OPTIONS["few-shot"])  # a published task is also put to a model that was not
 ANSWERED = (ValueError, TypeError)
 EXAMPLES = """\
@@ -43,6 +44,7 @@ examples:
   plmcore evaluate gpt2-dir test.jsonl --task few-shot --shots train.jsonl --k 4 --template "{question}\\n"
                                                              answers after four solved examples
   plmcore evaluate run/final test.tsv                        a fine-tuned model on another file
+  plmcore evaluate fwd/final test.tsv --with bwd/final       the mean of two models' predictions
   plmcore evaluate vectors.bin questions-words.txt --task analogies
                                                              word vectors: also --task similarity
   plmcore evaluate gpt2-dir SWAG/val.csv --task swag         a published task, without fine-tuning
@@ -75,7 +77,7 @@ def add_parser(commands: Any) -> None:
     add(
         "--task",
         metavar="TASK",
-        help=f"{', '.join([*OPTIONS, *VECTORS])}; or what the model was fine-tuned for: classification, "
+        help=f"{', '.join(OPTIONS)}; or what the model was fine-tuned for: classification, "
         "pair, regression, multiple-choice, tagging, qa, seq2seq, sst2, ... (default: "
         "what the model was fine-tuned for, else perplexity)",
     )
@@ -162,6 +164,14 @@ def add_parser(commands: Any) -> None:
         metavar="FILE",
         help="fine-tuned models: write the predictions to this file, as JSON lines",
     )
+    add(
+        "--with",
+        dest="others",
+        type=pathlib.Path,
+        action="append",
+        metavar="DIR",
+        help="fine-tuned classifiers: average with the predictions of this model; may be repeated",
+    )
     add("--restrict", type=int, metavar="N", help="analogies: look at the first N words (default: 30000)")
     add_errors(evaluate, default=None)
     add_device(evaluate)
@@ -178,19 +188,15 @@ def run(args: argparse.Namespace) -> int:
     from plmcore.language_model import directory, load
     from plmcore.runtime.progress import Progress
 
-    tasks = OPTIONS | VECTORS
-    given = {name: getattr(args, name) for name in sorted({*TUNED}.union(*tasks.values()))}
+    given = {name: getattr(args, name) for name in sorted({*TUNED}.union(*OPTIONS.values()))}
     options = {name: value for name, value in given.items() if value is not None}
     task = args.task or running.trained_for(directory.read_config(args.folder))
-    known = tasks.get(task, PUBLISHED if running.is_published(task) else TUNED)
+    known = OPTIONS.get(task, PUBLISHED if running.is_published(task) else TUNED)
     for name in options:
         if name not in known:
-            option = "set" if name == "changes" else name.replace("_", "-")
+            option = {"changes": "set", "others": "with"}.get(name, name.replace("_", "-"))
             print(f"plmcore evaluate: --{option} means nothing to {task}", file=sys.stderr)
             return 2
-    if task in VECTORS:
-        show_scores(vector_scores(task, args.folder, args.files, **options), args.json)
-        return 0
     total = 0
     if task == "perplexity":
         # An estimate.
@@ -199,24 +205,11 @@ def run(args: argparse.Namespace) -> int:
         if task == "perplexity":
             options["progress"] = lambda done: bar.reach(min(done, total))
         model = args.folder if args.device is None else load(args.folder, device=args.device)
+        if "others" in options:
+            options["others"] = [load(folder, device=args.device) for folder in options["others"]]
         scores = running.evaluate(model, args.files, task, **options)
     show_scores(scores, args.json)
     return 0
-
-
-def vector_scores(
-    task: str, path: pathlib.Path, files: list[pathlib.Path], **options: int
-) -> dict[str, float | int | str]:
-    """Of word vectors, on one file."""
-    from plmcore.vectors import load_vectors
-
-    if len(files) != 1:
-        raise ValueError(f"{task} takes one file, got {len(files)}")
-    vectors = load_vectors(path)
-    if task == "similarity":
-        return dict(vectors.similarities(files[0])._asdict())
-    found = vectors.analogies(files[0], **options)
-    return {"accuracy": found.accuracy, "right": found.right, "questions": found.total}
 
 
 def show_scores(scores: Mapping[str, Any], as_json: bool) -> None:

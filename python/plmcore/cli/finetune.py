@@ -18,6 +18,7 @@ examples:
   plmcore finetune bert-dir --task tagging --train eng.train --set task.metrics='["entities"]' --out run
   plmcore finetune bert-dir --task qa --train train-v1.1.json --dev dev-v1.1.json --out run
   plmcore finetune bert-dir --task pair --train pairs.tsv --lr 5e-5 --batch 16 --epochs 4 --lora 8 --out run
+  plmcore finetune cvt-dir --task tagging --train train.txt --unlabelled text.txt --steps 5000 --out run
   plmcore finetune --out run --resume --epochs 5                           make a run longer
   plmcore finetune --out run --resume                                      continue a stopped run
 """
@@ -50,6 +51,20 @@ def add_parser(commands: Any) -> None:
     add("--dev", metavar="FILE", help="examples for the evaluation after every epoch")
     add("--test", metavar="FILE", help="examples for the evaluation at the end; they may have no labels")
     add("--data", metavar="FOLDER", help="the folder of a published task, in place of files")
+    add(
+        "--unlabelled",
+        metavar="FILE",
+        help="text to learn from too, a sentence on each line, for models with auxiliary heads (cvt)",
+    )
+    add(
+        "--also",
+        action="append",
+        type=table,
+        default=[],
+        metavar="TASK=FILE",
+        help="a further task of the same model (cvt), e.g. "
+        """'{name = "pos", task = "tagging", train = "pos.txt", dev = "pos-dev.txt"}'; may be repeated""",
+    )
     add(
         "--columns",
         metavar="A,B,C",
@@ -97,6 +112,15 @@ def add_parser(commands: Any) -> None:
     )
 
 
+def table(argument: str) -> dict[str, Any]:
+    from plmcore.tasks import further
+
+    try:
+        return further.parse(argument)
+    except plmcore.ArgumentError as e:
+        raise argparse.ArgumentTypeError(str(e)) from None
+
+
 def run(args: argparse.Namespace) -> int:
     return endings.run(
         "finetune",
@@ -109,6 +133,8 @@ def run(args: argparse.Namespace) -> int:
             dev=args.dev,
             test=args.test,
             folder=args.data,
+            unlabelled=args.unlabelled,
+            also=args.also or None,
             columns=args.columns and args.columns.split(","),
             labels=args.labels and args.labels.split(","),
             epochs=args.epochs,

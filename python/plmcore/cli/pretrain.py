@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import pathlib
-import sys
 
 import plmcore
 from plmcore.cli import endings
@@ -62,7 +61,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         type=pathlib.Path,
         default=[],
         metavar="FILE",
-        help="translations of the lines of --text, for the family transformer",
+        help="translations of the lines of --text, for the families transformer and rnn-seq2seq",
     )
     command.add_argument(
         "--supervised",
@@ -120,10 +119,6 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 
 def run(args: argparse.Namespace) -> int:
-    from plmcore.vectors import pretraining as vectors
-
-    if vectors.family_of(args.family, args.out, args.config):
-        return run_vectors(args)
     return endings.run(
         "pretrain",
         args.out,
@@ -142,29 +137,6 @@ def run(args: argparse.Namespace) -> int:
             device=args.device,
             tokenizer=args.tokenizer,
             errors=args.errors,
-            config=args.config,
-            changes=args.set,
-            resume=args.resume,
-        ),
-    )
-
-
-def run_vectors(args: argparse.Namespace) -> int:
-    """word2vec and GloVe have trainers of their own, with fewer options and settings of their own."""
-    for name in ("size", "target", "supervised", "steps", "batch", "tokenizer", "errors"):
-        if getattr(args, name):
-            print(f"plmcore pretrain: --{name} means nothing to word vectors", file=sys.stderr)
-            return 2
-    return endings.run(
-        "pretrain",
-        args.out,
-        lambda: plmcore.vectors.pretrain(
-            args.family,
-            out=args.out,
-            text=args.text,
-            lr=args.lr,
-            seed=args.seed,
-            save_every=args.save_every,
             config=args.config,
             changes=args.set,
             resume=args.resume,

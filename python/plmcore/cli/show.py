@@ -1,4 +1,4 @@
-"""plmcore show: an example of a pre-training objective, before and after."""
+"""plmcore show: an example of a pre-training objective, before and after; or where a model looks."""
 
 from __future__ import annotations
 
@@ -30,20 +30,28 @@ examples:
   plmcore show blank-infilling --set modes=0,1,0
   plmcore show translation --text "the house is red" --text "das Haus ist rot" --set reverse=True
   plmcore show text-to-text --text "a fine film" --set task=sst2 label=positive
+  plmcore show attention --model run/final --text "das Haus" --target "the house" --out page.html
 """
+ATTENTION = "attention"
 DIM, CHANGED, PREDICTED = "2", "31", "1;32"
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     show = commands.add_parser(
         "show",
-        help="print an example of a pre-training objective",
+        help="print an example of a pre-training objective, or where a model looks",
         description="Prints a text, the input that the objective makes of it, and the tokens that the model "
-        "predicts. The output has colours on a terminal.",
+        "predicts. The output has colours on a terminal. `plmcore show attention` prints, or writes as a "
+        "page, where each token of a text looks; of a translation model, the alignment.",
         epilog=f"objectives: {', '.join(NAMES)}\n{EXAMPLES}",
         formatter_class=Help,
     )
-    show.add_argument("objective", choices=NAMES, metavar="OBJECTIVE", help="one of the objectives below")
+    show.add_argument(
+        "objective",
+        choices=(*NAMES, ATTENTION),
+        metavar="OBJECTIVE",
+        help="one of the objectives below, or attention",
+    )
     show.add_argument(
         "--text",
         action="append",
@@ -76,10 +84,25 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         metavar="NAME=VALUE",
         help="settings of the objective",
     )
+    of_model = show.add_argument_group("attention")
+    of_model.add_argument("--model", type=pathlib.Path, metavar="DIR", help="the model directory")
+    of_model.add_argument(
+        "--target",
+        metavar="TEXT",
+        help="what the decoder of a model with an encoder reads (default: what it writes itself)",
+    )
+    of_model.add_argument(
+        "--out", type=pathlib.Path, metavar="FILE.html", help="write a page for a browser, with all heads"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
     try:
+        if args.objective == ATTENTION:
+            print(attention(args.model, args.text, args.target, args.out))
+            return 0
+        if args.model or args.target or args.out:
+            raise ArgumentError("--model, --target and --out go with `plmcore show attention`")
         settings = dict(setting(s) for s in args.set)
         colour = sys.stdout.isatty()
         print(
@@ -99,6 +122,27 @@ def run(args: argparse.Namespace) -> int:
         print(f"plmcore show: {e}", file=sys.stderr)
         return 1
     return 0
+
+
+def attention(
+    model: pathlib.Path | None, texts: Sequence[str] | None, target: str | None, out: pathlib.Path | None
+) -> str:
+    """What `plmcore show attention` prints: the most that each token looks at in the first head of the last
+    layer, or where the page is.
+    """
+    import plmcore
+
+    if model is None:
+        raise ArgumentError("attention needs --model DIR, the model that reads the text")
+    text, *pair = texts or [TEXT.partition(".")[0]]
+    found = plmcore.load(model).attention(text, pair[0] if pair else None, target=target)
+    if not found.maps:
+        raise ArgumentError(f"'{model}' has no attention to show")
+    if out is not None:
+        found.html(out)
+        return str(out)
+    kind = [*found.maps][-1]
+    return found.text(found.maps[kind].layers[-1], 0, kind)
 
 
 def setting(text: str) -> tuple[str, object]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from plmcore.criteria.carried import Carried
 from plmcore.criteria.criterion import (
     Batch,
     Counts,
@@ -16,6 +17,8 @@ from plmcore.criteria.criterion import (
     loss,
     run,
 )
+from plmcore.criteria.cross_view import CrossView, CrossViewTranslation
+from plmcore.criteria.directions import CarriedDirections
 from plmcore.criteria.labelled import Labelled, Spans, WithText
 from plmcore.criteria.memory import Remembered
 from plmcore.criteria.tokens import Bidirectional, Tokens
@@ -24,8 +27,12 @@ from plmcore.models import labels
 __all__ = [
     "Batch",
     "Bidirectional",
+    "Carried",
+    "CarriedDirections",
     "Counts",
     "Criterion",
+    "CrossView",
+    "CrossViewTranslation",
     "Labelled",
     "Remembered",
     "Spans",
@@ -42,7 +49,7 @@ __all__ = [
 ]
 
 
-def of(model: Any, label_smoothing: float = 0.0) -> Criterion:
+def of(model: Any, label_smoothing: float = 0.0) -> Labelled:
     """The criterion that goes with the kind of labels which the model's head takes first."""
     kind = next(iter(labels.taken(model)), None)
     if kind == labels.BIDIRECTIONAL:

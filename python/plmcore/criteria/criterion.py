@@ -21,6 +21,8 @@ Counts = Mapping[str, int]
 
 # Of a batch: whether it goes on where the one before ended. It does unless it says no.
 CONTINUES = "continues"
+# Of a batch: by how much the learning rate of its step is multiplied, once for the step.
+RATE = "rate"
 
 
 class Term:
@@ -91,7 +93,7 @@ def run(
     """The terms of a batch, which are what the criterion counts, and the state for the next one."""
     counts = counted(criterion, batch)
     goes_on = bool(batch.get(CONTINUES, True))
-    inputs = {name: array for name, array in batch.items() if name != CONTINUES}
+    inputs = {name: array for name, array in batch.items() if name not in (CONTINUES, RATE)}
     terms, after = criterion(model, inputs, state if goes_on else None)
     found = {name: term.count for name, term in terms.items()}
     if found != counts:

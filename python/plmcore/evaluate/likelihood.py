@@ -1,8 +1,8 @@
 """Perplexity of texts under a language model.
 
 Causal models: a window slides over the text; each token is scored once, with as much context as the window
-gives. Models with a memory: window after window, each with the memory of those before it. Masked models: each
-token is masked by itself and predicted from both sides (pseudo-perplexity, Salazar et al. 2020).
+gives. Models with a memory or a state: window after window, each with that of those before it. Masked models:
+each token is masked by itself and predicted from both sides (pseudo-perplexity, Salazar et al. 2020).
 Sequence-to-sequence models: the target given its source.
 """
 
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 WINDOW = 512  # of a model that takes any length
 SEGMENT = 128  # of one that remembers those before, at most
+PIECE = 1 << 16  # ids of an array that are copied at once
 
 
 class Perplexity(float):
@@ -144,6 +145,8 @@ def perplexity(
         raise ArgumentError(f"perplexity: a {kind} model takes no sources")
     elif kind == "masked":
         rows = _masked_rows(lm, count, texts, window, stride)
+    elif getattr(lm.model, "CARRIES", False):
+        found = _carried_scores(lm, count, texts, window, stride, start)
     elif getattr(lm.model, "REMEMBERS", False) and lm.config.mem_len:
         found = _remembered_scores(lm, count, texts, window, stride, start)
     else:
@@ -200,18 +203,50 @@ def _remembered_scores(
             "there is no stride; load it with mem_len= for more or less memory"
         )
     window = min(SEGMENT, lm.config.mem_len) if window is None else window
+    return _onward(lm, count, texts, window, start, "mems", (), lambda encoded: encoded.mems())
+
+
+def _carried_scores(
+    lm: Any, count: _Count, texts: Any, window: int | None, stride: int | None, start: int | None
+) -> Iterator[Scores]:
+    """The same with the state of a recurrent model."""
+    if stride is not None:
+        raise ArgumentError(
+            "perplexity: this model carries its state from window to window: they do not overlap, so that "
+            "there is no stride"
+        )
+    window = WINDOW if window is None else window
+    return _onward(lm, count, texts, window, start, "state", None, lambda encoded: encoded.state)
+
+
+def _onward(
+    lm: Any,
+    count: _Count,
+    texts: Any,
+    window: int,
+    start: int | None,
+    kept: str,
+    begin: Any,
+    after: Callable[[Any], Any],
+) -> Iterator[Scores]:
+    """Window after window, each with what the body keeps of those before it under the name `kept`; from its
+    end by a model that reads backward.
+    """
     if window < 1:
         raise ArgumentError(f"perplexity: a window has at least 1 token, got {window}")
     before = [start] if start is not None else prefix(lm)
     body = lm.model.body
     for text in items(texts):
-        mems: Any = ()
-        for tokens, first in windows(count.ids(text), window, window, before):
+        ids: Iterable[np.ndarray] = count.ids(text)
+        if getattr(lm.config, "backward", False):
+            ids = [np.concatenate([np.zeros(0, np.int64), *ids])[::-1]]
+        memory = begin
+        for tokens, first in windows(ids, window, window, before):
             labels = np.full((1, len(tokens)), NONE, np.int64)
             labels[0, first:] = tokens[first:]
             with inference():
-                encoded = body.encode(**body.tensors({"input_ids": tokens[None, :-1]}), mems=mems)
-                mems = encoded.mems()
+                encoded = body.encode(**body.tensors({"input_ids": tokens[None, :-1]}), **{kept: memory})
+                memory = after(encoded)
                 found = scoring.answers(lm, encoded, labels[:, 1:], False)
             yield from found
 
@@ -331,8 +366,8 @@ class _Count:
                 f"perplexity takes texts, paths of files and arrays of ids [n], got "
                 f"{type(text).__name__} {ids.dtype} {ids.shape}"
             )
-        for i in range(0, len(ids), 1 << 20):
-            yield ids[i : i + (1 << 20)].astype(np.int64)
+        for i in range(0, len(ids), PIECE):
+            yield ids[i : i + PIECE].astype(np.int64)
 
 
 def _parts(ids: Iterable[np.ndarray], size: int) -> Iterator[np.ndarray]:

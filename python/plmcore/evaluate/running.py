@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Any, cast
 from plmcore._core import ArgumentError, FormatError
 from plmcore.data import tables
 from plmcore.data.tables import Table
+from plmcore.evaluate import words
 from plmcore.language_model.directory import TASK_HEADS
 from plmcore.runtime.kinds import checked
 
 if TYPE_CHECKING:
     from plmcore.language_model import LanguageModel
     from plmcore.models.config import Config
+    from plmcore.vectors import Vectors
 
 Files = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 Rows = list[dict[str, Any]]  # of a table in memory
@@ -23,18 +25,19 @@ Rows = list[dict[str, Any]]  # of a table in memory
 
 @checked
 def evaluate(
-    model: LanguageModel | str | os.PathLike[str],
+    model: LanguageModel | Vectors | str | os.PathLike[str],
     files: Files | Table,
     task: str | None = None,
     **options: Any,
 ) -> dict[str, Any]:
-    """Scores a model, or the model of a directory, on files, on the folder of a published task, or on a table
-    in memory: a list of dicts, a dict of lists, a pandas DataFrame or a pyarrow Table, with the columns that
-    a file would have.
+    """Scores a model or word vectors, given or in a directory, on files, on the folder of a published task,
+    or on a table in memory: a list of dicts, a dict of lists, a pandas DataFrame or a pyarrow Table, with the
+    columns that a file would have.
 
-    `task` is a key of TASKS, a kind of task that the model was fine-tuned for, or a published task, which is
-    also put to a language model that was not (plmcore.tasks.zero_shot). Without it the task is what the model
-    was fine-tuned for, else perplexity. `options` are the task's.
+    `task` is a key of TASKS, for word vectors one of VECTOR_TASKS, a kind of task that the model was
+    fine-tuned for, or a published task, which is also put to a language model that was not
+    (plmcore.tasks.zero_shot). Without it the task is what the model was fine-tuned for, else perplexity.
+    `options` are the task's.
     """
     if task is not None:
         check_task(task)
@@ -43,10 +46,13 @@ def evaluate(
         source = tables.rows(files, "evaluate")
     else:
         source = paths_of(cast(Files, files))
+    if task in VECTOR_TASKS:
+        return VECTOR_TASKS[task](words.opened(model, task), source, **options)
     if isinstance(model, (str, os.PathLike)):
         from plmcore import language_model
 
         model = language_model.load(model)
+    model = cast("LanguageModel", model)
     if task is None:
         task = trained_for(model.config)
         if task == "perplexity" and model.head in TASK_HEADS:
@@ -62,11 +68,13 @@ def evaluate(
     if isinstance(one, pathlib.Path) and len(source) != 1:
         raise ArgumentError(f"evaluate: {task} is scored on one file, got {len(source)}")
     untrained = (
-        is_published(task) and not ({*options} & {"changes", "predictions"}) and zero_shot.is_for(model, task)
+        is_published(task)
+        and not ({*options} & {"changes", "predictions", "others"})
+        and zero_shot.is_for(model, task)
     )
     if untrained:
         return zero_shot.score(model, one, task, **options)
-    if unknown := sorted({*options} - {"split", "columns", "changes", "predictions", "errors"}):
+    if unknown := sorted({*options} - {"split", "columns", "changes", "predictions", "errors", "others"}):
         raise ArgumentError(
             f"evaluate: {unknown[0]} means nothing to {task} of a model with the head {model.head}"
         )
@@ -86,10 +94,11 @@ def paths_of(files: Files) -> list[pathlib.Path]:
 def check_task(task: str) -> None:
     from plmcore.tasks.records import KINDS
 
-    if task not in (*TASKS, *KINDS) and not is_published(task):
+    if task not in (*TASKS, *VECTOR_TASKS, *KINDS) and not is_published(task):
         own = f"{', '.join(KINDS)} or a name of plmcore.data"
         raise ArgumentError(
-            f"there is no task {task!r}; one of {', '.join(TASKS)}, or of fine-tuned models {own}"
+            f"there is no task {task!r}; one of {', '.join(TASKS)}, of word vectors "
+            f"{', '.join(VECTOR_TASKS)}, or of fine-tuned models {own}"
         )
 
 
@@ -216,6 +225,10 @@ TASKS: dict[str, Callable[..., dict[str, Any]]] = {
     "lambada": last_word,
     "choices": choices,
     "few-shot": few_shot,
+}
+VECTOR_TASKS: dict[str, Callable[..., dict[str, Any]]] = {  # the same of word vectors
+    "analogies": words.analogies,
+    "similarity": words.similarity,
 }
 
 

@@ -47,7 +47,7 @@ def write(
         order.sort(key=lambda i: b" " in words[i])
     with atomic_write(path) as f:
         for i in order:
-            f.write(words[i] + b" " + " ".join(map(str, matrix[i])).encode() + b"\n")
+            f.write(words[i] + b" " + word_vectors.in_text(matrix[i]) + b"\n")
     return [path]
 
 

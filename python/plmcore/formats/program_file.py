@@ -17,8 +17,14 @@ def read(path: str | os.PathLike[str], mapped: bool = True) -> _core.Model:
     return _core.Model.load(os.fspath(path), mapped)
 
 
-def write(path: str | os.PathLike[str], programs: Mapping[str, _core.Program]) -> None:
-    _core.Model.save(os.fspath(path), list(programs.items()))
+def write(
+    path: str | os.PathLike[str],
+    programs: Mapping[str, _core.Program],
+    card: str = "",
+    tensors: Mapping[str, _core.Tensor] = {},
+) -> None:
+    """card: what the file says of the model, as JSON; tensors: those that it names."""
+    _core.Model.save(os.fspath(path), list(programs.items()), card, list(tensors.items()))
 
 
 def describe(path: pathlib.Path) -> dict[str, str]:

@@ -30,6 +30,7 @@ FORMATS = {  # name -> module of this package, or whole name of a registered one
     "word2vec-bin": "word2vec_binary",
     "word2vec-text": "word2vec_text",
     "glove": "glove_text",
+    "hdf5": "hdf5",
 }
 _MODULES: dict[str, ModuleType] = {}
 

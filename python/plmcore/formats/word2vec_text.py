@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import pathlib
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from plmcore.files.text import opened
-from plmcore.files.whole import atomic_write
 from plmcore.formats import word_vectors
 from plmcore.formats.registry import Format
 from plmcore.formats.word_vectors import MAX_DIM, header, numbers_follow, wrong
@@ -38,18 +36,6 @@ def read(path: pathlib.Path, mapped: bool) -> tuple[dict[str, Any], dict[str, st
     return word_vectors.checked(path, words, matrix), {}
 
 
-def write(
-    path: pathlib.Path,
-    tensors: Mapping[str, Any],
-    metadata: Mapping[str, str] | None = None,
-    max_shard_bytes: int | None = None,
-) -> list[pathlib.Path]:
-    words, matrix = word_vectors.to_write(tensors, spaces=False)
-    with atomic_write(path) as f:
-        f.write(b"%d %d\n" % matrix.shape)
-        for word, row in zip(words, matrix, strict=True):
-            f.write(word + b" " + " ".join(map(str, row)).encode() + b"\n")
-    return [path]
-
-
-FORMAT = Format(known=known, endings=(".w2v.txt",), read=read, write=write)
+FORMAT = Format(
+    known=known, endings=(".w2v.txt",), read=read, write=word_vectors.word2vec_writer(word_vectors.in_text)
+)

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import pathlib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from plmcore._core import ArgumentError, FormatError
+from plmcore.files.whole import atomic_write
 
 MAX_DIM = 100_000
 NUMBERS = re.compile(rb"[-+0-9.eEnaifNAIF \r]*")
@@ -113,3 +114,27 @@ def to_write(tensors: Any, spaces: bool) -> tuple[list[bytes], np.ndarray]:
                     "end of a word; safetensors and glove can"
                 )
     return words, np.ascontiguousarray(np.asarray(tensors["vectors"], np.float32))
+
+
+def word2vec_writer(numbers: Callable[[np.ndarray], bytes]) -> Callable[..., list[pathlib.Path]]:
+    """Writes a first line with the numbers of words and dimensions, and each word before its `numbers`."""
+
+    def write(
+        path: pathlib.Path,
+        tensors: Mapping[str, Any],
+        metadata: Mapping[str, str] | None = None,
+        max_shard_bytes: int | None = None,
+    ) -> list[pathlib.Path]:
+        words, matrix = to_write(tensors, spaces=False)
+        with atomic_write(path) as f:
+            f.write(b"%d %d\n" % matrix.shape)
+            for word, row in zip(words, matrix, strict=True):
+                f.write(word + b" " + numbers(row) + b"\n")
+        return [path]
+
+    return write
+
+
+def in_text(row: np.ndarray) -> bytes:
+    """The shortest decimals that give a row's numbers again."""
+    return " ".join(map(str, row)).encode()

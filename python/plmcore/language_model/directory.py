@@ -170,7 +170,7 @@ def read_model(
     if report.fresh:
         has = "gets new" if new_head else "has no"
         report.notes.append(
-            f"'{folder}' {has} weights for {', '.join(report.fresh)}: they are drawn at random and "
+            f"'{folder}' {has} weights for {names.listed(report.fresh)}: they are drawn at random and "
             f"want training"
         )
     if opened.weights is not None:

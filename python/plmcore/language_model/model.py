@@ -17,6 +17,7 @@ from plmcore.language_model import directory, pooling
 from plmcore.models.config import Config
 from plmcore.models.names import Report
 from plmcore.models.outputs import Output
+from plmcore.nn.state import State
 from plmcore.runtime.kinds import checked
 from plmcore.tokenizers import Tokenizer, load_tokenizer
 
@@ -107,6 +108,11 @@ class LanguageModel:
         limits = [how.max_length, self.tokenizer.max_length, self.config.longest]
         longest = min((n for n in limits if n), default=None)
         body = getattr(self.model, "body", self.model)
+        if getattr(body, "READS_VECTORS", False):
+            raise ArgumentError(
+                f"encode: {self.config.model_type} reads the vectors of words, which are not here: "
+                f"lm.model.embed(sentences, vectors)"
+            )
         # a batch of equals has no padding
         by_length = sorted(range(len(texts)), key=lambda i: -len(texts[i]))
         vectors: dict[int, np.ndarray] = {}
@@ -230,23 +236,38 @@ class LanguageModel:
         return generate.score(self, texts, targets)
 
     @overload
-    def classify(self, texts: str, pairs: str | None = None, batch_size: int = 32) -> dict[str, Any]: ...  # type: ignore[overload-overlap]
+    def classify(  # type: ignore[overload-overlap]
+        self,
+        texts: str,
+        pairs: str | None = None,
+        batch_size: int = 32,
+        others: Sequence[LanguageModel] = (),
+    ) -> dict[str, Any]: ...
     @overload
     def classify(
-        self, texts: Sequence[str], pairs: Sequence[str] | None = None, batch_size: int = 32
+        self,
+        texts: Sequence[str],
+        pairs: Sequence[str] | None = None,
+        batch_size: int = 32,
+        others: Sequence[LanguageModel] = (),
     ) -> list[dict[str, Any]]: ...
     @checked
     def classify(
-        self, texts: str | Sequence[str], pairs: str | Sequence[str] | None = None, batch_size: int = 32
+        self,
+        texts: str | Sequence[str],
+        pairs: str | Sequence[str] | None = None,
+        batch_size: int = 32,
+        others: Sequence[LanguageModel] = (),
     ) -> dict[str, Any] | list[dict[str, Any]]:
         """Classifies texts or pairs of texts: {"label", "probability", "probabilities"} for each; {"value"}
-        for a regression model.
+        for a regression model. `others`: models for the same classes, whose probabilities are averaged with
+        this one's.
 
         lm.classify(["good film"]) -> [{"label": "positive", "probability": 0.98, ...}]
         """
         from plmcore.tasks import inference
 
-        return inference.classify(self, texts, pairs, batch_size)
+        return inference.classify(self, texts, pairs, batch_size, others)
 
     @overload
     def answer(self, questions: str, contexts: str, batch_size: int = 32) -> dict[str, Any]: ...  # type: ignore[overload-overlap]
@@ -267,6 +288,21 @@ class LanguageModel:
         from plmcore.tasks import inference
 
         return inference.answer(self, questions, contexts, batch_size)
+
+    @overload
+    def annotate(self, texts: str, batch_size: int = 32) -> dict[str, Any]: ...  # type: ignore[overload-overlap]
+    @overload
+    def annotate(
+        self, texts: Sequence[str] | Sequence[Sequence[str]], batch_size: int = 32
+    ) -> list[dict[str, Any]]: ...
+    def annotate(self, texts: Any, batch_size: int = 32) -> Any:
+        """Labels texts, or lists of words, with every task of the model: {"words", TASK: tags or class}.
+
+        lm.annotate("Ada lives in Paris .") -> {"words": ["Ada", ...], "tagging": ["B-PER", "O", ...]}
+        """
+        from plmcore.tasks import annotating
+
+        return annotating.annotate(self, texts, batch_size)
 
     @checked
     def fill_mask(self, text: str, k: int = 5) -> list[dict[str, Any]] | Any:  # the number of masks decides
@@ -397,7 +433,7 @@ class LanguageModel:
 
 def as_tensor(name: str, value: Any, device: str) -> Any:
     """Lists and arrays of numbers as tensors on a device, whole numbers as int64; anything else as it is."""
-    if value is None or isinstance(value, (Tensor, bool, str, Mapping)):
+    if value is None or isinstance(value, (Tensor, State, bool, str, Mapping)):
         return value
     if isinstance(value, (list, tuple)) and any(isinstance(v, (Tensor, tuple, type(None))) for v in value):
         return value  # memories and caches of layers

@@ -40,7 +40,9 @@ class Embeddings(nn.Module):
     def __init__(self, cfg: BartConfig, weight: nn.Parameter | None = None):
         C, init = cfg.d_model, cfg.weight_init
         self.tokens = nn.Embedding(cfg.vocab_size, C, cfg.pad_token_id, weight=weight, weight_init=init)
-        self.positions = nn.Embedding(FIRST_POSITION + cfg.max_position_embeddings, C, weight_init=init)
+        self.positions = nn.Embedding(
+            FIRST_POSITION + cfg.max_position_embeddings, C, weight_init=cfg.position_init
+        )
         self.scale = cfg.embedding_scale
         self.norm = nn.LayerNorm(C)
         self.dropout = nn.Dropout(cfg.dropout)

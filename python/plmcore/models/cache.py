@@ -236,7 +236,7 @@ class KeyValues(State):
         slots = {reach: s.changed(lambda kv: ops.pad(kv, (0,) * 5, room)) for reach, s in self.slots.items()}
         return type(self)(self.last, slots, self.source)
 
-    def signature(self) -> dict[str, tuple[int | str, ...]]:
+    def signature(self) -> dict[str, tuple[int | str | Dim, ...]]:
         found = super().signature()
         for name in [n for n in found if n.endswith(".seen")]:
             B, _, P = found[name]  # of one sequence for each prompt; there may be more

@@ -84,6 +84,11 @@ class Config:
         return getattr(self, "max_position_embeddings", None)
 
     @property
+    def lengths(self) -> Mapping[str, int]:
+        """The usual tokens of an example, of kinds of tasks for which they are the model's own."""
+        return {}
+
+    @property
     def width(self) -> int:
         """Of the vectors that the body gives. A family whose key is none of WIDTHS says it itself."""
         found = [getattr(self, key) for key in WIDTHS if hasattr(self, key)]

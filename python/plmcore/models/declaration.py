@@ -16,10 +16,12 @@ A module may also have
     FINETUNING      how it is fine-tuned
     ALIASES         other names of its recipes -> model_type
     CHECKPOINT      files of the program that it was published with
+    VECTORS         which of the body's parameters holds word vectors
 """
 
 from __future__ import annotations
 
+import pathlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import ModuleType
@@ -51,12 +53,16 @@ class TokenizerFormat:
     extra: tuple[str, ...] = ()  # special tokens without a role, in the order of their ids
     languages: tuple[str, ...] = ()
     lower: bool = True  # WordPiece: where tokenizer_config.json does not say
+    splits: bool = False  # words are those of running text, see tokenizers/library.py
     kinds: tuple[str, ...] = ()  # of tokenizers that it goes with: wordpiece, bpe, byte-bpe, unigram, words
     usual: bool = False  # the one of these kinds where nobody names another
     told: bool = False  # by the special tokens of a vocabulary, where nothing else tells the family
     file: str | None = None  # by which it is known, where there is nothing else
     shows: tuple[str, ...] = ()  # objectives whose examples `plmcore show` prints with its special tokens
+    # its words are spelled as characters: the key of config.json with the width of a word
+    spelled: str = ""
     trims: bool = False  # offsets have no space; that before the mask belongs to it
+    characters: int = 0  # of each token that batches have beside its id, as char_ids
     # how its sentencepiece model is read, see tokenizers/pieces.py
     pieces: Mapping[str, object] = field(default_factory=dict)
     # where a new sentencepiece model has its special tokens
@@ -108,6 +114,7 @@ class Recipe:
     small_lr: float | None = None  # of sizes below base; None: that of the size
     sizes: Mapping[str, Size] = field(default_factory=dict)  # where the published base differs
     mixes: bool = False  # supervised tasks with the text
+    spells: bool = False  # every word of the text is read; the data.vocab most frequent are predicted
     lacks: tuple[str, ...] = ()  # sizes that were not published
     derive: Callable[[dict[str, dict[str, Any]]], None] = lambda chosen: None  # fills in what follows
     special_tokens: str | None = None  # whose format a new tokenizer has; None: the family's own
@@ -121,27 +128,54 @@ class Finetuning:
     lr: float = 3e-5
     small_lr_times: float = 10.0  # for models narrower than any that was published
     warmup_share: float = 0.1
+    most_warmup: int | None = None  # steps; None: any number
     optim: Mapping[str, Any] = field(default_factory=dict)
     schedule: str = "linear"
+    epochs: int = 3
+    unfreeze_every: float | None = None  # epochs after which classifiers learn with one layer more
+    # tables of the task lm, where they differ
+    text: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     label_smoothing: float = 0.0  # where it writes text
     lm_weight: float = 0.0  # of the next token, beside classes and choices
+    data: Mapping[str, Any] = field(default_factory=dict)
+    task: Mapping[str, Any] = field(default_factory=dict)
+    train: Mapping[str, Any] = field(default_factory=dict)
+    # of a body that gives features (adapt.layers, adapt.freeze, adapt.encoder, adapt.dropout)
+    layers: str | None = None
+    freeze: str | None = None
+    encoder: int = 0
+    dropout: float = 0.1
+
+
+@dataclass(frozen=True)
+class WordVectors:
+    """Where a family keeps a vector of each word: a parameter of its body, and the key of its width."""
+
+    parameter: str
+    width: str
 
 
 @dataclass(frozen=True, kw_only=True)
 class Checkpoint:
     """A file of the program that a family was published with, which `plmcore convert --family` reads.
 
-    state, settings: the keys of its tensors and of the settings of the run; a file may also hold the tensors
-    alone. read: (tensors, settings, ids) -> keys of the config, and tensors by names that NAMES and RENAMED
-    know. ids: of the special tokens of the vocabulary, by role, and its `size`; empty where none was given.
+    state, settings: the keys, in a file of torch.save, of its tensors and of the settings of the run; a file
+    may also hold the tensors alone. open: path -> tensors and settings, of files of another kind. read:
+    (tensors, settings, ids) -> keys of the config, and tensors by names that NAMES and RENAMED know. ids: of
+    the special tokens of the vocabulary, by role, and its `size`; empty where none was given. head: that
+    the tensors are of; None: that of the recipe. vocabulary: what its file is: "fairseq", a dict.txt; "list",
+    a pickled list of words; "" where there is none.
     """
 
-    state: str
-    settings: str
+    state: str = ""
+    settings: str = ""
+    open: Callable[[pathlib.Path], tuple[Mapping[str, Tensor], Mapping[str, Any]]] | None = None
+    head: str | None = None
     read: Callable[
         [Mapping[str, Tensor], Mapping[str, Any], Mapping[str, int]],
         tuple[dict[str, Any], Mapping[str, Tensor]],
     ]
+    vocabulary: str = "fairseq"
 
 
 DECODER_FINETUNING = Finetuning(lr=6.25e-5, warmup_share=0.002)
@@ -156,6 +190,7 @@ OPTIONAL: dict[str, Any] = dict(
     FINETUNING=Finetuning(),
     ALIASES={},
     CHECKPOINT=None,
+    VECTORS=None,
 )
 NEEDED = dict(
     CONFIG="the class of its config",
@@ -202,6 +237,7 @@ def _rules(m: Any) -> list[tuple[str, bool, str]]:
         ("FINETUNING", isinstance(m.FINETUNING, Finetuning), "a Finetuning"),
         ("ALIASES", _table(m.ALIASES, str), "names with model types"),
         ("CHECKPOINT", isinstance(m.CHECKPOINT, Checkpoint | None), "a Checkpoint"),
+        ("VECTORS", isinstance(m.VECTORS, WordVectors | None), "a WordVectors"),
     ]
     if not all(holds for _, holds, _ in kinds):
         return kinds

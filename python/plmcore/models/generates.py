@@ -21,6 +21,13 @@ class Generates(nn.Module):
     TRACES: ClassVar[bool] = True  # prefill and step have no branch on a size: exports have them
     PADS: ClassVar[bool] = True  # prefill takes prompts of several lengths, padded on the right, and a mask
 
+    @property
+    def stepwise(self) -> bool:
+        """Whether a token needs what came of the one before: a whole text has no program then, and programs
+        begin with a prompt of one token.
+        """
+        return False
+
     def prefill(self, input_ids: Tensor, attention_mask: Tensor | None = None) -> tuple[Tensor, State]:
         """ids [B, T] -> logits [B, V] of what follows them, and what the model keeps of them. With an
         encoder: prefill(input_ids, attention_mask, decoder_input_ids, decoder_attention_mask).

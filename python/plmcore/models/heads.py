@@ -130,6 +130,7 @@ class Predicts(nn.Module):
 
     LABELS: tuple[str, ...]
     REMEMBERS: ClassVar[bool] = False  # the body takes the mems of the text before, and gives those after
+    CARRIES: ClassVar[bool] = False  # the same of a recurrence: state, and out.state
     body: Any
 
     def logits(self, rows: Tensor) -> Tensor:

@@ -18,6 +18,7 @@ for out.loss, criteria for what they compute from logits.
                      The objective has moved them.
     bidirectional    forward_labels and backward_labels [B, T]: at t the token that follows, and the one
                      before. The objective has moved them. The head gives forward_logits and backward_logits.
+                     With backward_input_ids the second direction has a text of its own.
     text             beside the labels of a task: lm_labels like those of next.
     choice           beside those of next: mc_labels [B], the choice that is right.
 

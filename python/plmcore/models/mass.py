@@ -55,7 +55,7 @@ class Embeddings(nn.Module):
         C, pad, init = cfg.d_model, cfg.pad_token_id, cfg.weight_init
         self.pad, self.length, self.scale = pad, cfg.max_position_embeddings, cfg.embedding_scale
         self.tokens = nn.Embedding(cfg.vocab_size, C, pad, weight=weight, weight_init=init)
-        self.positions = nn.Embedding(pad + 1 + self.length, C, pad, weight_init=init)
+        self.positions = nn.Embedding(pad + 1 + self.length, C, pad, weight_init=cfg.position_init)
         self.norm = nn.LayerNorm(C)
         self.dropout = nn.Dropout(cfg.dropout)
 

@@ -117,7 +117,7 @@ class Report:
             "wrong shape": self.misshaped,
             "not floating point": self.mistyped,
         }
-        return "; ".join(f"{kind}: {_listed(names)}" for kind, names in kinds.items() if names)
+        return "; ".join(f"{kind}: {listed(names)}" for kind, names in kinds.items() if names)
 
 
 @dataclass
@@ -387,6 +387,7 @@ def same(a: Tensor, b: Tensor) -> bool:
     return a is b or (tuple(a.shape) == tuple(b.shape) and np.array_equal(a.numpy(), b.numpy()))
 
 
-def _listed(names: Sequence[str], most: int = 12) -> str:
+def listed(names: Sequence[str], most: int = 12) -> str:
+    """The first of them, and how many more there are."""
     rest = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(names[:most]) + rest

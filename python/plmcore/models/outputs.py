@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from plmcore._core import Tensor
+from plmcore.nn.state import State
 
 # None where it was not computed, which the caller knows by what it asked for.
 Field: TypeAlias = Tensor | Any
@@ -22,6 +23,7 @@ class Output(Mapping[str, Any]):
     loss: Field
     logits: Field
     last_hidden_state: Field
+    dropped_hidden_state: Field
     pooler_output: Field
     hidden_states: Layers
     attentions: Layers
@@ -40,6 +42,7 @@ class Output(Mapping[str, Any]):
     mc_loss: Field
     mc_logits: Field
     mems: Layers
+    state: Any
     past_key_values: Any
     decoder_hidden_states: Layers
     decoder_attentions: Layers
@@ -47,6 +50,8 @@ class Output(Mapping[str, Any]):
     encoder_last_hidden_state: Field
     encoder_hidden_states: Layers
     encoder_attentions: Layers
+    alignments: Field
+    decoder_states: Field
 
     def __init__(self, losses: Mapping[str, Field] | None = None, **fields: Any | Callable[[], Any]):
         """losses: means, each by the name of the labels that it is of; the loss by `labels` unless given."""
@@ -80,6 +85,8 @@ class Output(Mapping[str, Any]):
                 return "computed when read"
             if isinstance(value, tuple) and value:
                 return f"{len(value)} x {shown(value[0])}"
+            if isinstance(value, State):
+                return f"{type(value).__name__} of {value.batch}"
             tensor: Any = value
             return str(list(tensor.shape))
 

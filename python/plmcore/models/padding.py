@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from plmcore._core import Dim, ShapeError, Tensor, TraceError, ops
+from plmcore._core import ArgumentError, Dim, ShapeError, Tensor, TraceError, ops
 from plmcore.models.outputs import Output
 
 FIRST, EVERYWHERE = "first", "everywhere"  # what a head reads; a tensor of labels: the positions it labels
@@ -227,6 +227,14 @@ def check_shape(name: str, tensor: Tensor, shape: Sequence[int | Dim], like: str
     differ = [a != b for a, b in zip(shape, tensor.shape) if isinstance(a, int) and isinstance(b, int)]
     if tensor.ndim != len(shape) or any(differ):
         raise ShapeError(f"{name} must be {list(shape)} like {like}, got {list(tensor.shape)}")
+
+
+def check_prefix(mask: Tensor, shape: Sequence[int | Dim], like: str = "input_ids") -> None:
+    """The mask of a recurrent model: [B, T], and what it hides is behind what it does not."""
+    check_shape("attention_mask", mask, shape, like)
+    seen = values(mask)
+    if seen is not None and (np.diff((seen != 0).astype(np.int8), axis=1) > 0).any():
+        raise ArgumentError("attention_mask: padding must be behind the words of each sentence")
 
 
 def values(t: Tensor) -> np.ndarray | None:

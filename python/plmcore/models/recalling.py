@@ -38,10 +38,12 @@ class Keys(State):
 
     @classmethod
     def of(cls, keys: Sequence[Tensor], n: int | Dim, most: int) -> Keys:
-        """Of the keys of B n rows the last `most`, 0: all.  [B n, S, 2 H D]"""
+        """Of the keys of B n rows the last `most`, 0: all. A length that has no number yet is more than that:
+        what comes before a text is as long as the memory.  [B n, S, 2 H D]
+        """
         rows: Any = keys[0].shape[0]
         S, width = keys[0].shape[1:]
-        if most and isinstance(S, int) and S > most:
+        if most and not (isinstance(S, int) and S <= most):
             keys, S = [ops.slice(kv, 1, S - most, S) for kv in keys], most
         return cls(tuple(ops.reshape(kv, (rows // n, n, S, width)) for kv in keys))
 
@@ -60,6 +62,12 @@ class Keys(State):
     def rebuilt(self, tensors: Mapping[str, Tensor]) -> Keys:
         return Keys(tuple(tensors[str(i)] for i in range(len(tensors))))
 
+    def signature(self) -> dict[str, tuple[int | str | Dim, ...]]:
+        """All layers remember as much, of any number of sequences."""
+        P, width = self.layers[0].shape[2:]
+        length = P if isinstance(P, int) else "P"
+        return {name: ("B", "sequences", length, width) for name in self.tensors()}
+
     def select(self, live: Tensor | None, parents: Tensor | None) -> Keys:
         return Keys(tuple(chosen(kv, live, parents) for kv in self.layers))
 
@@ -70,7 +78,6 @@ class Recalls(Generates):
     """
 
     PADS = False
-    TRACES = False  # the memory is full at some length
     config: Any
     body: Any
 

@@ -33,8 +33,20 @@ class Reread(State):
     def rebuilt(self, tensors: Mapping[str, Tensor]) -> Self:
         memories = self.memories
         if memories is not None:
-            memories = memories.rebuilt({i: tensors[f"mems.{i}"] for i in memories.tensors()})
+            layers = tuple(tensors[f"mems.{i}"] for i in memories.tensors())
+            memories = Memories(layers, tensors["ids"].shape[1])
         return type(self)(tensors["ids"], memories)
+
+    def signature(self) -> dict[str, tuple[int | str | Dim, ...]]:
+        """All layers remember as much, of any number of sequences."""
+        K = self.ids.shape[2]
+        found: dict[str, tuple[int | str | Dim, ...]] = {
+            "ids": ("B", "sequences", K if isinstance(K, int) else "K")
+        }
+        if self.memories is not None:
+            rows = Dim("B") * Dim("sequences")
+            found |= {f"mems.{i}": ("P", rows, m.shape[2]) for i, m in self.memories.tensors().items()}
+        return found
 
     def select(self, live: Tensor | None, parents: Tensor | None) -> Self:
         memories = None if self.memories is None else self.memories.select(live, parents)
@@ -47,7 +59,6 @@ class Rereads(Generates):
     """
 
     PADS = False
-    TRACES = False  # how much is read again depends on the lengths
 
     def prefill(self, input_ids: Tensor, attention_mask: Tensor | None = None) -> tuple[Tensor, State]:
         B, T = input_ids.shape
@@ -71,6 +82,11 @@ class Rereads(Generates):
             mems=None if memories is None else memories.layers,
         )
         if out.mems is not None:  # without the stand-in, and the token that is read again
-            before = tuple(ops.narrow(m, 0, max(m.shape[0] - 2, 0)) for m in out.mems)
+            before = tuple(ops.narrow(m, 0, without_two(m.shape[0])) for m in out.mems)
             ids, memories = ops.slice(ids, 2, K - 1, K), Memories(before, n)
         return ops.reshape(out.logits, (B, n, out.logits.shape[-1])), Reread(ids, memories)
+
+
+def without_two(length: Any) -> Any:
+    """A length that has no number yet is at least two."""
+    return max(length - 2, 0) if isinstance(length, int) else length - 2

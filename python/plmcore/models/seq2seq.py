@@ -230,10 +230,10 @@ class EncoderDecoder(nn.Module):
 # ---- heads ----
 
 
-class Seq2SeqLM(heads.Predicts, Decodes):
-    """A family gives config, body and logits(rows) -> [..., V]."""
+class Writes(heads.Predicts):
+    """Loss and logits of what a decoder writes. A family gives config, body and logits(rows) -> [..., V]."""
 
-    ENCODES = True
+    ENCODES: ClassVar[bool] = True
     LABELS = (DECODER,)
     PLACED: ClassVar[bool] = False  # the decoder takes decoder_position_ids
 
@@ -257,6 +257,10 @@ class Seq2SeqLM(heads.Predicts, Decodes):
     def scored(self, input_ids: Tensor, attention_mask: Tensor | None, labels: Tensor) -> Encoded:
         """The decoder writes the labels."""
         return self.body.run(input_ids, attention_mask, self.body.shifted(labels), reads=(labels,))
+
+
+class Seq2SeqLM(Writes, Decodes):
+    """A decoder that keeps keys and values."""
 
     def prefill(  # type: ignore[override]  # the encoder reads input_ids
         self,

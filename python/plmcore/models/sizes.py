@@ -22,14 +22,15 @@ def count(config: Config, kind: Kind, buffers: bool = False) -> int:
 
     Nothing is made but a few layers without weights.
 
-    It is linear in each number of layers, so that models with one and with two tell it.
+    From two layers on it is linear in each number of them (the first and the last may have other widths), so
+    that models with two and with three tell it.
     """
     kinds = [f.name for f in dataclasses.fields(config) if _counts_layers(config, f.name)]
     try:
         corners = {
             corner: _small(config.replace(**dict(zip(kinds, corner))), kind, buffers)
             for corner in itertools.product(
-                *([n] if n < 2 else [1, 2] for n in (getattr(config, k) for k in kinds))
+                *([n] if n < 3 else [2, 3] for n in (getattr(config, k) for k in kinds))
             )
         }
     except ArgumentError:  # a rule binds the numbers to each other
@@ -37,7 +38,7 @@ def count(config: Config, kind: Kind, buffers: bool = False) -> int:
     total = 0
     for corner, size in corners.items():
         numbers = ((c, getattr(config, k)) for c, k in zip(corner, kinds))
-        total += size * math.prod(n - 1 if c == 2 else 2 - n for c, n in numbers if n >= 2)
+        total += size * math.prod(n - 2 if c == 3 else 3 - n for c, n in numbers if n >= 3)
     return total
 
 

@@ -71,6 +71,13 @@ class StacksConfig(Config):
         return self.weight_init
 
     @property
+    def position_init(self) -> nn.init.Init:
+        """Of learned positions: as large as the scaled tokens that they are added to. With smaller ones a
+        model hardly learns where tokens stand: Adam moves the scaled tokens sqrt(C) times as fast.
+        """
+        return nn.init.normal(self.init_std * self.embedding_scale)
+
+    @property
     def embedding_scale(self) -> float:
         return math.sqrt(self.d_model) if self.scale_embedding else 1.0
 

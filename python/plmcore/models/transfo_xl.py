@@ -184,10 +184,9 @@ class TransfoXL(nn.Module):
         encoded = self.run(input_ids, pasts, layout)
         encoded.states = [*encoded.content, encoded.rows] if output_hidden_states else None
         if use_mems or cfg.mem_len:
-            most = None if use_mems else cfg.mem_len
-            encoded.mems = lambda: tuple(
-                relative.next_memory(m, h, most) for m, h in zip(memories, encoded.content)
-            )
+            # not `encoded`, which holds the function: no cycle keeps states and keys alive
+            most, content = None if use_mems else cfg.mem_len, encoded.content
+            encoded.mems = lambda: tuple(relative.next_memory(m, h, most) for m, h in zip(memories, content))
         return encoded
 
     def run(self, ids: Tensor, pasts: Sequence[Tensor | None], layout: Layout) -> Remembered:

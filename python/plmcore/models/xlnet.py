@@ -188,12 +188,13 @@ class XLNet(nn.Module):
             input_ids, memories, view, output_hidden_states, use_mems and not isinstance(layout, Packed)
         )
         if use_mems:
+            content = encoded.content  # not `encoded`, which holds `kept`: no cycle keeps the states alive
 
             def kept() -> tuple[Tensor, ...]:
                 """The memory has padding too, as published: rows that were dropped are made up for when
                 somebody reads it.
                 """
-                states = encoded.content
+                states = content
                 with no_grad():
                     if isinstance(layout, Packed) and attention_mask is not None:
                         padded = replace(view, layout=Padded(ops.cast(attention_mask, "bool")))

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Self, cast, overload
 
 from plmcore._core import KindError
@@ -39,6 +39,48 @@ class ModuleList(Module):
     def __getitem__(self, index: int | slice) -> Any:
         """The module at this place."""
         return type(self)(self.items[index]) if isinstance(index, slice) else self.items[index]
+
+
+class ModuleDict(Module):
+    """Modules by name."""
+
+    def __init__(self, modules: Mapping[str, Module]):
+        self.items_by_name: dict[str, Module] = {}
+        for name, module in modules.items():
+            if not isinstance(module, Module) or not name or "." in name:
+                raise KindError(
+                    f"ModuleDict: {name!r} must be a name without dots, of a Module, got "
+                    f"{type(module).__name__}"
+                )
+            self.items_by_name[name] = module
+
+    def members(self) -> Iterator[tuple[str, Any]]:
+        return iter(self.items_by_name.items())
+
+    def keys(self) -> Iterable[str]:
+        """The names, in the order they were given."""
+        return self.items_by_name.keys()
+
+    def values(self) -> Iterable[Any]:
+        """The modules."""
+        return self.items_by_name.values()
+
+    def items(self) -> Iterable[tuple[str, Any]]:
+        """Pairs of name and module."""
+        return self.items_by_name.items()
+
+    def __len__(self) -> int:
+        return len(self.items_by_name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.items_by_name)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.items_by_name
+
+    def __getitem__(self, name: str) -> Any:
+        """The module of this name."""
+        return self.items_by_name[name]
 
 
 class Sequential(ModuleList):

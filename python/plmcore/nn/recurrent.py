@@ -55,6 +55,7 @@ class Recurrent(Module):
     """The base of LSTM, GRU and RNN: layers, directions, parameters and states. A subclass has the cell."""
 
     gates: ClassVar[int]
+    parts: ClassVar[tuple[str, ...]] = ("h",)  # of a state
 
     def __init__(
         self,
@@ -66,7 +67,9 @@ class Recurrent(Module):
         projection: int = 0,
         dropout: float = 0.0,
         bias: bool = True,
+        weight_init: init.Init | None = None,
     ):
+        """weight_init: of all parameters; None: uniform within 1 / sqrt(hidden)."""
         name = type(self).__name__
         if inputs < 1 or hidden < 1 or layers < 1 or projection < 0:
             raise ArgumentError(
@@ -78,7 +81,8 @@ class Recurrent(Module):
         self.inputs, self.hidden, self.layers = inputs, hidden, layers
         self.bidirectional, self.projection, self.dropout = bidirectional, projection, dropout
         bound = 1 / math.sqrt(hidden)
-        draw, G, P = init.uniform(-bound, bound), self.gates * hidden, self.out_width
+        draw = init.uniform(-bound, bound) if weight_init is None else weight_init
+        G, P = self.gates * hidden, self.out_width
         for layer in range(layers):
             width = inputs if layer == 0 else P * self.directions
             for end in self.ends(layer):
@@ -148,10 +152,14 @@ class Recurrent(Module):
         bias_ih, bias_hh = (getattr(self, f"{kind}_{end}", None) for kind in ("bias_ih", "bias_hh"))
         return getattr(self, f"weight_ih_{end}"), getattr(self, f"weight_hh_{end}"), bias_ih, bias_hh
 
+    def shapes(self, x: Tensor) -> tuple[tuple[int | Dim, ...], tuple[int | Dim, ...]]:
+        """Of h and c for the sequences of x."""
+        rows = (self.layers * self.directions, x.shape[0])
+        return (*rows, self.out_width), (*rows, self.hidden)
+
     def begin(self, x: Tensor) -> RecurrentState:
         """Zeros for the sequences of x."""
-        rows = (self.layers * self.directions, x.shape[0])
-        h, c = (ops.full((*rows, n), 0.0, x.dtype, like=x) for n in (self.out_width, self.hidden))
+        h, c = (ops.full(shape, 0.0, x.dtype, like=x) for shape in self.shapes(x))
         return self.state_of(h, c)
 
     @staticmethod
@@ -164,14 +172,12 @@ class Recurrent(Module):
         if not isinstance(state, RecurrentState):
             h, *c = (state,) if isinstance(state, Tensor) else state
             state = RecurrentState(h, c[0] if c else None)
-        name, wanted = type(self).__name__, self.begin(x)
-        if state.tensors().keys() != wanted.tensors().keys():
+        name, wanted = type(self).__name__, self.parts
+        if (*state.tensors(),) != wanted:
             raise ArgumentError(
-                f"{name}: the state must have {' and '.join(wanted.tensors())}, got "
-                f"{' and '.join(state.tensors())}"
+                f"{name}: the state must have {' and '.join(wanted)}, got {' and '.join(state.tensors())}"
             )
-        for part, t in state.tensors().items():
-            shape = wanted.tensors()[part].shape
+        for (part, t), shape in zip(state.tensors().items(), self.shapes(x)):
             sizes = zip(t.shape, shape)
             if len(t.shape) != 3 or any(
                 isinstance(a, int) and isinstance(b, int) and a != b for a, b in sizes
@@ -220,10 +226,12 @@ class LSTM(Recurrent):
     """Long short-term memory: i, f, o = sigmoid, g = tanh of W_ih x + b_ih + W_hh h + b_hh; c = f c + i g;
     h = o tanh c, or W_hr (o tanh c) with a projection.
 
-    dropout: between layers. cell_clip, projection_clip: bounds of c and of the projected h.
+    dropout: between layers. cell_clip, projection_clip: bounds of c and of the projected h. reverse: each
+    sequence is read from its end.
     """
 
     gates = 4
+    parts = ("h", "c")
 
     def __init__(
         self,
@@ -237,7 +245,11 @@ class LSTM(Recurrent):
         bias: bool = True,
         cell_clip: float | None = None,
         projection_clip: float | None = None,
+        weight_init: init.Init | None = None,
+        reverse: bool = False,
     ):
+        if reverse and bidirectional:
+            raise ArgumentError("LSTM: reverse is for one direction, and bidirectional has both")
         super().__init__(
             inputs,
             hidden,
@@ -246,11 +258,12 @@ class LSTM(Recurrent):
             projection=projection,
             dropout=dropout,
             bias=bias,
+            weight_init=weight_init,
         )
         for name, clip in (("cell_clip", cell_clip), ("projection_clip", projection_clip)):
             if clip is not None and not clip > 0:
                 raise ArgumentError(f"LSTM: {name} must be positive, got {clip}")
-        self.cell_clip, self.projection_clip = cell_clip, projection_clip
+        self.cell_clip, self.projection_clip, self.reverse = cell_clip, projection_clip, reverse
 
     @staticmethod
     def state_of(h: Tensor, c: Tensor) -> RecurrentState:
@@ -274,7 +287,7 @@ class LSTM(Recurrent):
             c,
             getattr(self, f"weight_hr_{end}", None),
             lengths,
-            end.endswith("_reverse"),
+            self.reverse or end.endswith("_reverse"),
             self.cell_clip or 0.0,
             self.projection_clip or 0.0,
         )
@@ -299,8 +312,17 @@ class GRU(Recurrent):
         bidirectional: bool = False,
         dropout: float = 0.0,
         bias: bool = True,
+        weight_init: init.Init | None = None,
     ):
-        super().__init__(inputs, hidden, layers, bidirectional=bidirectional, dropout=dropout, bias=bias)
+        super().__init__(
+            inputs,
+            hidden,
+            layers,
+            bidirectional=bidirectional,
+            dropout=dropout,
+            bias=bias,
+            weight_init=weight_init,
+        )
 
     def layer(
         self,

@@ -46,7 +46,7 @@ class State(ABC):
         """With n more free places for tokens, whatever there is. For states that grow."""
         return self
 
-    def signature(self) -> dict[str, tuple[int | str, ...]]:
+    def signature(self) -> dict[str, tuple[int | str | Dim, ...]]:
         """The sizes of its tensors between two steps of a program: numbers, B for the batch, and names."""
         batch = str(self.batch)
 

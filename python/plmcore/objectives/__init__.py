@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any
 from plmcore._core import ArgumentError
 
 if TYPE_CHECKING:  # imported on first use
+    from plmcore.objectives.bidirectional import BidirectionalLM
     from plmcore.objectives.blanks import BlankInfilling
-    from plmcore.objectives.causal import BidirectionalLM, CausalLM
+    from plmcore.objectives.causal import CausalLM
     from plmcore.objectives.denoising import Denoising
     from plmcore.objectives.fragment import Fragment
     from plmcore.objectives.masked import MaskedLM
@@ -56,7 +57,7 @@ __all__ = [
 
 _CLASSES = {  # name -> module, class
     "causal-lm": ("causal", "CausalLM"),
-    "bidirectional-lm": ("causal", "BidirectionalLM"),
+    "bidirectional-lm": ("bidirectional", "BidirectionalLM"),
     "masked-lm": ("masked", "MaskedLM"),
     "next-sentence": ("segment_pairs", "NextSentence"),
     "sentence-order": ("segment_pairs", "SentenceOrder"),

@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from plmcore.models.labels import BIDIRECTIONAL, NEXT
-from plmcore.objectives.objective import IGNORED, TextObjective
+from plmcore.models.labels import NEXT
+from plmcore.objectives.objective import TextObjective
 from plmcore.objectives.rng import Rng
 
 
@@ -50,27 +50,3 @@ class CausalLM(TextObjective):
             return {"input_ids": ids, "labels": ids}
         layout = self.format(lengths)
         return layout.inputs(ids) | {"labels": layout.labels(ids)}
-
-
-class BidirectionalLM(TextObjective):
-    """Each token is predicted from those before it and, apart, from those after it: labels of the next and of
-    the previous token.
-
-    Sentences have the family's begin and end tokens around them (ELMo), which are predicted as well.
-    """
-
-    labels = BIDIRECTIONAL
-
-    def __init__(self, corpus: Any, tokenizer: Any, length: int = 128, *, packing: str = "sentences"):
-        super().__init__(corpus, tokenizer, length, packing, separator=tokenizer.eos_token_id)
-
-    def build(self, examples: np.ndarray, rng: Rng) -> dict[str, np.ndarray]:
-        starts, lengths = self.packing.runs(examples)
-        layout = self.format(lengths)
-        inputs = layout.inputs(self.packing.text.take(starts, lengths, self.format.pad))
-        ids, real = inputs["input_ids"], layout.attention_mask == 1
-        both = real[:, 1:] & real[:, :-1]
-        forward, backward = np.full_like(ids, IGNORED), np.full_like(ids, IGNORED)
-        forward[:, :-1][both] = ids[:, 1:][both]
-        backward[:, 1:][both] = ids[:, :-1][both]
-        return inputs | {"forward_labels": forward, "backward_labels": backward}

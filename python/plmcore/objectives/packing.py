@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import array
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -16,6 +16,13 @@ KINDS = ("windows", "documents", "sentences", "full-sentences")
 BLOCK = 1 << 18  # sentences looked at in one go
 
 
+class Places(Protocol):
+    """What windows are cut of."""
+
+    @property
+    def size(self) -> int: ...
+
+
 class Windows:
     """Runs of exactly `length`, `stride` apart, whatever the documents; what is left at the end is not used.
 
@@ -24,8 +31,9 @@ class Windows:
     a model with a carried state needs.
     """
 
-    def __init__(self, text: Text, length: int, stride: int | None = None, streams: int | None = None):
-        self.text, self.length, self.streams = text, length, streams
+    def __init__(self, text: Places, length: int, stride: int | None = None, streams: int | None = None):
+        self.text: Any = text
+        self.length, self.streams = length, streams
         self.stride = length if stride is None else stride
         if self.stride < 1:
             raise ArgumentError(f"stride must be at least 1, got {stride}")

@@ -1,7 +1,8 @@
 """The entry points of an exported model that makes text: a search runs them without Python.
 
     start   input_ids, attention_mask [B, T] (with an encoder also decoder_input_ids, decoder_attention_mask)
-            -> logits [B, V] and the tensors of a State by their names; prompts are padded on the right
+            -> logits [B, V] and the tensors of a State by their names; prompts are padded on the right.
+            Where a token needs what came of the one before, a prompt is one token
     grow    room [M], whatever it holds, and the state -> the state with M more free places for tokens
     select  live [L] and the state -> the state of these prompts
     step    parents, tokens [B, n] and the state -> logits [B, n, V] and the state
@@ -33,9 +34,10 @@ def programs(model: Generates) -> dict[str, _core.Program]:
         begun.append(state)
         return {"logits": logits, **state.tensors()}
 
-    sizes = {"": "S", "decoder_": "T"} if model.ENCODES else {"": "T"}
+    length: str | int = 1 if model.stepwise else "T"
+    sides = {"": "S", "decoder_": length} if model.ENCODES else {"": length}
     names = ("input_ids", "attention_mask") if model.PADS else ("input_ids",)
-    sizes = {side + name: T for side, T in sizes.items() for name in names}
+    sizes = {side + name: T for side, T in sides.items() for name in names}
     found = {"start": trace(start, weights, **{name: spec("int64", "B", T) for name, T in sizes.items()})}
 
     [state] = begun

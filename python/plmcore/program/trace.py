@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from plmcore._core import Dim, Program, Tensor, Tracer
+from plmcore.nn.state import State
 from plmcore.runtime.kinds import checked
 
 __all__ = ["Program", "Spec", "spec", "trace"]
@@ -57,11 +58,11 @@ def _outputs(result: Any) -> tuple[list[str], list[Tensor]]:
         return [], [result]
     if isinstance(result, Mapping):
         named: dict[str, Tensor] = {}
-        for name, value in result.items():  # a tuple's tensors are name.0, name.1, ...
-            named |= (
-                {name: value}
-                if isinstance(value, Tensor)
-                else {f"{name}.{i}": v for i, v in enumerate(value)}
-            )
+        for name, value in result.items():  # a tuple's tensors are name.0, name.1, ...; a state has names
+            if isinstance(value, Tensor):
+                named[name] = value
+                continue
+            parts = value.tensors() if isinstance(value, State) else dict(enumerate(value))
+            named |= {f"{name}.{i}": v for i, v in parts.items()}
         return list(named), list(named.values())
     return [], list(result)

@@ -13,7 +13,7 @@ from plmcore.data.readers import Record
 from plmcore.evaluate import metrics
 from plmcore.files.whole import atomic_write, json_bytes
 from plmcore.models.config import Config
-from plmcore.tasks import task_model, task_settings
+from plmcore.tasks import cross_view, ensemble, task_model, task_settings
 from plmcore.tasks.features import Features
 from plmcore.tasks.inference import needed_tokenizer
 from plmcore.tasks.scoring import Scoring
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from plmcore.language_model import LanguageModel
 
 
+AVERAGED = ("classification", "pair", "regression")
 TABLE = "table"  # stands for the name of a file
 
 
@@ -122,16 +123,20 @@ def score(
     changes: Sequence[str] = (),
     predictions: str | os.PathLike[str] | None = None,
     errors: str = "strict",
+    others: Sequence[LanguageModel] = (),
 ) -> dict[str, Any]:
     """Loss and metrics on a file as finetune's `test`, on the rows of a table in memory, or on the folder of
     a published task; where several of its splits are scored each has its name before those of the scores.
     `changes` are settings of a fine-tuning run as "task.prefix=translate: "; `predictions` is a file to
-    write, one object for each record, or one file for each split.
+    write, one object for each record, or one file for each split. `others`: models for the same classes,
+    whose predictions are averaged with this one's; there is no loss then.
     """
     given: settings.Settings = {
         "data": {"columns": list(columns or []), "errors": errors},
         "task": {"lm_weight": 0.0},
     }
+    named = {k: v for _, k, v in map(settings.parse, changes) if k == "name"}
+    lm = cross_view.of_task(lm, task_settings.kind_of(task), named.get("name"))
     chosen = task_settings.of_use(task, lm.config, given, changes)
     if task_settings.kind_of(task) == "lm":
         raise ArgumentError("evaluate: text is scored by the task perplexity")
@@ -141,6 +146,9 @@ def score(
         raise ArgumentError(
             f"evaluate: this model has the head {lm.head}, and {task} needs {needed}: plmcore finetune"
         )
+    if others and (data.kind not in AVERAGED or data.as_text):
+        raise ArgumentError(f"evaluate: models are averaged for {', '.join(AVERAGED)}, not for {task}")
+    ensemble.check_same_classes(lm, others)
     needed_tokenizer(lm, "evaluate")
     metrics.check_installed(chosen["task"]["metrics"])
     if data.kind == "qa" and not any(change.startswith("task.unanswerable") for change in changes):
@@ -152,21 +160,28 @@ def score(
         written = None if predictions is None else pathlib.Path(predictions)
         if written is not None and several:
             written = written.with_name(f"{written.stem}-{name}{written.suffix}")
-        found = _score(lm, data, name, written)
+        found = _score((lm, *others), data, name, written)
         scores |= {f"{name}_{key}": value for key, value in found.items()} if several else found
     return scores
 
 
-def _score(lm: LanguageModel, data: FileData, split: str, predictions: pathlib.Path | None) -> dict[str, Any]:
-    examples = data.examples(split, needed_tokenizer(lm, "evaluate"), lm.model)
+def _score(
+    models: Sequence[LanguageModel], data: FileData, split: str, predictions: pathlib.Path | None
+) -> dict[str, Any]:
+    each = [data.examples(split, needed_tokenizer(lm, "evaluate"), lm.model) for lm in models]
+    examples = each[0]
     if not examples.known and predictions is None:
         raise FormatError(
             f"'{data.path(split)}': not every record has a label, so that there are no scores; name a "
             f"file for predictions"
         )
-    scoring = Scoring(examples, data.table["batch"], final=True)
-    found = scoring(lm.model)
+    scorings = [Scoring(own, data.table["batch"], final=True) for own in each]
+    scores = [scoring(lm.model) for scoring, lm in zip(scorings, models)]
+    found, predicted = scores[0], scorings[0].predictions
+    if len(models) > 1:
+        predicted = ensemble.averaged([scoring.predictions for scoring in scorings])
+        found = examples.scores(predicted) if examples.known else {}
     if predictions is not None:
         with atomic_write(predictions) as f:
-            f.writelines(map(json_bytes, scoring.predictions))
+            f.writelines(map(json_bytes, predicted))
     return {**found, "records": len(data.records[split])}

@@ -6,15 +6,15 @@ import json
 import os
 import pathlib
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
-from plmcore import data, language_model
+from plmcore import criteria, data, language_model
 from plmcore.data import tables
 from plmcore.data.tables import Table
 from plmcore.data.tasks import SPLITS
 from plmcore.files.whole import atomic_directory, atomic_write, json_bytes
 from plmcore.language_model import directory
-from plmcore.tasks import adapting, language_modelling, task_model, task_settings
+from plmcore.tasks import adapting, cross_view, language_modelling, task_model, task_settings
 from plmcore.tasks.inference import needed_tokenizer
 from plmcore.tasks.language_modelling import TextExamples
 from plmcore.tasks.scoring import Scoring
@@ -22,8 +22,11 @@ from plmcore.tasks.task_data import TaskData
 from plmcore.train import batching, extending, hints, making, run_directory
 from plmcore.train.loop import Trainer
 from plmcore.train.run import Run
-from plmcore.train.settings import Settings
+from plmcore.train.settings import SettingError, Settings
 from plmcore.train.training import Training
+
+if TYPE_CHECKING:
+    from plmcore.models.cross_view import CrossView
 
 SCORES = "scores.json"
 SHOWN = 4  # predictions in the report
@@ -39,6 +42,8 @@ def finetune(
     dev: str | os.PathLike[str] | Table | None = None,
     test: str | os.PathLike[str] | Table | None = None,
     folder: str | os.PathLike[str] | None = None,
+    unlabelled: str | os.PathLike[str] | None = None,
+    also: Sequence[Mapping[str, Any]] | None = None,
     columns: Sequence[str] | None = None,
     labels: Sequence[str] | None = None,
     epochs: int | None = None,
@@ -66,6 +71,8 @@ def finetune(
     a pandas DataFrame or a pyarrow Table; the run keeps a copy in `out`. `columns` as in tasks.records.read.
     `config` is the config.toml of another run, `changes` are settings as "optim.lr=3e-4";
     `lr`, `batch`, `lora` and `device` are optim.lr, data.batch, adapt.lora_rank and run.device.
+    `unlabelled` is text, a sentence on each line, for models that learn from it too (cvt); `also` are further
+    tasks of such a model: {"name": "pos", "task": "tagging", "train": "pos.txt", "dev": "pos-dev.txt"}.
     errors="replace" reads bytes that are not UTF-8 as U+FFFD. resume=True continues a stopped run, bit for
     bit.
     """
@@ -85,6 +92,8 @@ def finetune(
         },
         "data": {k: None if v is None else os.fspath(v) for k, v in paths.items()}
         | {
+            "unlabelled": None if unlabelled is None else os.fspath(unlabelled),
+            "also": also and [dict(table) for table in also],
             "columns": columns and list(columns),
             "labels": labels and list(labels),
             "batch": batch,
@@ -138,6 +147,7 @@ class _Finetuning(Run):
         task_settings.check_installed(self.settings)
         self.data = TaskData(self.settings, in_memory)
         self.data.check()
+        task_model.needed_head(directory.read_config(self.settings["run"]["model"]), self.data)
 
     def defaults(self, stored: Settings) -> Settings:
         return task_settings.defaults(stored["run"]["task"], stored["run"]["model"])
@@ -152,14 +162,20 @@ class _Finetuning(Run):
         adapting.prepare(lm.model, self.settings["adapt"], run["seed"], task_model.fresh_names(lm))
         lm.to(run["device"])
         self.examples = self.make_examples(lm)
-        batches: Any = data.Batches(
-            self.examples["train"],
-            table["batch"],
-            seed=run["seed"],
-            drop_last=False,
-            rank=self.group.rank,
-            ranks=self.group.size,
-        )
+        batches: Any = self.batches(self.examples["train"])
+        criterion: criteria.Criterion = self.examples["train"].criterion(lm.model)
+        if cross_view.learns(lm.config, lm.head):
+            tokenizer = needed_tokenizer(lm, "finetune")
+            batches = cross_view.batches(lm, self.data, batches, tokenizer, **self.order)
+            criterion = criteria.CrossView(cast("CrossView", lm.model))
+        trained: Any = lm.model
+        evaluate = self.scoring(self.data.watched) if self.data.watched else None
+        if table["unlabelled"] and self.data.kind == "seq2seq":
+            tokenizer = needed_tokenizer(lm, "finetune")
+            trained, batches, criterion = cross_view.translation(
+                lm, self.data, batches, criterion, tokenizer, **self.order
+            )
+            evaluate = evaluate and cross_view.OfPrimary(evaluate.examples, table["batch"])
         per_epoch = batches.steps_per_epoch(0)
         if table["accumulate"] > 1:
             batches, per_epoch = (
@@ -171,21 +187,39 @@ class _Finetuning(Run):
         ends = extending.ends(options, steps, per_epoch)
         if schedule["warmup"] is None:
             schedule["warmup"] = round(options["warmup_share"] * [*ends, steps][0])
+            if options["most_warmup"] is not None:
+                schedule["warmup"] = max(1, min(schedule["warmup"], options["most_warmup"]))
         self.unfreezing = adapting.unfreezing(lm.model, self.settings["adapt"], per_epoch)
         return making.trainer(
             self.settings | {"schedule": schedule},
-            lm.model,
+            trained,
             batches,
-            criterion=self.examples["train"].criterion(lm.model),
+            criterion=criterion,
             options=self.options(
                 steps=steps,
                 ends=ends,
                 **{key: options[key] or per_epoch for key in ("save_every", "evaluate_every")},
-                evaluate=self.scoring(self.data.watched) if self.data.watched else None,
+                evaluate=evaluate,
                 callbacks=[*([self.unfreezing] if self.unfreezing else []), *self.callbacks],
                 data=self.data.fingerprint,
             ),
         )
+
+    @property
+    def order(self) -> dict[str, Any]:
+        """What the order of examples depends on."""
+        return dict(seed=self.settings["run"]["seed"], rank=self.group.rank, ranks=self.group.size)
+
+    def batches(self, examples: Any) -> Any:
+        """To train on. A last batch that is smaller than the model can learn from is left out."""
+        if self.data.kind == "lm":
+            return examples.batches(**self.order)
+        batch = self.settings["data"]["batch"]
+        if batch < 1:
+            raise SettingError(f"data.batch must be at least 1, got {batch}")
+        rest = examples.examples(0) % (batch * self.group.size) // self.group.size
+        least = getattr(self.lm.model, "LEAST_ROWS", 1)
+        return data.Batches(examples, batch, drop_last=0 < rest < least, **self.order)
 
     def started(self, training: Training) -> None:
         if self.unfreezing:
@@ -213,7 +247,8 @@ class _Finetuning(Run):
             for split, folder in corpora.items():
                 if not ((self.begun or self.group.rank) and folder.exists()):
                     language_modelling.write_corpus(folder, table[split], lm, table["errors"])
-            return {s: TextExamples(folder, lm, table["length"]) for s, folder in corpora.items()}
+            common = (lm, table["length"], table["batch"], self.settings["train"])
+            return {s: TextExamples(folder, *common) for s, folder in corpora.items()}
         made = {
             split: self.data.examples(split, needed_tokenizer(lm, "finetune"), lm.model)
             for split in self.data.records
@@ -288,22 +323,24 @@ class _Finetuning(Run):
         ):
             return watched
         scoring = self.scoring(split, final=True)
-        scoring(trainer.model)
+        scoring(self.lm.model)
         return scoring
 
     def score(self, trainer: Trainer) -> None:
         """scores.json, metrics, and a file of predictions, for what was not learnt from."""
         scores = {}
-        for split in self.examples:
-            if split == "train":
-                continue
-            scoring = self.final_scoring(split, trainer)
+        scorings = {split: self.final_scoring(split, trainer) for split in self.examples if split != "train"}
+        if self.data.further:
+            tokenizer = needed_tokenizer(self.lm, "finetune")
+            scorings |= cross_view.further_scores(self.lm, self.data, tokenizer)
+        for split, scoring in scorings.items():
             scores[split] = scoring.found
             if self.data.kind != "lm":
                 lines = [json_bytes(p).decode().rstrip("\n") for p in scoring.predictions]
                 with atomic_write(self.path / f"{split}-predictions.jsonl") as f:
                     f.write("".join(line + "\n" for line in lines).encode())
-                self.directory.record({"step": trainer.step, "sample": self.shown(split, lines)})
+                if split in self.examples:
+                    self.directory.record({"step": trainer.step, "sample": self.shown(split, lines)})
             if scores[split]:
                 self.directory.record(
                     {"step": trainer.step, **{f"{split}_{k}": v for k, v in scores[split].items()}}

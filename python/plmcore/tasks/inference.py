@@ -10,7 +10,7 @@ import numpy as np
 from plmcore._core import ArgumentError
 from plmcore.evaluate import scoring
 from plmcore.nn import inference
-from plmcore.tasks import task_settings
+from plmcore.tasks import cross_view, ensemble, task_settings
 from plmcore.tasks.examples import softmax
 from plmcore.tasks.features import Features
 from plmcore.tasks.rows import Rows, takes_types
@@ -25,15 +25,27 @@ Found = dict[str, Any]
 
 
 def classify(
-    lm: LanguageModel, texts: str | Sequence[str], pairs: str | Sequence[str] | None, batch_size: int
+    lm: LanguageModel,
+    texts: str | Sequence[str],
+    pairs: str | Sequence[str] | None,
+    batch_size: int,
+    others: Sequence[LanguageModel] = (),
 ) -> Found | list[Found]:
     """See LanguageModel.classify."""
-    tokenizer = needed_tokenizer(lm, "classify")
     if isinstance(texts, str):
-        return cast(
-            list[Found], classify(lm, [texts], None if pairs is None else [cast(str, pairs)], batch_size)
-        )[0]
+        one = None if pairs is None else [cast(str, pairs)]
+        return cast(list[Found], classify(lm, [texts], one, batch_size, others))[0]
     texts, pairs = list(texts), None if pairs is None else list(pairs)
+    if not others:
+        return classified(lm, texts, pairs, batch_size)
+    ensemble.check_same_classes(lm, others)
+    return ensemble.averaged([classified(model, texts, pairs, batch_size) for model in (lm, *others)])
+
+
+def classified(lm: LanguageModel, texts: list[str], pairs: list[Any] | None, batch_size: int) -> list[Found]:
+    """By one model."""
+    tokenizer = needed_tokenizer(lm, "classify")
+    lm = cross_view.of_task(lm, "classification")
     if pairs is not None and len(pairs) != len(texts):
         raise ArgumentError(f"classify: {len(texts)} texts and {len(pairs)} pairs; each text needs one")
     trained = task_settings.remembered(lm.config)

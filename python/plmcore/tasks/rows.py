@@ -28,6 +28,7 @@ class Rows:
         self.tokenizer, self.typed = tokenizer, typed
         self.ids: list[np.ndarray] = []
         self.types: list[np.ndarray] = []
+        self.chars: list[np.ndarray] = []  # where the tokenizer spells its tokens
         self.record: list[int] = []
         self.detail: list[dict[str, np.ndarray]] = []
 
@@ -51,6 +52,8 @@ class Rows:
                 real = batch["attention_mask"][r] == 1
                 self.ids.append(batch["input_ids"][r][real].astype(np.int32))
                 self.types.append(batch["token_type_ids"][r][real].astype(np.int8))
+                if "char_ids" in batch:
+                    self.chars.append(batch["char_ids"][r][real].astype(np.uint8))
                 self.record.append(first + start + int(source))
                 self.detail.append({name: getattr(batch, name)[r][real] for name in detail})
 
@@ -67,7 +70,9 @@ class Rows:
         return sum(n > 1 for n in collections.Counter(self.record).values())
 
     def batch(self, numbers: Sequence[int] | np.ndarray) -> dict[str, np.ndarray]:
-        """input_ids and attention_mask [B, T], and token_type_ids where the model has them."""
+        """input_ids and attention_mask [B, T], token_type_ids where the model has them, and char_ids
+        [B, T, W] where the tokenizer gives them.
+        """
         width = max(len(self.ids[i]) for i in numbers)
         pad = self.tokenizer.pad_token_id or 0
         batch = {"input_ids": self._filled([self.ids[i] for i in numbers], width, pad)}
@@ -76,6 +81,8 @@ class Rows:
             batch["token_type_ids"] = self._filled(
                 [self.types[i] for i in numbers], width, self.tokenizer.family.pad_type
             )
+        if self.chars:
+            batch["char_ids"] = self._filled([self.chars[i] for i in numbers], width, 0)
         return batch
 
     def filled(
@@ -85,7 +92,7 @@ class Rows:
         return self._filled(values, max(len(self.ids[i]) for i in numbers), fill)
 
     def _filled(self, rows: Sequence[np.ndarray], width: int, fill: int) -> np.ndarray:
-        out = np.full((len(rows), width), fill, np.int64)
+        out = np.full((len(rows), width, *np.shape(rows[0])[1:]), fill, np.int64)
         for row, values in zip(out, rows, strict=True):
             row[self.start(width, len(values)) :][: len(values)] = values
         return out
@@ -97,6 +104,8 @@ class Rows:
 
 def takes_types(model: Any, tokenizer: Tokenizer) -> bool:
     """Whether the model tells the texts of a pair apart by token types."""
+    if getattr(model, "typed", False):
+        return True
     format = tokenizer.format
     most = max((part.type for part in (*format.single, *format.pair)), default=0)
     body = getattr(model, "body", model)

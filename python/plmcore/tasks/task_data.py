@@ -14,7 +14,7 @@ from plmcore.data import tables
 from plmcore.data.readers import Record
 from plmcore.data.tasks import SPLITS
 from plmcore.files.whole import atomic_write
-from plmcore.tasks import labels, records, spans
+from plmcore.tasks import further, labels, records, spans
 from plmcore.tasks.examples import Classification, Examples, MultipleChoice, Regression
 from plmcore.tasks.rows import check_length
 from plmcore.tasks.seq2seq import Seq2Seq, TextLabels
@@ -75,14 +75,16 @@ class TaskData:
         """
         given: list[pathlib.Path] = []
         now: list[str] = []
+        others = [other.table[split] for other in self.further.values() for split in SPLITS]
+        for path in filter(None, (self.table["unlabelled"], *others)):
+            given.append(existing(path))
+            now.append(checkpoint.digest(given[-1]))
         for key in (*SPLITS, "folder"):
             if key in self.in_memory:
                 given.append(self.path(key))
                 now.append(hashlib.sha256(tables.dumps(self.in_memory[key])).hexdigest())
             elif self.table[key]:
-                path = pathlib.Path(self.table[key])
-                if not path.exists():
-                    raise FileNotFoundError(f"there is no '{path}'")
+                path = existing(self.table[key])
                 files = [path] if self.declared is None else self.declared.files_of(path)
                 given += files
                 now += [checkpoint.digest(f) for f in run_data.all_files(files)]
@@ -105,6 +107,11 @@ class TaskData:
     @property
     def fingerprint(self) -> str:
         return hashlib.sha256(repr((self.table["digests"], self.names)).encode()).hexdigest()
+
+    @functools.cached_property
+    def further(self) -> dict[str, TaskData]:
+        """The tasks that are learnt beside this one, by name."""
+        return {name: TaskData(chosen) for name, chosen in further.chosen(self.settings).items()}
 
     @functools.cached_property
     def splits(self) -> dict[str, list[str]]:
@@ -310,6 +317,11 @@ class TaskData:
         self.check_files()
         if self.kind == "lm":
             return
+        for other in self.further.values():
+            other.check_records()
+        self.check_records()
+
+    def check_records(self) -> None:
         if (blank := self.blank("train")) and blank == len(self.records["train"]):
             raise FormatError(
                 f"'{self.path('train')}': all {blank} texts are empty, so that there is nothing to learn"
@@ -346,3 +358,10 @@ class TaskData:
             return MultipleChoice(rs, targets, *common)
         kinds = {"regression": Regression, "tagging": Tagging}
         return kinds.get(self.kind, Classification)(rs, targets, self.names, *common)
+
+
+def existing(path: str) -> pathlib.Path:
+    """A path that must be there."""
+    if not (found := pathlib.Path(path)).exists():
+        raise FileNotFoundError(f"there is no '{found}'")
+    return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pathlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 from plmcore import language_model, models
@@ -11,8 +11,15 @@ from plmcore._core import ArgumentError, manual_seed
 from plmcore.language_model import directory
 from plmcore.models import names, quantized
 from plmcore.models.config import Config
-from plmcore.tasks import adapting, decoder_format, language_modelling, task_settings
-from plmcore.tasks.features import Features
+from plmcore.tasks import (
+    adapting,
+    cross_view,
+    decoder_format,
+    language_modelling,
+    new_vocabulary,
+    task_settings,
+)
+from plmcore.tasks.features import Features, word_table
 from plmcore.tasks.task_data import TaskData
 
 if TYPE_CHECKING:
@@ -35,10 +42,10 @@ def load(
     """
     adapt, config = task_data.settings["adapt"], directory.read_config(folder)
     quantized.refuse(folder, config, "finetune")
-    reads = adapt["layers"] is not None or adapt["pooling"] is not None
     manual_seed(task_data.settings["run"]["seed"])
-    head = "base" if reads else head_for("seq2seq" if task_data.as_text else task_data.kind, config)
-    new_head = needs_new_head(config, head, task_data)
+    reads, head = reads_layers(adapt), needed_head(config, task_data)
+    changes = changes_for(task_data) | tasks_of(config, head, task_data)
+    new_head = needs_new_head(config, head, task_data, changes)
     if head == models.head_of(config) and head in directory.TASK_HEADS:
         what = (
             "is new: that of the directory is for others"
@@ -46,12 +53,15 @@ def load(
             else "is that of the directory, and goes on learning"
         )
         say(f"the head {head} {what}")
-    lm = language_model.read(folder, head, new_head=new_head, **changes_for(task_data), dtype="float32")
+    lm = language_model.read(folder, head, new_head=new_head, **changes, dtype="float32")
     for note in lm.notes:
         say(note)
     if lm.tokenizer is None:
         raise ArgumentError(f"'{folder}' has no tokenizer files, and texts must become ids")
-    if task_data.kind != "lm" and not decoder_format.has_format(lm.tokenizer):
+    if adapt["vocab"] is not None:
+        new_vocabulary.adopt(lm, task_data, adapt["vocab"])
+    plain = task_data.kind == "lm" or getattr(lm.model, "PLAIN", False) or lm.tokenizer.spells
+    if not plain and not decoder_format.has_format(lm.tokenizer):
         decoder_format.give_format(lm.tokenizer)
         if adapt["freeze"] is not None or adapt["lora_rank"]:
             tokens = ", ".join((decoder_format.START, decoder_format.DELIMITER, decoder_format.CLASSIFY))
@@ -69,7 +79,7 @@ def load(
             )
         pooling = None if task_data.kind == "tagging" else adapt["pooling"] or "mean"
         layers = "last" if adapt["layers"] is None else adapt["layers"]
-        lm.model = cast("Model", Features(lm.config, lm.model, layers, pooling))
+        lm.model = cast("Model", Features(lm.config, lm.model, layers, pooling, **options_of(adapt, lm)))
     extra = task_settings.remember(task_data.settings, lm.config)
     if task_data.names:
         numbers = {name: i for i, name in enumerate(task_data.names)}
@@ -80,10 +90,50 @@ def load(
     return lm
 
 
-def needs_new_head(config: Config, head: str, task_data: TaskData) -> bool:
+def options_of(adapt: Mapping[str, Any], lm: language_model.LanguageModel) -> dict[str, Any]:
+    """Of Features: the word vectors, and what reads them and the layers."""
+    table = None
+    if adapt["vectors"] is not None:
+        if lm.tokenizer is None or not lm.tokenizer.spells:
+            raise ArgumentError(
+                f"adapt.vectors are of words, and {lm.config.model_type} reads pieces of them: it is for "
+                f"elmo and cove"
+            )
+        table = word_table(adapt["vectors"])
+    keys = ("dropout", "encoder", "features", "biattentive", "mix_penalty")
+    return {"table": table, **{key: adapt[key] for key in keys}}
+
+
+def reads_layers(adapt: Mapping[str, Any]) -> bool:
+    """Whether the task reads the layers of a body and not a head of the family."""
+    return adapt["layers"] is not None or adapt["pooling"] is not None
+
+
+def needed_head(config: Config, task_data: TaskData) -> str:
+    """The head of the family that the task needs; ArgumentError where it cannot learn from what is given."""
+    kind = "seq2seq" if task_data.as_text else task_data.kind
+    head = "base" if reads_layers(task_data.settings["adapt"]) else head_for(kind, config)
+    cross_view.check(config, head, task_data)
+    return head
+
+
+def tasks_of(config: Config, head: str, task_data: TaskData) -> dict[str, Any]:
+    """Keys of the config of a model that may have several tasks: their names, and classes."""
+    if not cross_view.learns(config, head):
+        return {}
+    others = [
+        {"name": n, "task": d.kind, "labels": d.names, "scheme": d.settings["task"]["scheme"]}
+        for n, d in task_data.further.items()
+    ]
+    return {"task_name": task_data.settings["task"]["name"], "tasks": others}
+
+
+def needs_new_head(config: Config, head: str, task_data: TaskData, changes: Mapping[str, Any]) -> bool:
     """Whether the outputs of the directory's head are not those of the task:
     other classes, or classes and not numbers.
     """
+    if [*getattr(config, "tasks", ())] != changes.get("tasks", []):
+        return True
     if head != models.head_of(config) or head not in ("sequence-classification", "token-classification"):
         return False
     if task_data.kind == "regression":

@@ -43,11 +43,19 @@ LENGTHS = {
     "seq2seq": 128,
     "lm": 512,
 }
-FILES = ("data.train", "data.dev", "data.test", "data.folder")  # may be elsewhere when a run goes on
+FILES = (
+    "data.train",
+    "data.dev",
+    "data.test",
+    "data.folder",
+    "data.unlabelled",
+)  # may be elsewhere when a run goes on
+UNFREEZING = ("classification", "pair", "regression")
 WIDE = 512  # narrower models have ten times the published rates
 # What a model must be used with later as in its training: kept in config.json.
 KEPT_IN, KEPT = "task_specific_params", "finetuning"
 KEPT_SETTINGS = (
+    "name",
     "as_text",
     "both_orders",
     "scheme",
@@ -85,14 +93,16 @@ def usual(task: str, config: Config, model: str) -> Settings:
     kind = kind_of(task)
     family: Finetuning = models.family(config).FINETUNING
     rate = family.lr * (family.small_lr_times if config.width < WIDE else 1)
-    length = min(LENGTHS[kind], config.longest or LENGTHS[kind])
-    return {
+    length = config.lengths.get(kind) or min(LENGTHS[kind], config.longest or LENGTHS[kind])
+    tables: Settings = {
         "run": {"task": task, "model": model, "seed": 0, "device": "cpu"},
         "data": {
             "train": None,
             "dev": None,
             "test": None,
             "folder": None,
+            "unlabelled": None,
+            "also": [],
             "columns": [],
             "labels": [],
             "held_out": 0.0,
@@ -101,8 +111,10 @@ def usual(task: str, config: Config, model: str) -> Settings:
             "errors": "strict",
             "batch": 12 if kind == "qa" else 32,
             "accumulate": 1,
+            **family.data,
         },
         "task": {
+            "name": task,
             "metrics": list(metrics.TASKS.get(task.replace("-", "_")) or METRICS[kind]),
             "label_smoothing": family.label_smoothing if kind == "seq2seq" else 0.0,
             "lm_weight": family.lm_weight if kind != "regression" else 0.0,
@@ -118,12 +130,20 @@ def usual(task: str, config: Config, model: str) -> Settings:
             "prefix": "",
             "target_length": None,
             "beams": 1,
+            **family.task,
         },
         "adapt": {
             "layers": None,
             "pooling": None,
+            "vectors": None,
+            "features": "input",
+            "encoder": family.encoder,
+            "biattentive": False,
+            "mix_penalty": 0.001,
+            "dropout": family.dropout,
             "freeze": None,
-            "unfreeze_every": None,
+            "unfreeze_every": family.unfreeze_every if kind in UNFREEZING else None,
+            "vocab": None,
             "reinit": 0,
             "noise": 0.0,
             "lora_rank": 0,
@@ -148,10 +168,11 @@ def usual(task: str, config: Config, model: str) -> Settings:
             **dict.fromkeys(making.CURVE),
         },
         "train": {
-            "epochs": 3,
+            "epochs": family.epochs,
             "steps": None,
             "extended": [],
             "warmup_share": family.warmup_share,
+            "most_warmup": family.most_warmup,
             "log_every": 10,
             "save_every": None,
             "keep": 2,
@@ -164,8 +185,13 @@ def usual(task: str, config: Config, model: str) -> Settings:
             "recompute": False,
             "activations": "float32",
             "tensorboard": False,
+            **family.train,
         },
     }
+    if kind == "lm":
+        for section, table in family.text.items():
+            tables[section] |= table
+    return tables
 
 
 def new(given: Settings, config: str | os.PathLike[str] | None, changes: Sequence[str]) -> Settings:
@@ -182,6 +208,7 @@ def new(given: Settings, config: str | os.PathLike[str] | None, changes: Sequenc
     known = defaults(run["task"], run["model"])
     making.own_options(known, layers)
     result = settings.merged(known, *layers, kinds=making.KINDS | making.option_kinds())
+    fill_features(result, models.family(directory.read_config(run["model"])).FINETUNING, layers)
     reads = result["adapt"]["layers"] is not None or result["adapt"]["pooling"] is not None
     if reads and not any("lm_weight" in layer.get("task", {}) for layer in layers):
         result["task"]["lm_weight"] = 0.0  # a language model has no such head
@@ -211,6 +238,13 @@ def new(given: Settings, config: str | os.PathLike[str] | None, changes: Sequenc
         metrics.metric(name)
     fill_lengths(result)
     return result
+
+
+def fill_features(chosen: Settings, family: Finetuning, layers: Sequence[Settings]) -> None:
+    """What a family of features is used with, where nothing else is said."""
+    for key in ("layers", "freeze"):
+        if not any(key in layer.get("adapt", {}) for layer in layers):
+            chosen["adapt"][key] = getattr(family, key)
 
 
 def check_installed(chosen: Settings) -> None:

@@ -13,6 +13,7 @@ from plmcore._core import ArgumentError
 from plmcore.tokenizers.added import Row
 from plmcore.tokenizers.format import Format
 
+MISSING = 4  # the character of a token that stands for no text
 TRUNCATIONS = ("longest_first", "only_first", "only_second")
 
 
@@ -245,3 +246,31 @@ def fill_detail(
                 )
             at = end
     return {"offsets": offsets, "word_ids": words, "sequence_ids": sequences}
+
+
+def fill_spelled(
+    windows: Sequence[Window],
+    spelled: Sequence[Sequence[np.ndarray] | None],
+    format: Format,
+    padding: Padding,
+    shape: Sequence[int],
+) -> np.ndarray:
+    """char_ids, int64 [B, T, W], of the same rows: spelled are the characters of the tokens of each first
+    text, and of each second one, [n, W]. A special token is one MISSING character, padding none.
+    """
+    a, b = spelled
+    assert a is not None
+    parts, added = format.parts(b is not None), format.added(b is not None)
+    width = a[0].shape[1] if a else 1
+    out = np.zeros((*shape, width), np.int64)
+    for r, window in enumerate(windows):
+        at = padding.start(shape[1], len(window) + added)
+        for part in parts:
+            if part.text is None:
+                out[r, at, 0], end = MISSING, at + 1
+            else:
+                piece = (b if part.text and b is not None else a)[window.sample][window.part(part.text)]
+                end = at + len(piece)
+                out[r, at:end] = piece
+            at = end
+    return out

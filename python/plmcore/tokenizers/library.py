@@ -227,14 +227,24 @@ def byte_bpe(
     return Library(native)
 
 
-def words(vocabulary: Mapping[str, int], *, lower: bool = False, unknown: str = "<unk>") -> Library:
-    """Whitespace-separated words; what the vocabulary lacks is `unknown`."""
-    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
+WORD = r"\w+(?=n't\b)|n't\b|'(?:s|re|ve|ll|m|d)\b|\w+|[^\w\s]"
+
+
+def words(
+    vocabulary: Mapping[str, int], *, lower: bool = False, unknown: str = "<unk>", split: bool = False
+) -> Library:
+    """Whitespace-separated words; what the vocabulary lacks is `unknown`.
+
+    split: of running text: in small letters, marks and the ends of contractions (n't, 's) on their own.
+    """
+    from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers
 
     native = Tokenizer(models.WordLevel(dict(vocabulary), unk_token=unknown))
-    if lower:
+    if lower or split:
         native.normalizer = normalizers.Lowercase()
     native.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    if split:
+        native.pre_tokenizer = pre_tokenizers.Split(Regex(WORD), "removed", invert=True)
     return Library(native)
 
 

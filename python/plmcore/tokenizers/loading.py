@@ -7,11 +7,14 @@ import pathlib
 from collections.abc import Mapping
 from typing import Any
 
+from plmcore import models
 from plmcore._core import ArgumentError, FormatError
 from plmcore.files.whole import read_bytes, read_json
+from plmcore.models import spelling
 from plmcore.runtime.kinds import checked
 from plmcore.tokenizers import characters, families, format, guard, library, pieces
 from plmcore.tokenizers.families import FAMILIES, ROLES, Family
+from plmcore.tokenizers.spelled import SpelledTokenizer
 from plmcore.tokenizers.tokenizer import Tokenizer
 
 VERY_LONG = 1_000_000  # a model_max_length above is the published way to say "none"
@@ -30,6 +33,33 @@ def load_tokenizer(
     of a Marian pair.
     """
     folder = pathlib.Path(folder)
+    if family is None and (spelled := _spelled(folder)) is not None:
+        known, width = spelled
+        try:
+            words = _load(folder, None, language, changes)
+        except FileNotFoundError:  # every word is known by its characters
+            words = None
+        return SpelledTokenizer(width, known, words)
+    return _load(folder, family, language, changes)
+
+
+def _spelled(folder: pathlib.Path) -> tuple[Family, int] | None:
+    """The family of a model that reads the characters of words, and how many of each."""
+    config = _optional(folder / "config.json")
+    known = FAMILIES.get(str(config.get("model_type", "-")))
+    if known is None or not known.spelled:
+        return None
+    width = config.get(known.spelled, getattr(models.config_class(known.name), known.spelled))
+    if type(width) is not int or width < spelling.LEAST:
+        raise FormatError(
+            f"'{folder / 'config.json'}': {known.spelled} must be at least {spelling.LEAST}, got {width!r}"
+        )
+    return known, width
+
+
+def _load(
+    folder: pathlib.Path, family: str | None, language: str | None, changes: Mapping[str, Any]
+) -> Tokenizer:
     settings = {
         **_optional(folder / "special_tokens_map.json"),
         **_optional(folder / "tokenizer_config.json"),

@@ -14,9 +14,10 @@ from plmcore._core import ArgumentError, FormatError, KindError
 from plmcore.runtime.kinds import checked
 from plmcore.tokenizers import format as formats
 from plmcore.tokenizers.added import Row
-from plmcore.tokenizers.batch import Batch, Padding, Truncation, Window, fill, fill_detail
+from plmcore.tokenizers.batch import Batch, Padding, Truncation, Window, fill, fill_detail, fill_spelled
 from plmcore.tokenizers.families import OWN, ROLES, Family
 from plmcore.tokenizers.format import Format
+from plmcore.tokenizers.word_characters import TaggerCharacters
 
 MOST_TOKENS = 1 << 24  # that a text is padded to
 
@@ -27,6 +28,8 @@ class Tokenizer:
     `family` decides the special tokens. `pad_token`, `pad_token_id` and so on for pad, unk, cls, sep, mask,
     bos, eos are None where there is no such token.
     """
+
+    spells = False  # whether input_ids are the characters of words
 
     pad_token: str | None
     unk_token: str | None
@@ -281,6 +284,9 @@ class Tokenizer:
         for i, ids in enumerate(a):
             windows += cut.windows(i, len(ids), None if b is None else len(b[i]), added)
         arrays = fill(windows, a, b, format, padding)
+        if self.family.characters:
+            spelled = [None if t is None else self._spelled(t, words) for t in (texts, pairs)]
+            arrays["char_ids"] = fill_spelled(windows, spelled, format, padding, arrays["input_ids"].shape)
         squeeze = one and stride is None
 
         def detail() -> dict[str, np.ndarray]:
@@ -297,6 +303,15 @@ class Tokenizer:
 
         sample = np.array([w.sample for w in windows], np.int64)
         return Batch({name: x[0] for name, x in arrays.items()} if squeeze else arrays, sample, detail)
+
+    def _spelled(self, texts: Sequence[Any], words: bool) -> list[np.ndarray]:
+        """The characters of every token of each text.  uint8 [n, characters]"""
+        rows = self._word_rows_of(texts) if words else self.backend.rows(list(texts))
+        parts = [
+            [(text[w] if words else text)[begin:end] for w, (begin, end) in zip(numbers, offsets.tolist())]
+            for text, (_, offsets, numbers) in zip(texts, rows, strict=True)
+        ]
+        return TaggerCharacters().spelled(parts, self.family.characters)
 
     def _word_ids_of(self, texts: Sequence[Sequence[str]]) -> list[np.ndarray]:
         return [ids for ids, _, _ in self._word_rows_of(texts)]

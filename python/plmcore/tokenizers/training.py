@@ -153,7 +153,7 @@ def _library(plan: _Plan) -> Tokenizer:
     trainer: Any
     if kind == "words":
         backend, trainer = (
-            library.words({unknown: 0}, lower=lower, unknown=unknown),
+            library.words({unknown: 0}, lower=lower, unknown=unknown, split=plan.family.splits),
             trainers.WordLevelTrainer(**options),
         )
     elif kind == "wordpiece":

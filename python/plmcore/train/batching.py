@@ -14,6 +14,7 @@ import numpy as np
 
 from plmcore._core import ArgumentError
 from plmcore.criteria import Batch
+from plmcore.criteria.criterion import RATE
 
 
 class Batches(Protocol):
@@ -84,6 +85,11 @@ def tokens_of(batch: Batch) -> int:
     if (mask := batch.get("decoder_attention_mask")) is not None:
         return own + int(np.count_nonzero(mask))
     return own + (0 if target is None else target.size)
+
+
+def rate_of(parts: Sequence[Batch]) -> float:
+    """The mean over a step's batches of what they say the learning rate is multiplied by."""
+    return float(np.mean([float(part.get(RATE, 1.0)) for part in parts]))
 
 
 def check_batch(batch: Any) -> list[Batch]:

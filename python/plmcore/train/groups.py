@@ -1,4 +1,6 @@
-"""Parameter groups: what is not decayed, and rates that fall from the head down to the embeddings."""
+"""Parameter groups: what is not decayed, rows that stay short, and rates that fall from the head down to the
+embeddings.
+"""
 
 from __future__ import annotations
 
@@ -28,6 +30,15 @@ def decayed(model: nn.Module) -> set[str]:
     }
 
 
+def bounded(model: nn.Module) -> dict[str, float]:
+    """The most that a row of a parameter may measure, by its name: what modules list in `max_norms`."""
+    return {
+        f"{path}.{name}".lstrip("."): most
+        for path, module in model.named_modules()
+        for name, most in getattr(module, "max_norms", {}).items()
+    }
+
+
 def parameter_groups(
     model: nn.Module, *, lr: float, weight_decay: float, layer_decay: float = 1.0
 ) -> list[dict[str, Any]]:
@@ -42,19 +53,20 @@ def parameter_groups(
         max((d for d in map(layer_of, (n for n, _ in model.named_parameters())) if d is not None), default=0)
         + 1
     )
-    decaying = decayed(model)
-    groups: dict[tuple[int, bool], list[nn.Parameter]] = {}
+    decaying, norms = decayed(model), bounded(model)
+    groups: dict[tuple[int, bool, float | None], list[nn.Parameter]] = {}
     for name, p in model.named_parameters():
         if p.requires_grad:
-            groups.setdefault((depth(name, top), name in decaying), []).append(p)
+            groups.setdefault((depth(name, top), name in decaying, norms.get(name)), []).append(p)
     return [
         dict(
             params=params,
             lr=lr * layer_decay ** (top - d),
             weight_decay=weight_decay if decays else 0.0,
             adapt=decays,
+            max_norm=most,
         )
-        for (d, decays), params in groups.items()
+        for (d, decays, most), params in groups.items()
     ]
 
 

@@ -10,6 +10,7 @@ from plmcore import criteria, nn
 from plmcore._core import ArgumentError
 from plmcore.data import Corpus
 from plmcore.evaluate.likelihood import perplexity_of
+from plmcore.models import labels as kinds
 from plmcore.train import batching
 
 
@@ -57,6 +58,17 @@ def part(corpus: Corpus, begin: int, end: int) -> Corpus:
     return Corpus(corpus.ids[begin:end], sentences, documents, np.searchsorted(sentences, documents), content)
 
 
+def backward(corpus: Corpus) -> Corpus:
+    """The corpus from its end: the last token of its last document first."""
+    sentences, documents = (len(corpus.ids) - o[::-1] for o in (corpus.sentences, corpus.documents))
+    content = {
+        "vocab_size": corpus.vocab_size, "tokenizer": corpus.tokenizer, "source": corpus.source,
+        "fingerprint": f"{corpus.fingerprint}[::-1]",
+    }  # fmt: skip
+    ids = np.ascontiguousarray(corpus.ids[::-1])
+    return Corpus(ids, sentences, documents, np.searchsorted(sentences, documents), content)
+
+
 def _within(offsets: np.ndarray, begin: int, end: int) -> np.ndarray:
     first, last = np.searchsorted(offsets, begin, side="right"), np.searchsorted(offsets, end, side="left")
     return np.concatenate([[begin], offsets[first:last], [end]]).astype(offsets.dtype) - begin
@@ -89,4 +101,7 @@ class HeldOutLoss:
         found = {"loss": mean}
         if len(sums.counts) == 1:  # and not the sum of two losses
             found["perplexity"] = perplexity_of(mean)
+        for name in [name for name in kinds.DIRECTIONS if name in sums.counts]:
+            direction = name.removesuffix("_labels")
+            found[f"{direction}_perplexity"] = perplexity_of(sums.sums[name] / max(1, sums.counts[name]))
         return found | {f"{name}_loss": other(model)["loss"] for name, other in self.others.items()}

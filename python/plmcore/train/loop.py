@@ -136,7 +136,7 @@ class Trainer(Training):
         whole = self.group.sum({"loss": own, "tokens": sum(map(batching.tokens_of, parts))})
         norm = self.optimizer.norm()
         size = norm.item()
-        self.optimizer.lr = self.base_lr * self.schedule(self.step)
+        self.optimizer.lr = self.base_lr * self.schedule(self.step) * batching.rate_of(parts)
         if math.isfinite(whole["loss"]) and math.isfinite(size):
             self.optimizer.step(self.clip_norm, norm)
             self.skips = 0

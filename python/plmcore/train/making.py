@@ -23,10 +23,13 @@ KINDS = {  # of settings without a default
     "data.ramp": "int",
     "mixture.text_rate": "float",
     "adapt.unfreeze_every": "float",
+    "adapt.vocab": "int",
+    "adapt.vectors": "str",
     "task.stride": "int",
     "task.question_length": "int",
     "task.target_length": "int",
-    **dict.fromkeys(("data.train", "data.dev", "data.test", "data.folder"), "str"),
+    "train.most_warmup": "int",
+    **dict.fromkeys(("data.train", "data.dev", "data.test", "data.folder", "data.unlabelled"), "str"),
 }
 
 

@@ -12,7 +12,7 @@ from plmcore import language_model, models, tokenizers
 from plmcore._core import manual_seed
 from plmcore.files.whole import atomic_directory
 from plmcore.models.config import Config
-from plmcore.train import hints, making, recipes, run_settings, settings
+from plmcore.train import hints, making, recipes, run_settings, settings, trainers
 from plmcore.train.loop import Trainer
 from plmcore.train.run import Run
 from plmcore.train.run_data import RunData
@@ -47,14 +47,15 @@ def pretrain(
 ) -> language_model.LanguageModel:
     """Trains a tokenizer and a model of a family on text files.
 
-    Writes the model to `out`/final; returns the model.
+    Writes the model to `out`/final; returns the model. word2vec and glove give word vectors: plm.vectors.
+    pretrain is this function with their type.
 
-    `target` has the translations of `text`, line by line, for the Transformer. `supervised` tasks are mixed
+    `target` has the translations of `text`, line by line, to learn to translate. `supervised` tasks are mixed
     with the text of T5 and BART: "sst2=FILE", or dict(task=, file=, columns=, source=, target=, rate=).
     errors="replace" reads bytes that are not UTF-8 as U+FFFD. `tokenizer` is a directory, or the kind to
     train on the text. `config` is the config.toml of another run, `changes` are settings as "optim.lr=3e-4";
     `lr`, `batch` and `device` are optim.lr, data.batch and run.device. resume=True continues a stopped run,
-    bit for bit, from its last checkpoint.
+    bit for bit, from its last checkpoint (word vectors: on one thread).
     """
     given: Settings = {
         "run": {"family": family, "size": size, "seed": seed, "device": device},
@@ -69,10 +70,10 @@ def pretrain(
         "mixture": {"tables": [parse(t) if isinstance(t, str) else dict(t) for t in supervised] or None},
         "train": {"steps": steps, "save_every": save_every},
     }
-    run = _Pretraining(
-        out, given, config=config, changes=changes, resume=resume, quiet=quiet, callbacks=callbacks
-    )
-    return run()
+    kind = trainers.trainer(trainers.family_of(family, out, config)) or _Pretraining
+    run = kind(out, given, config=config, changes=changes, resume=resume, quiet=quiet, callbacks=callbacks)
+    result: language_model.LanguageModel = run()
+    return result
 
 
 class _Pretraining(Run):
@@ -135,7 +136,9 @@ class _Pretraining(Run):
         values = (
             {"vocab_size": tokenizer.vocab_size} | {k: v for k, v in special.items() if k in known} | values
         )
-        if isinstance(size := values["vocab_size"], int) and size < tokenizer.vocab_size:
+        if self.data.reads_all_words:
+            values["vocab_size"] = min(tokenizer.vocab_size, self.settings["data"]["vocab"])
+        elif isinstance(size := values["vocab_size"], int) and size < tokenizer.vocab_size:
             raise settings.SettingError(
                 f"model.vocab_size is {size}, and the tokenizer has {tokenizer.vocab_size} tokens"
             )

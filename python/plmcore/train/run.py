@@ -108,8 +108,13 @@ class Run:
 
     def new(self, given: Settings, config: str | os.PathLike[str] | None, changes: Sequence[str]) -> Settings:
         """The usual ones, changed by the config, by what was given, and by single settings, in this order."""
+        known = self._known({})
+        for name in (f"{s}.{k}" for s, table in given.items() for k, v in table.items() if v is not None):
+            section, _, key = name.partition(".")
+            if key not in known.get(section, {}):
+                raise SettingError(f"{self.title} has no setting {name}; leave it out")
         layers = settings.layers(given, config, changes)
-        chosen = settings.merged(self._known({}), *layers, kinds=KINDS)
+        chosen = settings.merged(known, *layers, kinds=KINDS)
         check_result(chosen["train"])
         return chosen
 

@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from plmcore import criteria, data, nn, objectives, tokenizers
+from plmcore import criteria, data, models, nn, objectives, tokenizers
 from plmcore._core import ArgumentError, FormatError
 from plmcore.files.text import check_text
 from plmcore.files.whole import atomic_directory
+from plmcore.models import labels
 from plmcore.runtime.progress import Progress
 from plmcore.train import batching, carrying, checkpoint, held_out, ranks, recipes, supervised
 from plmcore.train.run_directory import RunDirectory
@@ -82,7 +83,7 @@ class RunData:
                     made = tokenizers.train_tokenizer(
                         files,
                         kind=kind,
-                        vocab_size=self.table["vocab"],
+                        vocab_size=None if self.reads_all_words else self.table["vocab"],
                         family=family,
                         errors=self.table["errors"],
                     )
@@ -91,6 +92,12 @@ class RunData:
             with atomic_directory(folder) as new:
                 made.save(new)
         return tokenizers.load_tokenizer(folder)
+
+    @property
+    def reads_all_words(self) -> bool:
+        """Whether words are known that the model is not to predict."""
+        spells = recipes.recipe(self.settings["run"]["family"]).spells
+        return spells and self.table["tokenizer"] == "words"
 
     @functools.cached_property
     def corpora(self) -> Pieces:
@@ -108,7 +115,8 @@ class RunData:
                 data.write_corpus(
                     folder, texts, self.tokenizer, progress=bar.reach, workers=workers, **options
                 )
-        return data.Corpus.open(folder)
+        corpus = data.Corpus.open(folder)
+        return held_out.backward(corpus) if self.settings["model"].get("backward") else corpus
 
     @functools.cached_property
     def tables(self) -> Tables:
@@ -166,6 +174,12 @@ class RunData:
                 f"objective.streams go on from batch to batch in one process, and there are {group.size} "
                 f"ranks: set objective.streams=none and train.mem_len=0"
             )
+        if self.settings["train"].get("vary"):
+            return self.accumulated(
+                carrying.Varied(
+                    getattr(objective, "packing").text, self.table["batch"], self.table["length"] - 1, seed
+                )
+            )
         batches: Any = data.Batches(
             objective,
             self.table["batch"],
@@ -175,7 +189,10 @@ class RunData:
             rank=group.rank,
             ranks=group.size,
         )
-        batches = carrying.Continued(batches) if self.memory else batches
+        return self.accumulated(carrying.Continued(batches) if self.carries else batches)
+
+    def accumulated(self, batches: Any) -> Any:
+        """As many at a time as the settings say."""
         times, steps = self.table["accumulate"], self.table["ramp"]
         if steps:
             return batching.Accumulated(batches, batching.ramp(1, times, steps))
@@ -194,13 +211,23 @@ class RunData:
             count = min(most, batches.steps_per_epoch(0))
             if objective.streams is None:
                 return held_out.HeldOutLoss(batches, count, others)
-            return held_out.HeldOutLoss(carrying.Continued(batches), count, others, self.criterion)
+            return held_out.HeldOutLoss(carrying.Continued(batches), count, others, self.plain_criterion)
 
         tasks = {task: loss(self.supervised(task, found)) for task, found in self.table_parts[1].items()}
         return loss(self.held_out_objective(self.held_out_streams), tasks)
 
     def criterion(self, model: nn.Module, label_smoothing: float = 0.0) -> criteria.Criterion:
-        """What is trained with: with a memory where the settings give one."""
+        """What is trained with: with a memory, or a state, where the settings give one."""
+        if self.settings["train"].get("carry") and labels.NEXT in labels.taken(model):
+            penalties = {key: self.settings["train"][key] for key in ("ar", "tar")}
+            return criteria.Carried(label_smoothing, **penalties)
+        return self.plain_criterion(model, label_smoothing)
+
+    def plain_criterion(self, model: nn.Module, label_smoothing: float = 0.0) -> criteria.Criterion:
+        """The same without penalties: what is evaluated with."""
+        if self.settings["train"].get("carry"):
+            both = labels.BIDIRECTIONAL in labels.taken(model)
+            return (criteria.CarriedDirections if both else criteria.Carried)(label_smoothing)
         if not self.memory:
             return criteria.of(model, label_smoothing)
         kind, reuse = (
@@ -215,10 +242,15 @@ class RunData:
         return self.settings["train"].get("mem_len") or 0
 
     @property
+    def carries(self) -> bool:
+        """Whether batches go on where those before ended."""
+        return bool(self.memory or self.settings["train"].get("carry"))
+
+    @property
     def held_out_streams(self) -> int | None:
-        """Few enough that each has several windows; none without a memory or for a short text."""
+        """Few enough that each has several windows; none where nothing is carried, or for a short text."""
         windows = len(self.parts[1][0].ids) // self.table["length"]
-        return max(1, min(self.table["batch"], windows // 4)) if self.memory and windows > 1 else None
+        return max(1, min(self.table["batch"], windows // 4)) if self.carries and windows > 1 else None
 
     def mixed(self) -> objectives.Objective:
         """What is trained on: the text, and the supervised tasks beside it."""
@@ -272,9 +304,12 @@ class RunData:
 
 
 def format_of(kind: str, family: str) -> str | None:
-    """The family whose special tokens a new tokenizer gets: characters and words have their own."""
+    """The family whose special tokens a new tokenizer gets: characters and words have their own, unless the
+    family has a format for them.
+    """
     if kind in ("characters", "words"):
-        return None
+        own = [f.name for f in models.family(family).TOKENIZERS if kind in f.kinds]
+        return own[0] if own else None
     return recipes.recipe(family).special_tokens or family
 
 

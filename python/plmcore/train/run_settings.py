@@ -14,7 +14,7 @@ from plmcore import models, objectives
 from plmcore._core import ArgumentError
 from plmcore.files.text import check_errors
 from plmcore.models import labels
-from plmcore.train import extending, making, recipes, run, settings, supervised
+from plmcore.train import extending, making, recipes, run, settings, supervised, trainers
 from plmcore.train.settings import SettingError, Settings
 
 FILES = ("data.text", "data.target")  # may be elsewhere when a run goes on
@@ -82,7 +82,7 @@ def new(given: Settings, config: str | os.PathLike[str] | None, changes: Sequenc
 
     family: Any = first("run", "family")
     if family is None:
-        raise ArgumentError(f"pretrain needs a family, one of {', '.join(recipes.names())}: {EXAMPLE}")
+        raise ArgumentError(f"pretrain needs a family, one of {', '.join(trainers.names())}: {EXAMPLE}")
     size = first("run", "size", "tiny")
     objective = first("objective", "name")
     for name, value in (("run.family", family), ("run.size", size), ("objective.name", objective)):
@@ -91,6 +91,8 @@ def new(given: Settings, config: str | os.PathLike[str] | None, changes: Sequenc
     if (steps := first("train", "steps")) is not None:
         settings.fitted("train.steps", steps, 1)
     family = recipes.name_of(family)
+    if family not in models.FAMILIES:
+        raise ArgumentError(f"there is no family {family!r}; one of {', '.join(trainers.names())}")
     check_config(layers[0], family, size)
     known = defaults_of(family, size, first("train", "steps"), objective)
     known["run"]["family"] = family
@@ -159,6 +161,19 @@ def check_objective(chosen: Settings) -> None:
                 f"like data.batch, and objective.stride; "
                 f"got {streams} and {chosen['objective'].get('stride')}; or train.mem_len=0"
             )
+    if chosen["train"].get("carry"):
+        streams, batch = chosen["objective"].get("streams"), chosen["data"]["batch"]
+        # a token that is predicted is read by the next window, unless labels have been moved
+        stride = chosen["data"]["length"] - 1 if kind == labels.NEXT else None
+        if streams != batch or chosen["objective"].get("stride") != stride:
+            more = "" if stride is None else f", and objective.stride={stride}, data.length - 1"
+            raise SettingError(
+                f"train.carry needs rows that go on from batch to batch: objective.streams={batch} like "
+                f"data.batch{more}; got {streams} and {chosen['objective'].get('stride')}; or "
+                "train.carry=false"
+            )
+    if chosen["train"].get("vary") and not chosen["train"].get("carry"):
+        raise SettingError("train.vary draws the lengths of windows that go on: it needs train.carry=true")
     smoothing = chosen["train"]["label_smoothing"]
     if not 0 <= smoothing <= 1:
         raise SettingError(f"train.label_smoothing must be from 0 to 1, got {smoothing}")

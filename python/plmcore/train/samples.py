@@ -37,8 +37,10 @@ class Samples:
     @staticmethod
     def silent(model: nn.Module) -> bool:
         """BERT and RoBERTa as decoders: they are no encoders whose gaps could be filled, and generation does
-        not know them.
+        not know them. Nor does it models of two directions.
         """
+        if labels.BIDIRECTIONAL in labels.taken(model):
+            return True
         return labels.NEXT in labels.taken(model) and not isinstance(model, Generates)
 
     def text(self, lm: LanguageModel, seed: int) -> str:

@@ -34,8 +34,10 @@ NEEDED = (
     "optim.layer_decay",
     "schedule.kind",
 )
-FREE = ("train.save_every", "train.evaluate_every")
-TABLES = ("mixture.tables", "train.extended")  # empty lists whose members are no texts
+# of several kinds: whoever uses them looks
+MIXED = ("train.average",)
+FREE = ("train.save_every", "train.evaluate_every", "adapt.unfreeze_every")
+TABLES = ("mixture.tables", "train.extended", "data.also")  # empty lists whose members are no texts
 # What one step or one row takes grows with these: a slip of the pen must not look like a program that hangs.
 MOST = {"data.accumulate": 1 << 16, "data.batch": 1 << 20, "data.length": 1 << 20, "data.vocab": 1 << 24}
 
@@ -79,6 +81,8 @@ def fitted(name: str, value: Any, default: Any, kind: str = "") -> Any:
     """`value`, if it is of the default's kind, or of `kind` where there is none; whole numbers will do where
     a fraction may stand, and "none" for no value.
     """
+    if name in MIXED:
+        default = None
     if value == NONE and not isinstance(default, str):
         value = None
     if type(value) is int and not -(2**63) <= value < 2**63:
@@ -103,7 +107,7 @@ def fitted(name: str, value: Any, default: Any, kind: str = "") -> Any:
         able = {*wanted, *(["int"] if "float" in wanted else [])}
         if wanted and all(k in KINDS for k in wanted) and type(value).__name__ not in able:
             raise SettingError(f"{name} must be {' or '.join(KINDS[k] for k in wanted)}, got {value!r}")
-        if kind and not fits(value, kind):
+        if kind and not fits(tuple(value) if isinstance(value, list) and "tuple" in kind else value, kind):
             raise SettingError(f"{name} must be {spoken(kind)}, got {value!r}")
         return value
     if isinstance(default, float) and isinstance(value, int) and not isinstance(value, bool):
@@ -138,6 +142,23 @@ def parse(assignment: str) -> tuple[str, str, Any]:
         return section, key, tomllib.loads(f"value = {text}")["value"]
     except (tomllib.TOMLDecodeError, RecursionError):
         return section, key, text
+
+
+def parse_table(option: str, argument: str, file: str) -> dict[str, Any]:
+    """The value of an option that is TASK=FILE, whose file has the key `file`, or a table as in config.toml:
+    {task = "...", file = "...", ...}.
+    """
+    if argument.startswith("{"):
+        try:
+            return tomllib.loads(f"table = {argument}")["table"]
+        except tomllib.TOMLDecodeError as e:
+            raise SettingError(f"{option} {argument!r} cannot be read: {e}") from None
+    task, equals, path = argument.partition("=")
+    if not (task and equals and path):
+        raise SettingError(
+            f'{option} is TASK=FILE or {{task = "...", {file} = "...", ...}}, got {argument!r}'
+        )
+    return {"task": task, file: path}
 
 
 def read(path: pathlib.Path) -> Settings:

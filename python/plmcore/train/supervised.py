@@ -11,7 +11,6 @@ from __future__ import annotations
 import pathlib
 import re
 import string
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -34,18 +33,8 @@ Pair = dict[str, str]  # source, target
 
 
 def parse(argument: str) -> Table:
-    """TASK=FILE, or a table as in config.toml: {task = "...", file = "...", source = "..."}."""
-    if argument.startswith("{"):
-        try:
-            return tomllib.loads(f"table = {argument}")["table"]
-        except tomllib.TOMLDecodeError as e:
-            raise SettingError(f"--supervised {argument!r} cannot be read: {e}") from None
-    task, equals, file = argument.partition("=")
-    if not (task and equals and file):
-        raise SettingError(
-            f'--supervised is TASK=FILE or {{task = "...", file = "...", ...}}, got {argument!r}'
-        )
-    return {"task": task, "file": file}
+    """TASK=FILE, or a table as in config.toml."""
+    return settings.parse_table("--supervised", argument, "file")
 
 
 def check(mixture: Mapping[str, Any]) -> None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import pathlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, cast
 
 from plmcore import _core
 from plmcore._core import ArgumentError
 from plmcore.files.whole import atomic_directory, remove
-from plmcore.train import run_directory, settings
+from plmcore.train import pretraining, trainers
 from plmcore.train.run import Run
 from plmcore.train.settings import SettingError, Settings
 from plmcore.train.training import Training
@@ -23,6 +23,8 @@ from plmcore.vectors.word2vec import RATES, WORDS_PER_STEP, Word2VecTraining
 
 class _VectorsRun(Run):
     """What both have: the text is prepared in the folder corpus, which the result does not need."""
+
+    FAMILY: str
 
     def resumed(
         self,
@@ -41,6 +43,8 @@ class _VectorsRun(Run):
 
     def new(self, given: Settings, config: str | os.PathLike[str] | None, changes: Sequence[str]) -> Settings:
         found = super().new(given, config, changes)
+        if found["train"]["steps"] is not None:
+            raise SettingError("train.steps follows from the text and train.epochs; set those")
         if not found["data"]["text"]:
             raise ArgumentError("there is no text: --text names files or folders")
         return found
@@ -53,12 +57,11 @@ class _VectorsRun(Run):
         return folder
 
     def announcement(self, training: Training) -> str:
-        return f"{self.settings['run']['family']}, {len(training.model)} words"
+        return f"{self.FAMILY}, {len(training.model)} words"
 
     @property
     def title(self) -> str:
-        """Of the report."""
-        return str(self.settings["run"]["family"])
+        return self.FAMILY
 
     def facts(self, training: Training) -> dict[str, Any]:
         return {"vectors": f"{len(training.model):,} words, {self.settings['model']['dim']} dimensions"}
@@ -72,9 +75,11 @@ class _VectorsRun(Run):
 class Word2VecRun(_VectorsRun):
     """`plmcore pretrain word2vec`."""
 
+    FAMILY = "word2vec"
+
     def defaults(self, stored: Settings) -> Settings:
         return {
-            "run": {"family": "word2vec"},
+            "run": {"family": self.FAMILY},
             "data": {"text": [], "min_count": 5},
             "model": {
                 "model": "skip-gram",
@@ -118,9 +123,11 @@ class Word2VecRun(_VectorsRun):
 class GloveRun(_VectorsRun):
     """`plmcore pretrain glove`."""
 
+    FAMILY = "glove"
+
     def defaults(self, stored: Settings) -> Settings:
         return {
-            "run": {"family": "glove"},
+            "run": {"family": self.FAMILY},
             "data": {"text": [], "min_count": 5, "window": 15, "symmetric": True, "memory_mb": 1024},
             "model": {"dim": 50, "x_max": 100.0, "alpha": 0.75},
             "optim": {"lr": 0.05},
@@ -152,54 +159,18 @@ class GloveRun(_VectorsRun):
         )
 
 
-FAMILIES: dict[str, type[_VectorsRun]] = {"word2vec": Word2VecRun, "glove": GloveRun}
-
-
 def _options(run: Run) -> dict[str, Any]:
     """What a training takes of the settings; the steps follow from the text."""
     return {name: value for name, value in run.options(steps=1, ends=()).items() if name != "steps"}
 
 
-def family_of(
-    family: str | None, out: str | os.PathLike[str], config: str | os.PathLike[str] | None = None
-) -> str | None:
-    """The family of a run that is given, begun in `out`, or told by a config.toml; None if no vectors."""
-    if family is None:
-        file = pathlib.Path(config) if config else pathlib.Path(out) / run_directory.CONFIG
-        family = settings.read(file).get("run", {}).get("family") if file.is_file() else None
-    return family if family in FAMILIES else None
-
-
-def pretrain(
-    family: str | None = None,
-    *,
-    out: str | os.PathLike[str],
-    text: Iterable[str | os.PathLike[str]] = (),
-    lr: float | None = None,
-    seed: int | None = None,
-    save_every: int | None = None,
-    config: str | os.PathLike[str] | None = None,
-    changes: Sequence[str] = (),
-    resume: bool = False,
-    quiet: bool = False,
-    callbacks: Sequence[Callable[[Any, Mapping[str, float]], None]] = (),
-) -> Vectors:
+def pretrain(family: str | None = None, *, out: str | os.PathLike[str], **options: Any) -> Vectors:
     """Trains word2vec or GloVe on text files in a run directory; `out`/final has the vectors.
 
-    `changes` are settings as "model.dim=300". resume=True continues a stopped run from its last checkpoint,
-    bit for bit on one thread.
+    The same as plm.pretrain, which has the options: text, lr, seed, save_every, config, changes, resume.
     """
-    known = family_of(family, out, config)
-    if known is None:
-        raise ArgumentError(f"family must be {' or '.join(FAMILIES)}, got {family!r}")
-    given: Settings = {
-        "run": {"seed": seed},
-        "data": {"text": [os.fspath(t) for t in text] or None},
-        "optim": {"lr": lr},
-        "train": {"save_every": save_every},
-    }
-    run = FAMILIES[known](
-        out, given, config=config, changes=changes, resume=resume, quiet=quiet, callbacks=callbacks
-    )
-    vectors: Vectors = run()
-    return vectors
+    known = trainers.family_of(family, out, options.get("config"))
+    if known not in (Word2VecRun.FAMILY, GloveRun.FAMILY):
+        raise ArgumentError(f"family must be word2vec or glove, got {family!r}")
+    vectors: Any = pretraining.pretrain(family, out=out, **options)
+    return cast(Vectors, vectors)
