@@ -99,7 +99,7 @@ __global__ void __launch_bounds__(kRowThreads, kRowBlocks) rows_by_block(Op op) 
   op.template row<RowOf<T, N, false>>(static_cast<int64_t>(blockIdx.x));
 }
 
-// Whole warps, `each` elements a thread.
+// Whole warps, a thread for each pack where there are not too many.
 inline dim3 row_block(int64_t packs) {
   const int64_t threads = packs <= 32 ? 32 : (packs + 31) / 32 * 32;
   return dim3(static_cast<unsigned>(threads < kRowThreads ? threads : kRowThreads));

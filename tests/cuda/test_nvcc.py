@@ -32,7 +32,7 @@ REGISTERS = {
     "norm_grad_held": 128,
     "norm_grad_columns": 56,
     "cross_entropy_total": 48,
-    "best_of_tile": 128,
+    "best_of_tile": 104,
     "best_by_rounds": 48,
     "merge_beams": 64,
     "quantized_columns": 96,

@@ -81,6 +81,7 @@ class BatchNorm(Module):
         return self.scaled(centred, var)
 
     def scaled(self, centred: Tensor, var: Tensor) -> Tensor:
+        """centred / sqrt(var + eps) gamma + beta"""
         scale = ops.mul(ops.rsqrt(ops.affine(var, 1.0, self.eps)), self.gamma)
         return ops.add(ops.mul(centred, scale), self.beta)
 

@@ -61,6 +61,7 @@ class BidirectionalLM(TextObjective):
         return batch
 
     def sentences(self, examples: np.ndarray) -> dict[str, np.ndarray]:
+        """Texts of their own, padded."""
         starts, lengths = self.packing.runs(examples)
         layout = self.format(lengths)
         inputs = layout.inputs(self.packing.text.take(starts, lengths, self.format.pad))
@@ -72,6 +73,7 @@ class BidirectionalLM(TextObjective):
         return inputs | {"forward_labels": forward, "backward_labels": backward}
 
     def windows(self, examples: np.ndarray) -> dict[str, np.ndarray]:
+        """The next words of each stream, in both directions."""
         places = self.packing.runs(examples)[0][:, None] + np.arange(self.packing.length)  # [B, T]
         read, following = self.text.forward(places)
         back, before = self.text.backward(places[:, ::-1])  # the last column is read first

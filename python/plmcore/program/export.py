@@ -34,7 +34,6 @@ def export(
     plm.export(plm.trace(lm.model, input_ids=..., labels=...), "loss.plm").
     """
     from plmcore.formats import program_file
-    from plmcore.models.generates import Generates
     from plmcore.nn.modes import inference
     from plmcore.program import card
 
@@ -44,7 +43,7 @@ def export(
         return
     model: Any = getattr(what, "model", what)
     lm: Any = None if model is what else what
-    stepwise = isinstance(model, Generates) and model.stepwise
+    stepwise = getattr(model, "stepwise", False)
     with inference():
         forward = {} if stepwise else {forward_name(model): _program("main", model)}
         by_name = forward | entries(model)

@@ -86,6 +86,7 @@ class Features(nn.Module):
         self.classifier = None if biattentive else nn.Linear(width, config.num_labels)
 
     def check(self, biattentive: bool) -> None:
+        """ArgumentError for settings that do not go together, or with this body."""
         config, layers = self.config, self.layers
         if self.pooling is not None and self.pooling not in POOLINGS:
             raise ArgumentError(f"adapt.pooling must be one of {', '.join(POOLINGS)}, got {self.pooling!r}")
@@ -195,6 +196,7 @@ class Features(nn.Module):
         return states[-1 if self.layers == "last" else int(self.layers)]
 
     def loss(self, logits: Tensor, labels: Tensor | None) -> Tensor | None:
+        """Of classes, with the penalty of the mix; None without labels."""
         if labels is None:
             return None
         return self.penalised(heads.classification_loss(self.config, logits, labels))
@@ -227,6 +229,7 @@ class Features(nn.Module):
 
 
 def joined(parts: Sequence[Tensor | None]) -> Tensor:
+    """Those that are there, side by side.  [B, T, C] each"""
     found = [part for part in parts if part is not None]
     return found[0] if len(found) == 1 else ops.concat(found, 2)
 
