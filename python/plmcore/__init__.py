@@ -1,4 +1,4 @@
-"""plmcore trains and runs Transformer language models (BERT, GPT-2, T5, ...) on a small native runtime."""
+"""plmcore trains and runs language models (word2vec, BERT, GPT-2, T5, ...) on a small native runtime."""
 
 from plmcore.runtime import startup as _startup  # first: it answers Ctrl-C while the rest is imported
 
