@@ -152,3 +152,10 @@ oracle() {
   python -c 'import google.protobuf, safetensors, torch, transformers'  # without them the tests would be skipped
   small_tests -m oracle tests
 }
+
+# What the README's tests skip, because a plain install has no extras. PLM_DATA names ELMo's published weights.
+extras_tests() {
+  install_extra elmo
+  python -c 'import h5py, scipy, sklearn, seqeval, sacrebleu'
+  small_tests tests/models/test_elmo.py tests/tasks/test_{evaluation,finetuning,inference,real_data}.py
+}
