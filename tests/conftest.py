@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import signal
 import sys
 
 if (
@@ -9,6 +10,10 @@ if (
 ):  # a process per core: threads bring nothing at the sizes of most tests
     for name in ("OMP_NUM_THREADS", "PLMCORE_NUM_THREADS"):
         os.environ.setdefault(name, "1")
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # As in a job that a shell runs in the background. The programs that tests interrupt would inherit it.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 
