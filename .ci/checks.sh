@@ -157,5 +157,5 @@ oracle() {
 extras_tests() {
   install_extra elmo
   python -c 'import h5py, scipy, sklearn, seqeval, sacrebleu'
-  small_tests tests/models/test_elmo.py tests/tasks/test_{evaluation,finetuning,inference,real_data}.py
+  small_tests tests/models/test_elmo.py tests/tasks/test_{cross_view_translation,evaluation,finetuning,inference,real_data}.py
 }

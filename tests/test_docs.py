@@ -98,7 +98,7 @@ def test_few_blocks_are_not_run():
     ]
     assert all(len(b.excuse) > 15 for b in excused), "say why"
     run = [b for page in PAGES for b in docs_blocks.blocks(page) if b.runs]
-    assert len(excused) <= 10 and len(run) >= 50
+    assert len(excused) <= 15 and len(run) >= 100  # published files, compilers, parts of files
 
 
 # ---- links ----

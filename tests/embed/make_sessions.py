@@ -46,7 +46,7 @@ def inputs_of(lm: plm.LanguageModel, B: int, T: int) -> dict[str, np.ndarray]:
     eos = getattr(lm.config, "eos_token_id", None)
     found = {}
     for name, spec in export.signature(lm.model).items():
-        shape = [sizes[str(d)] for d in spec.shape]
+        shape = [d if isinstance(d, int) else sizes[str(d)] for d in spec.shape]
         fill = rng.integers(3, 20, shape) if name.endswith("input_ids") else np.zeros(shape, np.int64)
         found[name] = np.ones(shape, np.int64) if name == "attention_mask" else fill
     if eos is not None:

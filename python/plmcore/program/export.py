@@ -43,7 +43,7 @@ def export(
         return
     model: Any = getattr(what, "model", what)
     lm: Any = None if model is what else what
-    stepwise = getattr(model, "stepwise", False)
+    stepwise = hasattr(model, "prefill") and model.stepwise  # of a body _program says why it has none
     with inference():
         forward = {} if stepwise else {forward_name(model): _program("main", model)}
         by_name = forward | entries(model)

@@ -304,13 +304,15 @@ class RunData:
 
 
 def format_of(kind: str, family: str) -> str | None:
-    """The family whose special tokens a new tokenizer gets: characters and words have their own, unless the
-    family has a format for them.
+    """The family whose special tokens a new tokenizer gets. Characters and words have their own, unless the
+    family has a format for them, and its recipe, where it is one of words, does not name another's.
     """
-    if kind in ("characters", "words"):
-        own = [f.name for f in models.family(family).TOKENIZERS if kind in f.kinds]
-        return own[0] if own else None
-    return recipes.recipe(family).special_tokens or family
+    recipe = recipes.recipe(family)
+    if kind not in ("characters", "words"):
+        return recipe.special_tokens or family
+    if recipe.tokenizer == kind and recipe.special_tokens is not None:
+        return None
+    return next((f.name for f in models.family(family).TOKENIZERS if kind in f.kinds), None)
 
 
 def check_parallel(sources: Sequence[str], targets: Sequence[str], errors: str = "strict") -> None:
