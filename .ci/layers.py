@@ -27,7 +27,7 @@ cpp/io | cpp/text
 cpp/core cpp/ops/ops.def
 """
 HEADERS = {  # of cpp/include/plmcore
-    "cpp/embed": "log plmcore session text",
+    "cpp/embed": "plmcore session text",
     "cpp/generate": "generate",
     "cpp/program": "card options program",
     "cpp/ops": "ops optim",

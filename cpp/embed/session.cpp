@@ -5,7 +5,6 @@
 #include <optional>
 
 #include "core/device.h"
-#include "embed/log.h"
 #include "embed/pooling.h"
 #include "plmcore/threads.h"
 

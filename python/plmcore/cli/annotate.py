@@ -10,7 +10,7 @@ from typing import Any
 
 import plmcore
 from plmcore.cli import texts
-from plmcore.cli.arguments import Help, add_device, add_errors, positive
+from plmcore.cli.arguments import Help, add_batch, add_device, add_errors, add_texts
 
 BATCHES = 32  # that are read, and sorted by length, together
 ANSWERED = (ValueError, TypeError)
@@ -35,20 +35,9 @@ def add_parser(commands: Any) -> None:
     )
     add = command.add_argument
     add("folder", type=pathlib.Path, metavar="DIR", help="the directory of a fine-tuned model")
-    add(
-        "texts",
-        nargs="*",
-        metavar="TEXT|FILE",
-        help="texts, or files with a text on each line (default: standard input, also -)",
-    )
+    add_texts(command)
     add("--json", action="store_true", help='print an object for each text: {"words", TASK, ...}')
-    add(
-        "--batch",
-        type=positive,
-        default=32,
-        metavar="B",
-        help="number of texts in a batch (default: %(default)s)",
-    )
+    add_batch(command)
     add_errors(command)
     add_device(command)
 

@@ -48,6 +48,27 @@ def positive(text: str) -> int:
     return n
 
 
+def add_texts(parser: Any) -> None:
+    """The texts that plmcore.cli.texts reads."""
+    parser.add_argument(
+        "texts",
+        nargs="*",
+        metavar="TEXT|FILE",
+        help="texts, or files with a text on each line (default: standard input, also -)",
+    )
+
+
+def add_batch(parser: Any) -> None:
+    """--batch, of a command that runs a model over texts."""
+    parser.add_argument(
+        "--batch",
+        type=positive,
+        default=32,
+        metavar="B",
+        help="number of texts in a batch (default: %(default)s)",
+    )
+
+
 def add_device(parser: Any) -> None:
     """--device, of a command that runs a model."""
     parser.add_argument(

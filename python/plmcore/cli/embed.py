@@ -15,7 +15,7 @@ import numpy as np
 
 import plmcore
 from plmcore.cli import texts
-from plmcore.cli.arguments import Help, add_device, add_errors, positive
+from plmcore.cli.arguments import Help, add_batch, add_device, add_errors
 from plmcore.files.whole import atomic_write
 
 BATCHES = 32  # that are read, and sorted by length, together
@@ -59,13 +59,7 @@ def add_parser(commands: Any) -> None:
     )
     add_errors(parser)
     add_device(parser)
-    parser.add_argument(
-        "--batch",
-        type=positive,
-        default=32,
-        metavar="B",
-        help="number of texts in a batch (default: %(default)s)",
-    )
+    add_batch(parser)
 
 
 def run(args: argparse.Namespace) -> int:

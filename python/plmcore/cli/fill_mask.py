@@ -10,7 +10,7 @@ from typing import Any
 
 import plmcore
 from plmcore.cli import texts
-from plmcore.cli.arguments import Help, add_device, add_errors, positive
+from plmcore.cli.arguments import Help, add_device, add_errors, add_texts, positive
 
 ANSWERED = (ValueError, TypeError)
 EXAMPLES = """\
@@ -34,12 +34,7 @@ def add_parser(commands: Any) -> None:
     )
     add = command.add_argument
     add("folder", type=pathlib.Path, metavar="DIR", help="the directory of a masked language model")
-    add(
-        "texts",
-        nargs="*",
-        metavar="TEXT|FILE",
-        help="texts, or files with a text on each line (default: standard input, also -)",
-    )
+    add_texts(command)
     add(
         "--k",
         type=positive,
